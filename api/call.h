@@ -19,15 +19,16 @@ enum { MM_CALL_NAME_MAX = 63, MM_CALL_MATRIX_MAX = 128, MM_CALL_OPERANDS_MAX = 2
 /* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
 #define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* Where a parameter can stand. A body's is a member of JSON. A probe is a benchmark without an operation on
- * matrices. The next three are the first three of a call that stores its matrix, the last one is the first of
- * a call that reads a stored one. */
+/* Where a parameter can stand. A body's is a member of JSON. A probe and the
+ * occupancy are benchmarks without an operation on matrices. The next three are the first three of a call
+ * that stores its matrix, the last one is the first of a call that reads a stored one. */
 enum mm_call_place {
     MM_CALL_QUERY,
     MM_CALL_BODY,
     MM_CALL_FORM,
     MM_CALL_BENCHMARK,
     MM_CALL_PROBE,
+    MM_CALL_OCCUPANCY,
     MM_CALL_STORED_QUERY,
     MM_CALL_STORED_BODY,
     MM_CALL_STORED_FORM,
@@ -40,7 +41,7 @@ enum mm_call_place {
  * kind OWN are not read here: api/lab/benchmark_request.c reads them. */
 #define MM_PARAMETER_TABLE(X)                                                                                \
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
-    X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS)                                                          \
+    X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS | PROBE)                                                  \
     X(MM_PARAMETER_DTYPE, "dtype", NAME, CALLS | BENCHMARKS | STORED)                                        \
     X(MM_PARAMETER_RESULT_DTYPE, "result_dtype", NAME, PRODUCTS | BENCHMARK_OF_PRODUCT)                      \
     X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
@@ -58,7 +59,7 @@ enum mm_call_place {
     X(MM_PARAMETER_B_FROM, "b_from", SOURCE, QUERY_OF_PRODUCT | FORM_OF_PRODUCT)                             \
     X(MM_PARAMETER_OUT, "out", MATRIX, CALLS)                                                                \
     X(MM_PARAMETER_TTL_S, "ttl_s", SECONDS, CALLS | STORED)                                                  \
-    X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE)                                                        \
+    X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE | OCCUPANCY)                                            \
     X(MM_PARAMETER_M, "m", DIMENSION, CALLS | BENCHMARKS | STORED_QUERY)                                     \
     X(MM_PARAMETER_K, "k", DIMENSION, PRODUCTS | BENCHMARK_OF_PRODUCT)                                       \
     X(MM_PARAMETER_N, "n", DIMENSION, CALLS | BENCHMARKS | STORED_QUERY)                                     \
@@ -72,7 +73,14 @@ enum mm_call_place {
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
     X(MM_PARAMETER_STRIDES, "strides", OWN, PROBE)                                                           \
     X(MM_PARAMETER_WORD_BYTES, "word_bytes", OWN, PROBE)                                                     \
-    X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)
+    X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)                                                             \
+    X(MM_PARAMETER_BANK_BYTES, "bank_bytes", OWN, PROBE)                                                     \
+    X(MM_PARAMETER_ACCESS, "access", OWN, PROBE)                                                             \
+    X(MM_PARAMETER_OFFSETS, "offsets", OWN, PROBE)                                                           \
+    X(MM_PARAMETER_COMPUTE_CAPABILITY, "compute_capability", OWN, OCCUPANCY)                                 \
+    X(MM_PARAMETER_THREADS_PER_BLOCK, "threads_per_block", OWN, OCCUPANCY)                                   \
+    X(MM_PARAMETER_REGISTERS_PER_THREAD, "registers_per_thread", OWN, OCCUPANCY)                             \
+    X(MM_PARAMETER_SHARED_BYTES, "shared_bytes", OWN, OCCUPANCY)
 
 /* Rows or columns from `from` on and before `to`; SIZE_MAX: to the end. */
 struct mm_range {

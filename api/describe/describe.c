@@ -2,6 +2,7 @@
 #include "api/describe/describe.h"
 
 #include "api/json/json_value.h"
+#include "api/lab/occupancy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +73,48 @@ static int put_attributes(json_t *row, struct mm_device *device, const struct mm
                        mm_json_count(attributes.blocks_per_multiprocessor)));
 }
 
+/* The blocks are the device's own number; what they could be at most, and why no more, is by the table of
+ * chips, or null if it lacks the device's. */
+static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
+                              unsigned tile) {
+    const struct mm_block_use use = {.threads = attributes->threads_per_block,
+                                     .registers_per_thread = attributes->registers_per_thread,
+                                     .shared_bytes =
+                                         attributes->static_shared_bytes + attributes->dynamic_shared_bytes};
+    const unsigned blocks = attributes->blocks_per_multiprocessor;
+    struct mm_occupancy predicted;
+    const bool is_known = mm_occupancy_predict(device->compute_capability, &use, &predicted);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tile",
+                     tile > 0 ? mm_json_count(tile) : json_null(), "threads_per_block",
+                     mm_json_count(use.threads), "registers_per_thread",
+                     mm_json_count(use.registers_per_thread), "shared_bytes", mm_json_count(use.shared_bytes),
+                     "blocks", mm_json_count(blocks), "warps",
+                     mm_json_count((uint64_t)blocks * mm_occupancy_block_warps(use.threads)), "warps_max",
+                     is_known ? mm_json_count(predicted.warps_max) : json_null(), "limiters",
+                     is_known ? mm_occupancy_limiters(&predicted) : json_null());
+}
+
+/* An entry for each tile that a request may choose, or for the only one; none for those that the device
+ * cannot run, and no list for a variant without attributes. */
+static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
+    static const unsigned only[] = {0, 0};
+    const unsigned *tile = variant->tiles != NULL ? variant->tiles : only;
+    struct mm_attributes attributes;
+    if (device->backend->attributes == NULL)
+        return 0;
+    json_t *list = json_array();
+    int failed = 0;
+    do
+        if (device->backend->attributes(device, variant, *tile, &attributes, NULL) == MM_OK)
+            failed |= json_array_append_new(
+                list, make_occupancy(device, &attributes, *tile > 0 ? *tile : variant->tile));
+    while (*++tile != 0);
+    if (json_array_size(list) > 0 || failed != 0)
+        return failed | mm_json_put(row, "occupancy", list);
+    json_decref(list);
+    return 0;
+}
+
 /* The first of a backend's devices that can run the variant of float32; or NULL, and why the first of all
  * cannot, or why there are none. */
 static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
@@ -103,6 +146,8 @@ static json_t *make_variant(const struct mm_offer *offer, const struct mm_varian
     failed |= mm_json_put(row, "available", json_boolean(able != NULL));
     failed |= able != NULL ? put_attributes(row, able, variant)
                            : mm_json_put(row, "unavailable_because", mm_json_text(reason));
+    if (able != NULL)
+        failed |= put_occupancy(row, able, variant);
     failed |= mm_json_put_known_text(row, "requires", variant->needs);
     failed |= variant->sources != NULL ? put_sources(row, variant->sources) : 0;
     if (variant->wrong_on_purpose)

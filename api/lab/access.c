@@ -1,4 +1,4 @@
-/* A request for `shared_access`: four sets, and the accesses that they make. It knows no device. */
+/* A request for `shared_access`: sets or offsets, and the accesses that they make. It knows no device. */
 #include "api/lab/access.h"
 
 #include <assert.h>
@@ -7,15 +7,21 @@
 static const unsigned words[] = {4, 8};
 enum { WORD_COUNT = sizeof words / sizeof words[0] };
 
+static const char *const access_names[] = {"read", "write"};
+
 /* The values of each set, in words, and how many there are. Bit i of a set stands for value i. */
 static const struct {
     const char *expected;
     unsigned count;
+    bool is_single; /* a request names one value, no list */
 } kinds[MM_ACCESS_SET_COUNT] = {
-    [MM_ACCESS_PATTERNS] = {"any of linear, permuted, stride, same_bank and broadcast", MM_PATTERN_COUNT},
-    [MM_ACCESS_STRIDES] = {"whole numbers from 1 to 32", MM_STRIDE_MAX},
-    [MM_ACCESS_WORD_BYTES] = {"4, 8 or a list of both", WORD_COUNT},
-    [MM_ACCESS_PADDED] = {"true, false or a list of both", 2},
+    [MM_ACCESS_PATTERNS] = {"any of linear, permuted, stride, same_bank and broadcast", MM_PATTERN_OFFSETS,
+                            false},
+    [MM_ACCESS_STRIDES] = {"whole numbers from 1 to 32", MM_STRIDE_MAX, false},
+    [MM_ACCESS_WORD_BYTES] = {"4, 8 or a list of both", WORD_COUNT, false},
+    [MM_ACCESS_PADDED] = {"true, false or a list of both", 2, false},
+    [MM_ACCESS_BANK_BYTES] = {"4 or 8", WORD_COUNT, true},
+    [MM_ACCESS_KIND] = {"read or write", 2, true},
 };
 
 static bool is_value(enum mm_access_set kind, unsigned bit, const struct mm_value *value) {
@@ -26,7 +32,10 @@ static bool is_value(enum mm_access_set kind, unsigned bit, const struct mm_valu
     case MM_ACCESS_STRIDES:
         return value->kind == MM_VALUE_NUMBER && value->number == (double)(bit + 1);
     case MM_ACCESS_WORD_BYTES:
+    case MM_ACCESS_BANK_BYTES:
         return value->kind == MM_VALUE_NUMBER && value->number == (double)words[bit];
+    case MM_ACCESS_KIND:
+        return value->kind == MM_VALUE_TEXT && strcmp(value->text, access_names[bit]) == 0;
     case MM_ACCESS_PADDED:
     case MM_ACCESS_SET_COUNT:
         break;
@@ -61,45 +70,103 @@ enum mm_status mm_access_read_set(enum mm_access_set kind, const char *name, con
     const size_t end = member->token.at + member->token.bytes;
     struct mm_json_member element;
     enum mm_status status = MM_OK;
-    if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0)
+    if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0 || kinds[kind].is_single)
         return read_one(kind, name, "is", &member->value, set, error);
     while (status == MM_OK && mm_json_step(&reader, text, end, &element))
         status = read_one(kind, name, "has", &element.value, set, error);
     return status;
 }
 
+enum mm_status mm_access_read_offsets(const char *text, const struct mm_json_member *member,
+                                      struct mm_access_request *request, struct mm_error *error) {
+    static const char entries[] = "whole numbers from 0 to 2047, or null";
+    static const char form[] = "a list of 1 to 32 numbers or nulls, not all of them null";
+    _Static_assert(MM_OFFSET_MAX == 2047 && MM_WARP_LANES == 32, "the forms say so");
+    struct mm_json_reader reader = mm_json_within(member->token);
+    struct mm_json_member entry;
+    unsigned count = 0;
+    bool has_number = false;
+    if (member->value.kind != MM_VALUE_ARRAY)
+        return mm_value_fail("offsets", "is", form, &member->value, error);
+    for (; mm_json_step(&reader, text, member->token.at + member->token.bytes, &entry); count++) {
+        const double number = entry.value.number;
+        const bool is_number = entry.value.kind == MM_VALUE_NUMBER;
+        if (count == MM_WARP_LANES)
+            return mm_fail_form("offsets", "has", form, "more than 32 entries", error);
+        if (is_number ? !(number >= 0 && number <= MM_OFFSET_MAX && number == (unsigned)number)
+                      : entry.value.kind != MM_VALUE_NULL)
+            return mm_value_fail("offsets", "has", entries, &entry.value, error);
+        request->words[count] = is_number ? (uint32_t)number : MM_LANE_INACTIVE;
+        has_number = has_number || is_number;
+    }
+    for (; count < MM_WARP_LANES; count++)
+        request->words[count] = MM_LANE_INACTIVE;
+    request->has_offsets = true;
+    return has_number ? MM_OK : mm_fail_form("offsets", "has", form, "no number", error);
+}
+
 /* Adds the accesses by one pattern: one for each stride of the set, or a single one. */
-static void add(struct mm_probe *probe, const uint32_t *sets, enum mm_memory memory, enum mm_pattern pattern,
-                unsigned word_bytes, bool padded) {
-    const bool strides = pattern == MM_PATTERN_STRIDE;
-    for (unsigned stride = strides; stride <= (strides ? MM_STRIDE_MAX : 0); stride++) {
-        if (strides && !has(sets, MM_ACCESS_STRIDES, stride - 1))
+static void add(struct mm_probe *probe, const uint32_t *sets, struct mm_access access) {
+    const bool strides = access.pattern == MM_PATTERN_STRIDE;
+    for (access.stride = strides; access.stride <= (strides ? MM_STRIDE_MAX : 0); access.stride++) {
+        if (strides && !has(sets, MM_ACCESS_STRIDES, access.stride - 1))
             continue;
         assert(probe->count < MM_PROBE_ACCESSES_MAX);
-        probe->accesses[probe->count++] = (struct mm_access){memory, pattern, stride, word_bytes, padded};
+        probe->accesses[probe->count++] = access;
     }
 }
 
-enum mm_status mm_access_combine(const uint32_t given[MM_ACCESS_SET_COUNT], struct mm_probe *probe,
-                                 struct mm_error *error) {
-    uint32_t sets[MM_ACCESS_SET_COUNT];
-    for (unsigned set = 0; set < MM_ACCESS_SET_COUNT; set++)
-        sets[set] = given[set] != 0 ? given[set] : UINT32_MAX;
-    const bool has_stride = has(sets, MM_ACCESS_PATTERNS, MM_PATTERN_STRIDE);
-    if (!has_stride && given[MM_ACCESS_STRIDES] != 0)
+static enum mm_status judge_patterns(const struct mm_access_request *request, struct mm_error *error) {
+    const uint32_t patterns = request->sets[MM_ACCESS_PATTERNS];
+    const uint32_t strides = request->sets[MM_ACCESS_STRIDES];
+    if (request->has_offsets && (patterns | strides) != 0)
+        return mm_fail_field(
+            error, MM_BAD_REQUEST, "offsets",
+            "offsets is a pattern of its own, but %s is given as well; leave one of them out",
+            patterns != 0 ? "patterns" : "strides");
+    if (patterns != 0 && strides != 0 && !has(request->sets, MM_ACCESS_PATTERNS, MM_PATTERN_STRIDE))
         return mm_fail_field(
             error, MM_BAD_REQUEST, "strides",
             "strides needs the pattern 'stride', but patterns lacks it; add 'stride', or leave "
             "strides out");
+    return MM_OK;
+}
+
+enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
+                                 struct mm_error *error) {
+    uint32_t sets[MM_ACCESS_SET_COUNT];
+    if (judge_patterns(request, error) != MM_OK)
+        return MM_BAD_REQUEST;
+    for (unsigned set = 0; set < MM_ACCESS_SET_COUNT; set++)
+        sets[set] = request->sets[set] != 0 ? request->sets[set] : UINT32_MAX;
+    sets[MM_ACCESS_PATTERNS] &= ~(UINT32_C(1) << MM_PATTERN_OFFSETS);
+    if (request->has_offsets)
+        sets[MM_ACCESS_PATTERNS] = UINT32_C(1) << MM_PATTERN_OFFSETS;
     mm_probe_init(probe);
+    probe->writes = has(request->sets, MM_ACCESS_KIND, 1);
+    for (unsigned bit = 0; bit < WORD_COUNT; bit++)
+        if (has(request->sets, MM_ACCESS_BANK_BYTES, bit))
+            probe->bank_bytes = words[bit];
     for (unsigned word = 0; word < WORD_COUNT; word++)
         for (unsigned padded = 0; padded < 2; padded++)
-            for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
+            for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++) {
+                struct mm_access access = {
+                    MM_MEMORY_SHARED, (enum mm_pattern)pattern, 0, words[word], padded != 0, {0}};
+                memcpy(access.words, request->words, sizeof access.words);
                 if (has(sets, MM_ACCESS_WORD_BYTES, word) && has(sets, MM_ACCESS_PADDED, padded) &&
                     has(sets, MM_ACCESS_PATTERNS, pattern))
-                    add(probe, sets, MM_MEMORY_SHARED, (enum mm_pattern)pattern, words[word], padded != 0);
+                    add(probe, sets, access);
+            }
     for (unsigned word = 0; word < WORD_COUNT; word++)
-        if (has(sets, MM_ACCESS_WORD_BYTES, word) && has_stride)
-            add(probe, sets, MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, words[word], false);
+        if (has(sets, MM_ACCESS_WORD_BYTES, word) && has(sets, MM_ACCESS_PATTERNS, MM_PATTERN_STRIDE))
+            add(probe, sets,
+                (struct mm_access){MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 0, words[word], false, {0}});
     return MM_OK;
+}
+
+size_t mm_access_shared_count(const struct mm_probe *probe) {
+    size_t count = 0;
+    while (count < probe->count && probe->accesses[count].memory == MM_MEMORY_SHARED)
+        count++;
+    return count;
 }

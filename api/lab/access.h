@@ -1,10 +1,12 @@
-/* The benchmark `shared_access` on the wire: the accesses that a request asks for, and the times of a probe
- * as JSON and as tables for a terminal. The functions keep no state: any thread. No pointer may be NULL
- * except `error`. */
+/* The benchmark `shared_access` on the wire: the accesses that a request asks for, and the times and
+ * predictions of a probe as JSON, as tables for a terminal and as a picture. The functions keep no state: any
+ * thread. No pointer may be NULL except `error`. */
 #pragma once
 
 #include "api/json/json_text.h"
 #include "gpu/lab/probe.h"
+
+#include <stdio.h>
 
 /* The sets that a request names. */
 enum mm_access_set {
@@ -12,21 +14,52 @@ enum mm_access_set {
     MM_ACCESS_STRIDES,
     MM_ACCESS_WORD_BYTES,
     MM_ACCESS_PADDED,
+    MM_ACCESS_BANK_BYTES,
+    MM_ACCESS_KIND,
     MM_ACCESS_SET_COUNT
 };
+
+/* What a request asks for. Begins as zeros. */
+struct mm_access_request {
+    uint32_t sets[MM_ACCESS_SET_COUNT]; /* bit i stands for value i; 0: the set was not given */
+    bool has_offsets;
+    uint32_t words[MM_WARP_LANES]; /* the offsets, as in struct mm_access */
+};
+
+/* The most rows of shared memory that the table draws, and the picture. */
+enum { MM_ACCESS_DRAWN_MAX = 8, MM_ACCESS_PICTURE_MAX = 16 };
 
 /* Adds a member's value, or list of different values, to *set, which is 0. `text` is the checked request.
  * MM_BAD_REQUEST: a value of another form, an empty list, or a value twice. */
 enum mm_status mm_access_read_set(enum mm_access_set kind, const char *name, const char *text,
                                   const struct mm_json_member *member, uint32_t *set, struct mm_error *error);
 
-/* Makes a probe of the sets; a set of 0 stands for all values. First every combination in shared memory,
- * then, if `stride` is among the patterns, each word and stride in global memory. MM_BAD_REQUEST: strides
- * without the pattern; the probe is untouched then. */
-enum mm_status mm_access_combine(const uint32_t sets[MM_ACCESS_SET_COUNT], struct mm_probe *probe,
+/* Reads the member `offsets`, a list of 1 to 32 numbers and nulls; lanes behind its end are inactive.
+ * MM_BAD_REQUEST: another form, or no number. */
+enum mm_status mm_access_read_offsets(const char *text, const struct mm_json_member *member,
+                                      struct mm_access_request *request, struct mm_error *error);
+
+/* Makes a probe of the sets. One that was not given stands for all values; but for reads, and banks as wide
+ * as the device's. First every combination in shared memory, then, if `stride` is among the patterns, each
+ * word and stride in global memory. MM_BAD_REQUEST: strides without the pattern, or offsets beside patterns;
+ * the probe is untouched then. */
+enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 
-/* The times of a finished probe: malloc'ed, ended by NUL, the caller frees; NULL if memory runs out. *length
- * is the text's, in bytes. */
+/* How many of a probe's accesses are in shared memory: the first ones. */
+size_t mm_access_shared_count(const struct mm_probe *probe);
+
+/* The times of a finished probe, or the predictions of one without a job: malloc'ed, ended by NUL, the caller
+ * frees; NULL if memory runs out. *length is the text's, in bytes. The picture has at most
+ * MM_ACCESS_PICTURE_MAX accesses in shared memory. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
+char *mm_access_picture(const struct mm_probe *probe, size_t *length);
+
+/* For the table and the picture: what an access in shared memory is, in words without markup and cut to fit,
+ * as "stride 2, padded: words of 4 bytes, banks of 4 bytes: degree 1, 1 pass". */
+enum { MM_ACCESS_CAPTION_BYTES = 128 };
+void mm_access_caption(const struct mm_probe *probe, size_t index, char caption[MM_ACCESS_CAPTION_BYTES]);
+
+/* For the table: draws the lanes of an access in shared memory with their banks. */
+void mm_access_draw(FILE *out, const struct mm_probe *probe, size_t index);

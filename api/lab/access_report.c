@@ -1,5 +1,5 @@
 /* The times of a probe beside the model's predictions, as JSON and as tables. A figure that was not measured
- * is null or a dash. */
+ * is null or a dash. (access_drawing.c and access_picture.c draw.) */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -13,19 +13,22 @@
 struct row {
     const struct mm_access *access;
     struct mm_access_time time;
+    uint32_t offsets[MM_WARP_LANES];
+    unsigned bank_bytes;
     struct mm_bank_cost banks;     /* of shared memory */
     struct mm_sector_cost sectors; /* of global memory */
 };
 
 static struct row row_at(const struct mm_probe *probe, size_t index) {
-    struct row row = {.access = &probe->accesses[index], .time = probe->times[index]};
+    struct row row = {.access = &probe->accesses[index],
+                      .time = probe->times[index],
+                      .bank_bytes = mm_probe_bank_bytes(probe)};
     const unsigned word_bytes = row.access->word_bytes;
-    uint32_t offsets[MM_WARP_LANES];
-    mm_access_offsets(row.access, offsets);
+    mm_access_offsets(row.access, row.offsets);
     if (row.access->memory == MM_MEMORY_SHARED)
-        row.banks = mm_banks_predict(offsets, word_bytes, probe->device->shared_bank_bytes);
+        row.banks = mm_banks_predict(row.offsets, word_bytes, row.bank_bytes);
     else
-        row.sectors = mm_sectors_predict(offsets, word_bytes);
+        row.sectors = mm_sectors_predict(row.offsets, word_bytes);
     return row;
 }
 
@@ -42,6 +45,18 @@ static bool is_known(double value) {
 /* Three decimals, or null. */
 static json_t *make_measured(double value) {
     return is_known(value) ? json_real(round(value * 1e3) / 1e3) : json_null();
+}
+
+/* The bank of each lane, null if it takes no part. */
+static json_t *make_banks(const struct row *row) {
+    json_t *list = json_array();
+    int failed = 0;
+    for (unsigned lane = 0; lane < MM_WARP_LANES && failed == 0; lane++)
+        failed |=
+            json_array_append_new(list, row->offsets[lane] == MM_LANE_INACTIVE
+                                            ? json_null()
+                                            : mm_json_count(mm_bank_of(row->offsets[lane], row->bank_bytes)));
+    return mm_json_made(list, failed);
 }
 
 static json_t *make_row(const struct row *row) {
@@ -61,6 +76,10 @@ static json_t *make_row(const struct row *row) {
                                 "predicted_bytes_moved", mm_json_count(row->sectors.bytes_moved)));
     failed |= mm_json_put(object, "cycles_per_access", make_measured(row->time.cycles));
     failed |= mm_json_put(object, "bytes_per_cycle", make_measured(bytes_per_cycle(row)));
+    if (access->memory == MM_MEMORY_SHARED) {
+        failed |= mm_json_put(object, "bank_bytes", mm_json_count(row->bank_bytes));
+        failed |= mm_json_put(object, "banks", make_banks(row));
+    }
     return mm_json_made(object, failed);
 }
 
@@ -82,12 +101,16 @@ char *mm_access_json(const struct mm_probe *probe, size_t *length) {
     int failed = 0;
     for (size_t index = 0; index < probe->count && failed == 0; index++) {
         const struct row row = row_at(probe, index);
-        failed |= json_array_append_new(rows, make_row(&row));
+        json_t *object = make_row(&row);
+        failed |= mm_json_put(object, "access", json_string(probe->writes ? "write" : "read"));
+        failed |= mm_json_put(object, "measured", json_boolean(index < probe->done));
+        failed |= json_array_append_new(rows, object);
     }
-    json_t *report = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "op", "shared_access", "backend",
-                               device->backend->name, "device", mm_json_text(device->name),
-                               "shared_bank_bytes", mm_json_count(device->shared_bank_bytes), "rows",
-                               mm_json_made(rows, failed), "summary", make_summary(&probe->speed));
+    json_t *report =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "op", "shared_access", "backend", device->backend->name,
+                  "device", mm_json_text(device->name), "shared_bank_bytes",
+                  device->shared_bank_bytes != 0 ? mm_json_count(device->shared_bank_bytes) : json_null(),
+                  "rows", mm_json_made(rows, failed), "summary", make_summary(&probe->speed));
     return mm_json_print(report, JSON_REAL_PRECISION(15), length);
 }
 
@@ -154,13 +177,20 @@ char *mm_access_table(const struct mm_probe *probe, size_t *length) {
     FILE *out = open_memstream(&text, length);
     if (out == NULL)
         return NULL;
-    fprintf(out, "%s (%s), banks of %u bytes; times in cycles\n", device->name, device->backend->name,
-            device->shared_bank_bytes);
+    fprintf(out, "%s (%s), banks of %u bytes; %s\n", device->name, device->backend->name,
+            mm_probe_bank_bytes(probe),
+            probe->done > 0 ? "times in cycles"
+            : probe->writes ? "writes, predicted, not measured"
+                            : "predicted, not measured");
     write_rows(out, probe, MM_MEMORY_SHARED,
                "\nshared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n");
     write_rows(out, probe, MM_MEMORY_GLOBAL,
                "\nglobal     stride bytes sectors  used  moved   access bytes/cycle\n");
-    write_summary(out, &probe->speed);
+    if (probe->done > 0)
+        write_summary(out, &probe->speed);
+    const size_t shared_count = mm_access_shared_count(probe);
+    for (size_t index = 0; index < shared_count && shared_count <= MM_ACCESS_DRAWN_MAX; index++)
+        mm_access_draw(out, probe, index);
     const bool failed = ferror(out) != 0;
     if (fclose(out) == 0 && !failed)
         return text;

@@ -9,14 +9,18 @@
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
-    {"matmul", true, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
-    {"transpose", true, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
-    {.name = "shared_access"},
+    {"matmul", MM_CALL_BENCHMARK, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
+    {"transpose", MM_CALL_BENCHMARK, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {.name = "shared_access", .place = MM_CALL_PROBE},
+    {.name = "occupancy", .place = MM_CALL_OCCUPANCY},
 };
 
 static const struct mm_benchmark_format formats[] = {
-    {"application/json", "application/json", mm_benchmark_json, mm_access_json},
-    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table},
+    {"application/json", "application/json", mm_benchmark_json, mm_access_json, MM_PROBE_ACCESSES_MAX,
+     mm_occupancy_json},
+    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table, MM_PROBE_ACCESSES_MAX,
+     mm_occupancy_table},
+    {"image/svg+xml", "image/svg+xml", NULL, mm_access_picture, MM_ACCESS_PICTURE_MAX, NULL},
 };
 
 enum { OP_COUNT = sizeof ops / sizeof ops[0], FORMAT_COUNT = sizeof formats / sizeof formats[0] };
@@ -28,7 +32,7 @@ const struct mm_benchmark_op *mm_benchmark_ops(size_t *count) {
 
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_op *op = ops;
-    while (!op->has_variants || op->op != mm_benchmark_request(benchmark)->op)
+    while (op->place != MM_CALL_BENCHMARK || op->op != mm_benchmark_request(benchmark)->op)
         op++;
     return op;
 }
@@ -63,13 +67,31 @@ enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen,
         types[0]);
 }
 
-enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
-                                          struct mm_error *error) {
+/* Whether a format can write the reply. */
+static bool writes_reply(const struct mm_benchmark_format *format, const struct mm_benchmark_op *op) {
+    if (op == NULL)
+        return true;
+    return op->place == MM_CALL_BENCHMARK ? format->encode != NULL
+           : op->place == MM_CALL_PROBE   ? format->encode_probe != NULL
+                                          : format->encode_occupancy != NULL;
+}
+
+enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
+                                          const struct mm_benchmark_format **format, struct mm_error *error) {
     const char *types[FORMAT_COUNT];
     size_t chosen = 0;
     for (size_t index = 0; index < FORMAT_COUNT; index++)
-        types[index] = formats[index].media_type;
+        types[index] =
+            writes_reply(&formats[index], call == NULL ? NULL : call->op) ? formats[index].media_type : NULL;
     const enum mm_status status = mm_media_choose(accept, types, FORMAT_COUNT, NULL, &chosen, error);
-    *format = status == MM_OK ? &formats[chosen] : NULL;
-    return status;
+    if (status != MM_OK || call == NULL)
+        return status;
+    *format = &formats[chosen];
+    const size_t count = mm_access_shared_count(&call->probe);
+    if (count <= (*format)->shared_rows_max)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, "Accept",
+                         "the request has %zu rows of shared memory, but %s has room for %zu; name fewer of "
+                         "patterns, strides, word_bytes and padded, or accept application/json",
+                         count, (*format)->media_type, (*format)->shared_rows_max);
 }

@@ -4,6 +4,7 @@
  * `error` may be NULL. Texts and tables that are returned without a size are static. */
 #pragma once
 
+#include "api/lab/occupancy.h"
 #include "api/operand.h"
 #include "gpu/lab/benchmark.h"
 #include "gpu/lab/probe.h"
@@ -24,11 +25,11 @@ struct mm_benchmark_name {
     unsigned tile; /* 0: none was given */
 };
 
-/* An operation on the wire: of variants on matrices, or of a device's memories. The latter has no more than a
- * name. */
+/* An operation on the wire: of variants on matrices (MM_CALL_BENCHMARK), of a device's memories, or plain
+ * arithmetic. The latter two have no more than a name. */
 struct mm_benchmark_op {
     const char *name;
-    bool has_variants;
+    enum mm_call_place place; /* of its members */
     enum mm_op op;
     const char *rate; /* the JSON member with mm_benchmark_rate */
     const char *rate_unit;
@@ -44,12 +45,16 @@ struct mm_benchmark_call {
     const struct mm_benchmark_op *op;
     uint64_t timeout_ms; /* 0: none was given */
 
-    /* If the operation has variants. */
+    /* With MM_CALL_BENCHMARK. */
     struct mm_benchmark_request request; /* without subjects */
     size_t name_count;                   /* 0: the server chooses the rows */
     struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
 
-    struct mm_probe probe; /* if it has none */
+    /* With MM_CALL_PROBE. */
+    char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" if none was given */
+    struct mm_probe probe;                   /* else without accesses */
+
+    struct mm_occupancy_request occupancy; /* with MM_CALL_OCCUPANCY; perhaps without a compute capability */
 };
 
 /* Whether a body of this Content-Type is JSON; the arguments as of mm_codec_for_request.
@@ -65,18 +70,23 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
                                    struct mm_held *held, struct mm_benchmark_call *call,
                                    struct mm_error *error);
 
-/* A format of the reply. Its functions write a finished benchmark or probe: malloc'ed, ended by NUL, the
- * caller frees; NULL if memory runs out. */
+/* A format of the reply. Its functions write a finished benchmark, a probe or a table: malloc'ed, ended by
+ * NUL, the caller frees; NULL if memory runs out. */
 struct mm_benchmark_format {
     const char *media_type; /* as Accept names it */
     const char *reply_type;
-    char *(*encode)(const struct mm_benchmark *benchmark, size_t *length);
+    char *(*encode)(const struct mm_benchmark *benchmark, size_t *length); /* NULL: not for these */
     char *(*encode_probe)(const struct mm_probe *probe, size_t *length);
+    size_t shared_rows_max; /* accesses of a probe in shared memory */
+    char *(*encode_occupancy)(const struct mm_occupancy_request *request,
+                              size_t *length); /* NULL: likewise */
 };
 
-/* By Accept (NULL: absent), as mm_media_choose; JSON if it leaves the choice. MM_NOT_ACCEPTABLE. */
-enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
-                                          struct mm_error *error);
+/* By Accept (NULL: absent), as mm_media_choose, among the formats for this request; JSON if it leaves the
+ * choice. MM_NOT_ACCEPTABLE; MM_BAD_REQUEST: the format has no room for the rows. Before the request is
+ * decoded, `call` and `format` are NULL: it judges by all formats. */
+enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
+                                          const struct mm_benchmark_format **format, struct mm_error *error);
 
 /* The names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);

@@ -16,7 +16,7 @@ struct reading {
     size_t bytes;
     enum mm_call_place place;
     struct mm_call values;
-    uint32_t sets[MM_ACCESS_SET_COUNT];
+    struct mm_access_request access;
 };
 
 /* Reads [BACKEND:]VARIANT[/TILE]; false if a part is missing, or the tile is no whole number from 1 on. */
@@ -143,10 +143,15 @@ static enum mm_status read_member(struct reading *reading, enum mm_parameter par
         return read_variants(reading, member, error);
     if (parameter == MM_PARAMETER_A_FROM || parameter == MM_PARAMETER_B_FROM)
         return read_operand(reading, parameter, member, error);
-    if (parameter >= MM_PARAMETER_PATTERNS && parameter <= MM_PARAMETER_PADDED) {
+    if (parameter >= MM_PARAMETER_PATTERNS && parameter <= MM_PARAMETER_ACCESS) {
         const enum mm_access_set set = (enum mm_access_set)(parameter - MM_PARAMETER_PATTERNS);
-        return mm_access_read_set(set, name->text, reading->text, member, &reading->sets[set], error);
+        return mm_access_read_set(set, name->text, reading->text, member, &reading->access.sets[set], error);
     }
+    if (parameter == MM_PARAMETER_OFFSETS)
+        return mm_access_read_offsets(reading->text, member, &reading->access, error);
+    if (parameter >= MM_PARAMETER_COMPUTE_CAPABILITY && parameter <= MM_PARAMETER_SHARED_BYTES)
+        return mm_occupancy_read((enum mm_occupancy_list)(parameter - MM_PARAMETER_COMPUTE_CAPABILITY),
+                                 name->text, reading->text, member, &reading->call->occupancy, error);
     return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
                              reading->limits, error);
 }
@@ -246,13 +251,18 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     mm_call_init(values, call->op->op);
     values->held = held;
     values->numbers[MM_PARAMETER_REPEATS] = MM_BENCHMARK_REPEATS;
-    reading.place = call->op->has_variants ? MM_CALL_BENCHMARK : MM_CALL_PROBE;
+    reading.place = call->op->place;
     status = read_members(&reading, error);
     if (status != MM_OK)
         return status;
     call->timeout_ms = numbers[MM_PARAMETER_TIMEOUT_MS];
-    if (!call->op->has_variants)
-        return mm_access_combine(reading.sets, &call->probe, error);
+    if (reading.place == MM_CALL_OCCUPANCY)
+        return mm_occupancy_complete(&call->occupancy, error);
+    if (reading.place == MM_CALL_PROBE) {
+        _Static_assert(sizeof call->backend == sizeof values->names[0], "they are the same names");
+        memcpy(call->backend, values->names[MM_PARAMETER_BACKEND], sizeof call->backend);
+        return mm_access_combine(&reading.access, &call->probe, error);
+    }
     status = mm_call_resolve(values, error);
     if (status == MM_OK)
         status = complete_operands(values, error);

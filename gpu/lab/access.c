@@ -23,6 +23,8 @@ static unsigned word_of(const struct mm_access *access, unsigned lane) {
         return access->stride * lane;
     case MM_PATTERN_SAME_BANK:
         return MM_BANK_COUNT * lane;
+    case MM_PATTERN_OFFSETS:
+        return access->words[lane];
     case MM_PATTERN_BROADCAST:
     case MM_PATTERN_COUNT:
         break;
@@ -35,6 +37,9 @@ void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_
     assert(access->word_bytes == 4 || access->word_bytes == 8);
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
         unsigned word = word_of(access, lane);
+        offsets[lane] = MM_LANE_INACTIVE;
+        if (word == MM_LANE_INACTIVE)
+            continue;
         if (access->padded)
             word += word / MM_BANK_COUNT;
         offsets[lane] = word * access->word_bytes;
@@ -51,16 +56,18 @@ static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
     return count + 1;
 }
 
-/* The most words that one bank serves for these lanes. A bank's word has bank_bytes; a lane may read two. */
-static unsigned degree_of(const uint32_t *offsets, unsigned lanes, unsigned word_bytes, unsigned bank_bytes) {
+/* Adds the transaction of some lanes, from `first` on. A bank's word has bank_bytes; a lane may access two.
+ */
+static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsigned word_bytes,
+                  unsigned bank_bytes, struct mm_bank_cost *cost) {
     const unsigned pieces = word_bytes > bank_bytes ? 2 : 1;
     uint32_t words[MM_WARP_LANES];
     unsigned served[MM_BANK_COUNT] = {0};
     unsigned count = 0;
     unsigned degree = 0;
     assert(lanes * pieces <= MM_WARP_LANES);
-    for (unsigned lane = 0; lane < lanes; lane++)
-        for (unsigned piece = 0; piece < pieces; piece++)
+    for (unsigned lane = first; lane < first + lanes; lane++)
+        for (unsigned piece = 0; piece < pieces && offsets[lane] != MM_LANE_INACTIVE; piece++)
             count = add(words, count, offsets[lane] / bank_bytes + piece);
     for (unsigned index = 0; index < count; index++) {
         const unsigned bank = words[index] % MM_BANK_COUNT;
@@ -68,7 +75,13 @@ static unsigned degree_of(const uint32_t *offsets, unsigned lanes, unsigned word
         if (served[bank] > degree)
             degree = served[bank];
     }
-    return degree;
+    for (unsigned lane = first; lane < first + lanes; lane++)
+        for (unsigned piece = 0; piece < pieces && offsets[lane] != MM_LANE_INACTIVE; piece++)
+            if (served[mm_bank_of(offsets[lane] + piece * bank_bytes, bank_bytes)] > 1)
+                cost->conflicts |= UINT32_C(1) << lane;
+    cost->wavefronts += degree;
+    if (degree > cost->degree)
+        cost->degree = degree;
 }
 
 struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
@@ -77,12 +90,8 @@ struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsi
     assert(bank_bytes == 4 || bank_bytes == 8);
     struct mm_bank_cost cost = {0};
     const unsigned lanes = word_bytes > bank_bytes ? MM_WARP_LANES / 2 : MM_WARP_LANES;
-    for (unsigned first = 0; first < MM_WARP_LANES; first += lanes) {
-        const unsigned degree = degree_of(offsets + first, lanes, word_bytes, bank_bytes);
-        cost.wavefronts += degree;
-        if (degree > cost.degree)
-            cost.degree = degree;
-    }
+    for (unsigned first = 0; first < MM_WARP_LANES; first += lanes)
+        serve(offsets, first, lanes, word_bytes, bank_bytes, &cost);
     return cost;
 }
 

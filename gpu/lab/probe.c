@@ -29,6 +29,26 @@ void mm_probe_init(struct mm_probe *probe) {
     *probe = (struct mm_probe){.task = {.run = run}};
 }
 
+static bool has_inactive_lane(const struct mm_access *access) {
+    unsigned lane = 0;
+    while (lane < MM_WARP_LANES && access->words[lane] != MM_LANE_INACTIVE)
+        lane++;
+    return access->pattern == MM_PATTERN_OFFSETS && lane < MM_WARP_LANES;
+}
+
+bool mm_probe_can_time(const struct mm_probe *probe, const struct mm_device *device) {
+    bool can = device->backend->probe != NULL && !probe->writes &&
+               (probe->bank_bytes == 0 || probe->bank_bytes == device->shared_bank_bytes);
+    for (size_t index = 0; index < probe->count; index++)
+        can = can && !has_inactive_lane(&probe->accesses[index]);
+    return can;
+}
+
+unsigned mm_probe_bank_bytes(const struct mm_probe *probe) {
+    const unsigned bank_bytes = probe->bank_bytes != 0 ? probe->bank_bytes : probe->device->shared_bank_bytes;
+    return bank_bytes != 0 ? bank_bytes : 4;
+}
+
 struct mm_probe *mm_probe_copy(const struct mm_probe *probe) {
     struct mm_probe *copy = malloc(sizeof *copy);
     if (copy != NULL)

@@ -52,8 +52,7 @@ enum mm_status mm_benchmark_admit(struct mm_request *request) {
     char accept[MM_ACCEPT_BYTES];
     enum mm_status status = judge_type(request, false, 0);
     if (status == MM_OK)
-        status = mm_benchmark_choose_format(mm_request_accept(request, accept), &run_of(request)->format,
-                                            &request->error);
+        status = mm_benchmark_choose_format(mm_request_accept(request, accept), NULL, NULL, &request->error);
     if (status != MM_OK)
         return status;
     MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
@@ -213,19 +212,29 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     return MM_OK;
 }
 
+/* Sets the device that a probe's first step would run on, if it is the only one of its backend. */
+static enum mm_status choose_device(struct mm_request *request, struct mm_benchmark_call *call) {
+    const struct mm_engine *engine = mm_server_engine(request->server);
+    struct mm_job job = {.product = {.a = {.dtype = MM_FLOAT32}}};
+    const enum mm_status status =
+        mm_engine_choose(engine, MM_MATMUL, call->backend, "auto", &job, &request->error);
+    size_t index = 0, count;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    if (status != MM_OK)
+        return status;
+    while (devices[index]->backend != job.backend)
+        index++;
+    call->probe.device = devices[index];
+    return MM_OK;
+}
+
 static enum mm_status begin_probe(struct mm_request *request, const struct mm_probe *probe) {
-    const struct mm_backend *backend = mm_engine_backend(mm_server_engine(request->server));
     struct mm_benchmark_run *run = run_of(request);
-    if (backend->probe == NULL)
-        return mm_fail_field(&request->error, MM_UNSUPPORTED, "op",
-                             "op is 'shared_access', but the devices of %s have no shared memory in banks; "
-                             "choose matmul or transpose",
-                             backend->name);
     run->probe = mm_probe_copy(probe);
     if (run->probe == NULL)
         return fail_memory(request);
     run->job.task = &run->probe->task;
-    run->job.backend = backend;
+    run->job.backend = probe->device->backend;
     return MM_OK;
 }
 
@@ -234,16 +243,57 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
     if (__atomic_exchange_n(&request->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
         return fail_busy(request);
     run_of(request)->is_the_one = true;
-    return call->op->has_variants ? begin_rows(request, &call->request) : begin_probe(request, &call->probe);
+    return call->op->place == MM_CALL_PROBE ? begin_probe(request, &call->probe)
+                                            : begin_rows(request, &call->request);
+}
+
+/* Of the first GPU whose limits are known; else that of a GPU of today. */
+static void choose_capability(const struct mm_engine *engine, struct mm_occupancy_request *request) {
+    static const struct mm_block_use least = {.threads = 1};
+    struct mm_occupancy ignored;
+    size_t count;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    unsigned *capability = request->values[MM_OCCUPANCY_CAPABILITY];
+    if (request->counts[MM_OCCUPANCY_CAPABILITY] > 0)
+        return;
+    request->counts[MM_OCCUPANCY_CAPABILITY] = 1;
+    *capability = 90;
+    for (size_t index = count; index-- > 0;)
+        if (mm_occupancy_predict(devices[index]->compute_capability, &least, &ignored))
+            *capability = devices[index]->compute_capability;
+}
+
+/* What needs no device: the reply is there at once, without a job and a wait. False: it needs one. */
+static bool reply_predictions(struct mm_request *request, struct mm_benchmark_call *call) {
+    const struct mm_benchmark_format *format = run_of(request)->format;
+    const bool is_probe = call->op->place == MM_CALL_PROBE;
+    size_t length = 0;
+    if (call->op->place == MM_CALL_BENCHMARK ||
+        (is_probe && mm_probe_can_time(&call->probe, call->probe.device)))
+        return false;
+    if (!is_probe)
+        choose_capability(mm_server_engine(request->server), &call->occupancy);
+    char *text = is_probe ? format->encode_probe(&call->probe, &length)
+                          : format->encode_occupancy(&call->occupancy, &length);
+    (void)mm_reply_text(request, text, length, format->reply_type);
+    return true;
 }
 
 enum mm_status mm_benchmark_complete(struct mm_request *request) {
     struct mm_benchmark_call call;
+    char accept[MM_ACCEPT_BYTES];
     uint64_t begun_ns = mm_clock_ns();
     enum mm_status status = decode(request, &call);
-    if (status == MM_OK && call.op->has_variants)
+    if (status == MM_OK)
+        status = mm_benchmark_choose_format(mm_request_accept(request, accept), &call,
+                                            &run_of(request)->format, &request->error);
+    if (status == MM_OK && call.op->place == MM_CALL_BENCHMARK)
         status = judge(request, &call);
+    if (status == MM_OK && call.op->place == MM_CALL_PROBE)
+        status = choose_device(request, &call);
     mm_buffers_release(request->server->buffers, &request->body);
+    if (status == MM_OK && reply_predictions(request, &call))
+        return request->error.status;
     if (status == MM_OK)
         status = begin(request, &call);
     if (status != MM_OK)

@@ -24,6 +24,13 @@ END
 start
 curl -s --max-time 30 "$url/v1/variants" |
     jq '[.variants[] | select(.backend == "cuda") | .name = "\(.op) \(.name)"]' >"$scratch/rows"
+# What the device says of its own blocks, against the table of chips.
+jq -c '.[] | .name as $name | .occupancy[]? | .name = $name' "$scratch/rows" >"$scratch/occupancy"
+while read -r entry; do
+    ask /v1/benchmark -d "$(printf '%s' "$entry" | jq '{op: "occupancy", threads_per_block, registers_per_thread, shared_bytes}')"
+    same "$entry: by the table" "$(printf '%s' "$entry" | jq -c '[.blocks, .warps, .warps_max, .limiters]')" \
+        "$(jq -c '.rows[0] | [.blocks, .warps, .warps_max, .limiters]' "$scratch/got")"
+done <"$scratch/occupancy"
 stop
 if [ "$(jq 'any(.available)' "$scratch/rows")" = false ]; then
     echo "there is no CUDA device here: skipped"
@@ -41,6 +48,8 @@ same "kernels that spill registers" '["matmul spilling","matmul fp32_tensor"]' "
 same "kernels of which no block fits on a multiprocessor" '[]' \
     "$(jq -c 'map(select(.blocks_per_multiprocessor == 0) | .name)' "$scratch/rows")"
 same "variants that are wrong on purpose" '["matmul tiled_racy"]' "$(jq -c 'map(select(.wrong_on_purpose) | .name)' "$scratch/rows")"
+same "tiled_dynamic: occupancy by tile" '[4,8,16,32,64,96]' \
+    "$(jq -c '.[] | select(.name == "matmul tiled_dynamic") | [.occupancy[].tile]' "$scratch/rows")"
 same "tiled_dynamic: its tiles" '[16,[4,8,16,32,64,96]]' \
     "$(jq -c '.[] | select(.name == "matmul tiled_dynamic") | [.tile, .tiles]' "$scratch/rows")"
 finish

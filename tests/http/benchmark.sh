@@ -86,8 +86,59 @@ done <<'END'
 406|not_acceptable|Accept|application/json, text/plain|{"m": 1, "k": 1, "n": 1}|Accept: application/x-npy
 400|bad_request|none||{"m": 1, "k": 1, "n": 1|
 422|unsupported|variants|naive*auto|{"m": 1, "k": 1, "n": 1, "variants": ["naive", "abacus"]}|
-422|unsupported|op||{"op": "shared_access"}|
+406|not_acceptable|Accept|application/json, text/plain|{"m": 1, "k": 1, "n": 1}|Accept: image/svg+xml
+422|unsupported|backend|auto, cpu|{"op": "shared_access", "backend": "cuda"}|
+400|bad_request|Accept|has 17 rows of shared memory, but image/svg+xml has room for 16|{"op": "shared_access", "patterns": "stride", "strides": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17], "word_bytes": 4, "padded": false}|Accept: image/svg+xml
 END
+
+# Without a device that has banks, accesses are predicted.
+post '{"op": "shared_access"}'
+expect "all accesses are predicted" 200 '"\(.backend) \(.rows | length) \(.shared_bank_bytes)"' 'cpu 208 null' \
+    '[.rows[] | .measured or .cycles_per_access != null or .bytes_per_cycle != null or .latency_cycles != null] | any' false \
+    '[.summary[]] | unique' '[null]' '[.rows[] | select(.memory == "shared") | .banks | length] | unique' '[32]'
+post '{"op": "shared_access", "backend": "cpu", "patterns": "stride", "strides": 3, "word_bytes": 8, "padded": false}'
+expect "banks of a stride" 200 '.rows[0] | [.access, .bank_bytes, .predicted_degree, .predicted_wavefronts]' '["read",4,1,2]' \
+    '.rows[0].banks == [range(32) | . * 6 % 32]' true '.rows[1] | [.memory, .predicted_sectors, .measured]' '["global",24,false]'
+chosen='{"op": "shared_access", "offsets": [0, 0, 64, null, 2047], "word_bytes": 4, "padded": false, "access": "write", "bank_bytes": 8}'
+post "$chosen"
+expect "chosen offsets" 200 '.rows | length' 1 \
+    '.rows[0] | [.pattern, .stride, .access, .bank_bytes, .predicted_degree, .predicted_wavefronts]' '["offsets",null,"write",8,2,2]' \
+    '.rows[0].banks[:6]' '[0,0,0,null,31,null]'
+post "$chosen" -H 'Accept: text/plain'
+like "chosen offsets: a drawing" '*
+lane   0   1   2   3   4 *
+bank  \*0  \*0  \*0   -  31   - *' "$(cat "$scratch/got")"
+
+# conflicts ROWS LINES BODY: a picture of so many rows and lines, which is XML.
+conflicts() {
+    rows=$1 lines=$2
+    post "$3" -H 'Accept: image/svg+xml'
+    expect "$3: picture" 200 Content-Type: image/svg+xml
+    same "$3: rows" "$rows" "$(grep -c '^<g>' "$scratch/got")"
+    same "$3: lines in conflict" "$lines" "$(grep -c '<line class="conflict"' "$scratch/got")"
+    python3 -c 'import sys, xml.etree.ElementTree as x; x.parse(sys.argv[1])' "$scratch/got" || fail "$3: the picture is no XML"
+}
+conflicts 2 32 '{"op": "shared_access", "patterns": ["linear", "same_bank"], "word_bytes": 4, "padded": false}'
+strides=$(seq -s, 1 16)
+conflicts 16 256 "{\"op\": \"shared_access\", \"patterns\": \"stride\", \"strides\": [$strides], \"word_bytes\": 4, \"padded\": false}"
+conflicts 1 3 "$chosen"
+# Occupancy is arithmetic. (tests/unit/gpu/occupancy.c has more.)
+post '{"op": "occupancy", "threads_per_block": 256, "registers_per_thread": 40, "shared_bytes": 8192}'
+expect "occupancy" 200 '.rows | length' 1 \
+    '.rows[0] | [.compute_capability, .blocks, .warps, .warps_max, .occupancy, .limiters]' '["9.0",6,48,64,0.75,["registers"]]' \
+    '.rows[0].blocks_by' '{"threads":8,"registers":6,"shared_memory":25,"blocks":32}'
+combined='{"op": "occupancy", "compute_capability": ["7.0", "8.6"], "threads_per_block": [64, 1024], "registers_per_thread": [32, 64, 255]}'
+post "$combined"
+expect "occupancy of lists" 200 '[.rows[] | .blocks] | join(" ")' '32 16 4 2 1 0 16 16 4 1 1 0' \
+    '[.rows[] | .blocks_by.shared_memory] | unique' '[null,100]' '.rows[5].limiters' '["registers"]' \
+    '.rows[1] | [.compute_capability, .threads_per_block, .registers_per_thread]' '["7.0",64,64]'
+post "$combined" -H 'Accept: text/plain'
+same "occupancy: a table" 14 "$(wc -l <"$scratch/got" | tr -d ' ')"
+like "occupancy: a row of the table" '*
+8.6 *    64 *  32 *  0 | *   24 *  32 *  100 *  16 | *  16 *  32 *  66.7%  blocks
+*' "$(cat "$scratch/got")"
+refuses 406 not_acceptable Accept - "$combined" -H 'Accept: image/svg+xml'
+refuses 413 too_large none 256 "{\"op\": \"occupancy\", \"threads_per_block\": [$strides], \"registers_per_thread\": [$strides], \"shared_bytes\": [0, 1]}"
 ask '/v1/benchmark?repeats=3' -d '{"m":1,"k":1,"n":1}'
 expect "a parameter in the query" 400 code bad_request .field repeats
 printf '%-65535s}' '{"m": 1, "k": 1, "n": 1, "repeats": 1, "variants": ["cpu:naive"]' >"$scratch/body"
@@ -223,10 +274,21 @@ stop
 # Two kinds of device in one request, and rows that fail as told: by themselves, and with their device.
 start
 post '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'
-expect accesses 200 '[.rows[].predicted_degree | tostring] | join(" ")' '1 1 32 1 1 1 null null' \
+expect accesses 200 '[.rows[] | .measured] | unique' '[true]' '.rows[0].latency_cycles' 29 '[.rows[].predicted_degree | tostring] | join(" ")' '1 1 32 1 1 1 null null' \
     '"\(.op) \(.backend) \(.device) \(.shared_bank_bytes)"' 'shared_access cuda Faulty 4'
 post '{"op": "shared_access", "patterns": "broadcast"}' -H 'Accept: text/plain'
 expect "accesses that fail" 507
+post '{"op": "shared_access", "offsets": [0,0,32,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31], "word_bytes": 4, "padded": false, "bank_bytes": 4}'
+expect "offsets that are timed" 200 '.rows[0] | [.measured, .predicted_degree, .cycles_per_access]' '[true,2,2]'
+while IFS='|' read -r backend members; do
+    post "{\"op\": \"shared_access\", \"word_bytes\": 4, $members}"
+    expect "$members" 200 '"\(.backend) \([.rows[].measured] | unique)"' "$backend [false]"
+done <<'END'
+cuda|"access": "write"
+cuda|"bank_bytes": 8
+cuda|"offsets": [0]
+cpu|"backend": "cpu"
+END
 post '{"op": "shared_access", "patterns": "broadcast", "word_bytes": 4}' -H 'Accept: text/plain'
 like "a table of accesses" 'Faulty (cuda), banks of 4 bytes*' "$(cat "$scratch/got")"
 mixed='{"m": 1, "k": 9, "n": 300, "repeats": 2,

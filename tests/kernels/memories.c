@@ -99,8 +99,8 @@ static void judge_device(struct mm_device *device) {
     struct mm_probe probe;
     uint64_t longest_ns;
     size_t length;
-    static const uint32_t everything[MM_ACCESS_SET_COUNT];
-    if (mm_access_combine(everything, &probe, NULL) != MM_OK)
+    static const struct mm_access_request everything;
+    if (mm_access_combine(&everything, &probe, NULL) != MM_OK)
         abort();
     if (!run(device, &probe, &longest_ns) || !run(device, &probe, &longest_ns))
         return;

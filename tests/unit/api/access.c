@@ -5,13 +5,25 @@
 static const struct mm_backend backend = {.name = "fast"};
 static const struct mm_device card = {.backend = &backend, .name = "Card \xff", .shared_bank_bytes = 4};
 
+/* BANKS_N: the bank of lane i is N·i mod 32. */
+#define BANKS_1                                                                                              \
+    "`bank_bytes`: 4, `banks`: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, "  \
+    "21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31], "
+#define BANKS_2 /* words of 8 bytes: the first bank of each */                                               \
+    "`bank_bytes`: 4, `banks`: [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 0, 2, 4, 6, 8, "  \
+    "10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30], "
+#define BANKS_0                                                                                              \
+    "`bank_bytes`: 4, `banks`: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, " \
+    "0, 0, 0, 0, 0, 0, 0], "
+#define TIMED "`access`: `read`, `measured`: true}"
+
 /* The accesses, and what might have come of them. */
 static void make_probe(struct mm_probe *probe) {
     static const struct mm_access accesses[] = {
-        {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false},
-        {MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 8, true},
-        {MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 4, false},
-        {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 2, 4, false},
+        {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}},
+        {MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 8, true, {0}},
+        {MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 4, false, {0}},
+        {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 2, 4, false, {0}},
     };
     static const struct mm_access_time times[] = {{23, 4}, {24.0625, 8.00049}, {85.5, 32}, {0, 12.5}};
     *probe = (struct mm_probe){.device = &card, .count = COUNT(accesses), .done = COUNT(accesses)};
@@ -34,34 +46,49 @@ static void test_report(void **state) {
     struct mm_probe probe;
     make_probe(&probe);
     assert_report(
-        &probe,
-        HEAD "{`memory`: `shared`, `pattern`: `linear`, `stride`: null, `word_bytes`: 4, `padded`: false, "
-             "`predicted_degree`: 1, `predicted_wavefronts`: 1, `latency_cycles`: 23.0, `cycles_per_access`: "
-             "4.0, `bytes_per_cycle`: 32.0}, {`memory`: `shared`, `pattern`: `same_bank`, `stride`: null, "
-             "`word_bytes`: 8, `padded`: true, `predicted_degree`: 1, `predicted_wavefronts`: 2, "
-             "`latency_cycles`: 24.063, `cycles_per_access`: 8.0, `bytes_per_cycle`: 31.998}, {`memory`: "
-             "`shared`, `pattern`: `stride`, `stride`: 32, `word_bytes`: 4, `padded`: false, "
-             "`predicted_degree`: 32, `predicted_wavefronts`: 32, `latency_cycles`: 85.5, "
-             "`cycles_per_access`: 32.0, `bytes_per_cycle`: 4.0}, {`memory`: `global`, `pattern`: `stride`, "
-             "`stride`: 2, `word_bytes`: 4, `padded`: false, `predicted_sectors`: 8, `predicted_bytes_used`: "
-             "128, `predicted_bytes_moved`: 256, `cycles_per_access`: 12.5, `bytes_per_cycle`: 10.24}], "
-             "`summary`: {`shared_latency_cycles`: 23.0, `cache_latency_cycles`: 262.0, "
-             "`global_latency_cycles`: 621.0, `latency_ratio`: 27.0, `shared_gigabytes_per_second`: 33000.0, "
-             "`global_gigabytes_per_second`: 4125.0, `bandwidth_ratio`: 8.0}}");
+        &probe, HEAD
+        "{`memory`: `shared`, `pattern`: `linear`, `stride`: null, `word_bytes`: 4, `padded`: false, "
+        "`predicted_degree`: 1, `predicted_wavefronts`: 1, `latency_cycles`: 23.0, `cycles_per_access`: "
+        "4.0, `bytes_per_cycle`: 32.0, " BANKS_1 TIMED
+        ", {`memory`: `shared`, `pattern`: `same_bank`, `stride`: null, "
+        "`word_bytes`: 8, `padded`: true, `predicted_degree`: 1, `predicted_wavefronts`: 2, "
+        "`latency_cycles`: 24.063, `cycles_per_access`: 8.0, `bytes_per_cycle`: 31.998, " BANKS_2 TIMED
+        ", {`memory`: `shared`, `pattern`: `stride`, `stride`: 32, `word_bytes`: 4, `padded`: false, "
+        "`predicted_degree`: 32, `predicted_wavefronts`: 32, `latency_cycles`: 85.5, "
+        "`cycles_per_access`: 32.0, `bytes_per_cycle`: 4.0, " BANKS_0 TIMED
+        ", {`memory`: `global`, `pattern`: `stride`, "
+        "`stride`: 2, `word_bytes`: 4, `padded`: false, `predicted_sectors`: 8, `predicted_bytes_used`: "
+        "128, `predicted_bytes_moved`: 256, `cycles_per_access`: 12.5, `bytes_per_cycle`: 10.24, " TIMED "], "
+        "`summary`: {`shared_latency_cycles`: 23.0, `cache_latency_cycles`: 262.0, "
+        "`global_latency_cycles`: 621.0, `latency_ratio`: 27.0, `shared_gigabytes_per_second`: 33000.0, "
+        "`global_gigabytes_per_second`: 4125.0, `bandwidth_ratio`: 8.0}}");
 }
 
 /* A device can fail to tell one from nothing: no figure is then made up, and nothing is divided by 0. */
 static void test_report_of_nothing(void **state) {
-    struct mm_probe probe = {
-        .device = &card, .count = 1, .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 4, false}}};
+    struct mm_probe probe = {.device = &card,
+                             .count = 1,
+                             .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 4, false, {0}}}};
     assert_report(
         &probe, HEAD
         "{`memory`: `shared`, `pattern`: `broadcast`, `stride`: null, `word_bytes`: 4, `padded`: false, "
         "`predicted_degree`: 1, `predicted_wavefronts`: 1, `latency_cycles`: null, `cycles_per_access`: "
-        "null, `bytes_per_cycle`: null}], `summary`: {`shared_latency_cycles`: null, `cache_latency_cycles`: "
+        "null, `bytes_per_cycle`: null, " BANKS_0 "`access`: `read`, `measured`: false}], `summary`: "
+        "{`shared_latency_cycles`: null, `cache_latency_cycles`: "
         "null, `global_latency_cycles`: null, `latency_ratio`: null, `shared_gigabytes_per_second`: null, "
         "`global_gigabytes_per_second`: null, `bandwidth_ratio`: null}}");
 }
+
+#define LANES_LOW "lane   0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15\n"
+#define LANES_HIGH "lane  16  17  18  19  20  21  22  23  24  25  26  27  28  29  30  31\n"
+#define LINEAR                                                                                               \
+    "\nlinear: reads of 4 bytes, banks of 4 bytes: degree 1, 1 pass\n" LANES_LOW                             \
+    "bank   0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15\n" LANES_HIGH                      \
+    "bank  16  17  18  19  20  21  22  23  24  25  26  27  28  29  30  31\n"
+#define LINE_OF_EVEN "bank   0   2   4   6   8  10  12  14  16  18  20  22  24  26  28  30\n"
+#define LINE_OF_CONFLICTS "bank  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0\n"
+#define LINE_OF_INACTIVE "bank   -   -   -   -   -   -   -   -   -   -   -   -   -   -   -   -\n"
+#define CONFLICT "* conflict: the bank serves another word as well, one after the other\n"
 
 static void assert_table(const struct mm_probe *probe, const char *expected) {
     size_t length = 0;
@@ -72,21 +99,27 @@ static void assert_table(const struct mm_probe *probe, const char *expected) {
 static void test_table(void **state) {
     struct mm_probe probe;
     make_probe(&probe);
-    assert_table(&probe, "Card \xff (fast), banks of 4 bytes; times in cycles\n"
-                         "\n"
-                         "shared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n"
-                         "linear          -     4     no      1          1     23.0      4.0        32.0\n"
-                         "same_bank       -     8    yes      1          2     24.1      8.0        32.0\n"
-                         "stride         32     4     no     32         32     85.5     32.0         4.0\n"
-                         "\n"
-                         "global     stride bytes sectors  used  moved   access bytes/cycle\n"
-                         "stride          2     4       8   128    256     12.5        10.2\n"
-                         "\n"
-                         "memory         latency       GB/s\n"
-                         "shared            23.0    33000.0\n"
-                         "L2 cache         262.0          -\n"
-                         "global           621.0     4125.0\n"
-                         "shared is by      27.0        8.0 times better\n");
+    assert_table(
+        &probe,
+        "Card \xff (fast), banks of 4 bytes; times in cycles\n"
+        "\n"
+        "shared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n"
+        "linear          -     4     no      1          1     23.0      4.0        32.0\n"
+        "same_bank       -     8    yes      1          2     24.1      8.0        32.0\n"
+        "stride         32     4     no     32         32     85.5     32.0         4.0\n"
+        "\n"
+        "global     stride bytes sectors  used  moved   access bytes/cycle\n"
+        "stride          2     4       8   128    256     12.5        10.2\n"
+        "\n"
+        "memory         latency       GB/s\n"
+        "shared            23.0    33000.0\n"
+        "L2 cache         262.0          -\n"
+        "global           621.0     4125.0\n"
+        "shared is by      27.0        8.0 times better\n" LINEAR
+        "\nsame_bank, padded: reads of 8 bytes, banks of 4 bytes: degree 1, 2 passes\n" LANES_LOW LINE_OF_EVEN
+            LANES_HIGH LINE_OF_EVEN
+        "\nstride 32: reads of 4 bytes, banks of 4 bytes: degree 32, 32 passes\n" LANES_LOW LINE_OF_CONFLICTS
+            LANES_HIGH LINE_OF_CONFLICTS CONFLICT);
     probe.count = 1;
     probe.times[0].cycles = 0;
     probe.speed = (struct mm_memory_speed){0};
@@ -99,7 +132,43 @@ static void test_table(void **state) {
                          "shared               -          -\n"
                          "L2 cache             -          -\n"
                          "global               -          -\n"
-                         "shared is by         -          - times better\n");
+                         "shared is by         -          - times better\n" LINEAR);
 }
 
-RUN_TESTS(test_report, test_report_of_nothing, test_table)
+/* No device has banks of 8 bytes, times writes, or lets lanes rest. */
+static void test_predicted_table(void **state) {
+    struct mm_probe probe = {
+        .device = &card,
+        .count = 1,
+        .writes = true,
+        .bank_bytes = 8,
+        .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_OFFSETS, 0, 4, false, {0, 64, 2, 3}}}};
+    memset(probe.accesses[0].words + 4, 0xff, 28 * sizeof(uint32_t));
+    assert_table(&probe, "Card \xff (fast), banks of 8 bytes; writes, predicted, not measured\n"
+                         "\n"
+                         "shared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n"
+                         "offsets         -     4     no      2          2        -        -           -\n"
+                         "\noffsets: writes of 4 bytes, banks of 8 bytes: degree 2, 2 passes\n" LANES_LOW
+                         "bank  *0  *0   1   1   -   -   -   -   -   -   -   -   -   -   -   -\n" LANES_HIGH
+                             LINE_OF_INACTIVE CONFLICT);
+}
+
+/* More rows than can be drawn are a table alone. */
+static void test_many_rows(void **state) {
+    for (size_t count = MM_ACCESS_DRAWN_MAX; count <= MM_ACCESS_DRAWN_MAX + 1; count++) {
+        struct mm_probe probe;
+        make_probe(&probe);
+        probe.count = count + 1; /* the last one is in global memory */
+        for (size_t index = 0; index < count; index++)
+            probe.accesses[index] = probe.accesses[0];
+        probe.accesses[count] = (struct mm_access){MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 2, 4, false, {0}};
+        assert_int_equal(mm_access_shared_count(&probe), count);
+        size_t length = 0;
+        char *text = mm_access_table(&probe, &length);
+        assert_non_null(text);
+        assert_true((strstr(text, "lane") == NULL) == (count > MM_ACCESS_DRAWN_MAX));
+        free(text);
+    }
+}
+
+RUN_TESTS(test_report, test_report_of_nothing, test_table, test_predicted_table, test_many_rows)

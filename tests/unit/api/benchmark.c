@@ -87,6 +87,7 @@ static void large_repeats(void **state) {
 }
 
 #define ACCESS "{`op`: `shared_access`, "
+#define OCCUPANCY "{`op`: `occupancy`, "
 
 static void malformed_requests_are_refused(void **state) {
     static const struct {
@@ -157,8 +158,8 @@ static void malformed_requests_are_refused(void **state) {
         {"{`m`: 1, `k`: 1, `n`: 1e999}", "n",
          "n is beyond 1.79769313e+308 (overflow), but the limit is 100000 (--max-dimension)", MM_TOO_LARGE},
         {"{`m`: 100001, `k`: 1, `n`: 0}", "n", "at least 1"},
-        {ONES "`op`: `add`}", "op", "op is 'add', but must be one of: matmul, transpose, shared_access",
-         MM_UNSUPPORTED},
+        {ONES "`op`: `add`}", "op",
+         "op is 'add', but must be one of: matmul, transpose, shared_access, occupancy", MM_UNSUPPORTED},
         {ONES "`dtype`: `int3`}", "dtype", "one of: float32, float64, ", MM_UNSUPPORTED},
         {ONES "`dtype`: `float64`, `result_dtype`: `float16`}", "result_dtype",
          "must be one of: float32, float64", MM_UNSUPPORTED},
@@ -168,9 +169,31 @@ static void malformed_requests_are_refused(void **state) {
         {"{`op`: `shared_access`, `m`: 1}", "m", "'m'"},
         {"{`op`: `shared_access`, `timeout_ms`: 0}", "timeout_ms", "0"},
         {ONES "`patterns`: `linear`}", "patterns", "'patterns'"},
+        {OCCUPANCY "`registers_per_thread`: 1}", "threads_per_block", "threads_per_block is missing; send"},
+        {OCCUPANCY "`threads_per_block`: 1}", "registers_per_thread",
+         "registers_per_thread is missing; send"},
+        {OCCUPANCY "`threads_per_block`: 0}", "threads_per_block",
+         "is 0, but must be whole numbers from 1 to 1024"},
+        {OCCUPANCY "`threads_per_block`: [32, 1025]}", "threads_per_block", "has 1025"},
+        {OCCUPANCY "`threads_per_block`: []}", "threads_per_block", "is an empty array"},
+        {OCCUPANCY "`threads_per_block`: [[1]]}", "threads_per_block", "has an array"},
+        {OCCUPANCY "`registers_per_thread`: 0}", "registers_per_thread", "is 0"},
+        {OCCUPANCY "`registers_per_thread`: 256}", "registers_per_thread", "is 256"},
+        {OCCUPANCY "`registers_per_thread`: `32`}", "registers_per_thread", "is the string `32`"},
+        {OCCUPANCY "`shared_bytes`: -1}", "shared_bytes", "is -1"},
+        {OCCUPANCY "`shared_bytes`: 1048577}", "shared_bytes", "is 1048577"},
+        {OCCUPANCY "`shared_bytes`: 0.5}", "shared_bytes", "is 0.5"},
+        {OCCUPANCY "`compute_capability`: 9.0}", "compute_capability",
+         "is 9, but must be a string like `9.0`"},
+        {OCCUPANCY "`compute_capability`: [`9.0`, null]}", "compute_capability", "has null"},
+        {OCCUPANCY "`compute_capability`: `9`}", "compute_capability",
+         "is '9', but must be one of: 7.0, 7.5, 8.0, 8.6, 8.9, 9.0, 10.0, 12.0", MM_UNSUPPORTED},
+        {OCCUPANCY "`timeout_ms`: 1}", "timeout_ms",
+         "which takes: op, compute_capability, threads_per_block, registers_per_thread, shared_bytes"},
         {ACCESS "`pattern`: `linear`}", "pattern",
-         "'pattern' is unknown in the body, which takes: timeout_ms, op, patterns, strides, word_bytes, "
-         "padded"},
+         "'pattern' is unknown in the body, which takes: backend, timeout_ms, op, patterns, strides, "
+         "word_bytes, "
+         "padded, bank_bytes, access, offsets"},
         {ACCESS "`variant`: `tiled_16`}", "variant", "'variant' is unknown in the body"},
         {ACCESS "`patterns`: `Linear`}", "patterns", "is the string `Linear`"},
         {ACCESS "`patterns`: []}", "patterns", "is an empty array"},
@@ -195,6 +218,24 @@ static void malformed_requests_are_refused(void **state) {
         {ACCESS "`padded`: 1}", "padded", "padded is 1, but must be true, false or a list of both"},
         {ACCESS "`padded`: `true`}", "padded", "is the string `true`"},
         {ACCESS "`padded`: [true, true]}", "padded", "has true twice"},
+        {ACCESS "`bank_bytes`: 16}", "bank_bytes", "bank_bytes is 16, but must be 4 or 8"},
+        {ACCESS "`bank_bytes`: [4, 8]}", "bank_bytes", "is an array, but must be 4 or 8"},
+        {ACCESS "`access`: `copy`}", "access", "is the string `copy`, but must be read or write"},
+        {ACCESS "`access`: [`read`]}", "access", "is an array"},
+        {ACCESS "`backend`: 1}", "backend", "a string"},
+        {ACCESS "`offsets`: 1}", "offsets", "is 1, but must be a list of 1 to 32 numbers or nulls"},
+        {ACCESS "`offsets`: []}", "offsets", "has no number"},
+        {ACCESS "`offsets`: [null, null]}", "offsets", "has no number"},
+        {ACCESS "`offsets`: [0, -1]}", "offsets",
+         "has -1, but must be whole numbers from 0 to 2047, or null"},
+        {ACCESS "`offsets`: [2048]}", "offsets", "has 2048"},
+        {ACCESS "`offsets`: [1e300]}", "offsets", "has 1e+300"},
+        {ACCESS "`offsets`: [0.5]}", "offsets", "has 0.5"},
+        {ACCESS "`offsets`: [[0]]}", "offsets", "has an array"},
+        {ACCESS "`offsets`: [0], `patterns`: `linear`}", "offsets", "but patterns is given as well"},
+        {ACCESS "`strides`: 1, `offsets`: [0]}", "offsets", "but strides is given as well"},
+        {ACCESS "`offsets`: [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,null]}",
+         "offsets", "has more than 32 entries"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         const enum mm_status expected = cases[index].status == MM_OK ? MM_BAD_REQUEST : cases[index].status;
@@ -216,9 +257,54 @@ static void accesses_of_all_patterns(void **state) {
     assert_int_equal(decode("{`op`: `shared_access`}"), MM_OK);
     assert_int_equal(call.probe.count, MM_PROBE_ACCESSES_MAX);
     assert_int_equal(decode(ACCESS "`patterns`: 0}"), MM_BAD_REQUEST);
-    for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
+    for (unsigned pattern = 0; pattern < MM_PATTERN_OFFSETS; pattern++)
         assert_non_null(strstr(told.expected, mm_pattern_name((enum mm_pattern)pattern)));
     assert_string_equal(told.got, "0");
+}
+
+/* Entries that are left out are lanes that take no part; a row for each word and padding. */
+static void accesses_of_offsets(void **state) {
+    assert_int_equal(decode(ACCESS "`offsets`: [2047, null, 0]}"), MM_OK);
+    assert_int_equal(call.probe.count, 4);
+    for (size_t index = 0; index < 4; index++) {
+        const struct mm_access *access = &call.probe.accesses[index];
+        assert_int_equal(access->pattern, MM_PATTERN_OFFSETS);
+        assert_int_equal(access->word_bytes, index < 2 ? 4 : 8);
+        assert_int_equal(access->padded, index % 2);
+        for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
+            assert_int_equal(access->words[lane], lane == 0 ? 2047 : lane == 2 ? 0 : MM_LANE_INACTIVE);
+    }
+    assert_true(!call.probe.writes && call.probe.bank_bytes == 0);
+    assert_string_equal(call.backend, "auto");
+    assert_int_equal(decode(ACCESS "`access`: `write`, `bank_bytes`: 8, `backend`: `cpu`}"), MM_OK);
+    assert_true(call.probe.writes && call.probe.bank_bytes == 8);
+    assert_string_equal(call.backend, "cpu");
+}
+
+/* Lists multiply; the last row is allowed, one more is not. */
+static void occupancy_is_bounded(void **state) {
+    static const char sixteen[] = "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]";
+    char text[256 + 4 * MM_OCCUPANCY_ROWS_MAX];
+    snprintf(text, sizeof text, OCCUPANCY "`threads_per_block`: %s, `registers_per_thread`: %s}", sixteen,
+             sixteen);
+    assert_int_equal(decode(text), MM_OK);
+    assert_int_equal(call.occupancy.counts[MM_OCCUPANCY_THREADS], 16);
+    assert_int_equal(call.occupancy.values[MM_OCCUPANCY_REGISTERS][15], 16);
+    assert_int_equal(call.occupancy.counts[MM_OCCUPANCY_SHARED], 1);
+    assert_int_equal(call.occupancy.counts[MM_OCCUPANCY_CAPABILITY], 0);
+    snprintf(text, sizeof text,
+             OCCUPANCY "`threads_per_block`: %s, `registers_per_thread`: %s, `shared_bytes`: [0, 1]}",
+             sixteen, sixteen);
+    assert_int_equal(decode(text), MM_TOO_LARGE);
+    assert_int_equal(told.limit, MM_OCCUPANCY_ROWS_MAX);
+    for (unsigned count = MM_OCCUPANCY_ROWS_MAX; count <= MM_OCCUPANCY_ROWS_MAX + 1; count++) {
+        strcpy(text, OCCUPANCY "`threads_per_block`: 1, `registers_per_thread`: [1");
+        for (unsigned index = 1; index < count; index++)
+            strcat(text, ",1");
+        strcat(text, "]}");
+        assert_int_equal(decode(text), count == MM_OCCUPANCY_ROWS_MAX ? MM_OK : MM_TOO_LARGE);
+    }
+    assert_string_equal(told.field, "registers_per_thread");
 }
 
 /* As deep as a body of a benchmark can be: refused, and no stack is used up. */
@@ -245,4 +331,5 @@ static void rows_are_bounded(void **state) {
 }
 
 RUN_TESTS(defaults, all_members, operands, types_of_products, large_repeats, malformed_requests_are_refused,
-          accesses_of_all_patterns, nesting_is_bounded, rows_are_bounded)
+          accesses_of_all_patterns, accesses_of_offsets, occupancy_is_bounded, nesting_is_bounded,
+          rows_are_bounded)

@@ -12,9 +12,11 @@ static const char *needs_ninety(const struct mm_device *device) {
 
 static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                  struct mm_attributes *out, struct mm_error *error) {
-    if (variant->tile == 0)
+    if (variant->tile == 0 || tile == 96)
         return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
+    if (tile == 4) /* by the table of chips there would be 9 blocks */
+        *out = (struct mm_attributes){33, 40, 8192, 8192, 0, 5};
     return MM_OK;
 }
 
@@ -71,7 +73,15 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 #define SOURCES ", `sources`: [`a.cu`, `b.cuh`]}"
 #define ATTRIBUTES                                                                                           \
     "`threads_per_block`: 256, `registers_per_thread`: 40, `static_shared_bytes`: 8192, "                    \
-    "`dynamic_shared_bytes`: 0, `local_bytes`: 0, `blocks_per_multiprocessor`: 6"
+    "`dynamic_shared_bytes`: 0, `local_bytes`: 0, `blocks_per_multiprocessor`: 6, "
+#define HOLDS_16                                                                                             \
+    "{`tile`: 16, `threads_per_block`: 256, `registers_per_thread`: 40, `shared_bytes`: 8192, `blocks`: 6, " \
+    "`warps`: 48, `warps_max`: 64, `limiters`: [`registers`]}"
+#define HOLDS_4                                                                                              \
+    "{`tile`: 4, `threads_per_block`: 33, `registers_per_thread`: 40, `shared_bytes`: 16384, `blocks`: 5, "  \
+    "`warps`: 10, `warps_max`: 64, `limiters`: [`shared_memory`]}"
+#define OF_TILED ATTRIBUTES "`occupancy`: [" HOLDS_16 "]"
+#define OF_OPEN ATTRIBUTES "`occupancy`: [" HOLDS_4 ", " HOLDS_16 "]" /* none of 96, which does not fit */
 #define PLAIN                                                                                                \
     "{`op`: `matmul`, `name`: `naive`, `backend`: `plain`, `summary`: `one by one`, "                        \
     "`dtypes`: [], `tile`: null, `available`: true}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: "       \
@@ -92,14 +102,14 @@ static void test_variants(void **state) {
     const struct mm_offer first = {&fast, all, 1, ""};
     assert_variants(both, 0, "{`variants`: [], `default`: `auto`}");
     assert_variants(both, 2,
-                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_HERE
+                    "{`variants`: [" TILED "`available`: true, " OF_TILED "}, " WIDE_HERE
                     "`available`: true, `requires`: `compute capability 9.0`}, " OPEN
-                    "`available`: true, " ATTRIBUTES SOURCES ", " PLAIN "], `default`: `auto`}");
+                    "`available`: true, " OF_OPEN SOURCES ", " PLAIN "], `default`: `auto`}");
     assert_variants(&first, 1,
-                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_NOWHERE
+                    "{`variants`: [" TILED "`available`: true, " OF_TILED "}, " WIDE_NOWHERE
                     "`available`: false, `unavailable_because`: `the device's compute capability is under "
-                    "9.0`, `requires`: `compute capability 9.0`}, " OPEN
-                    "`available`: true, " ATTRIBUTES SOURCES "], `default`: `auto`}");
+                    "9.0`, `requires`: `compute capability 9.0`}, " OPEN "`available`: true, " OF_OPEN SOURCES
+                    "], `default`: `auto`}");
     old.failed = 1;
     assert_variants(
         &first, 1,
@@ -120,6 +130,18 @@ static void test_variants_of_no_device(void **state) {
     assert_variants(offers, 2,
                     "{`variants`: [" PLAIN ", " TILED WHY "}, " WIDE_NOWHERE WHY
                     ", `requires`: `compute capability 9.0`}, " OPEN WHY SOURCES "], `default`: `auto`}");
+}
+
+/* A chip that the table lacks. */
+static void test_unknown_chip(void **state) {
+    struct mm_device strange = {.backend = &fast, .compute_capability = 87};
+    struct mm_device *const all[] = {&strange};
+    const struct mm_offer offer = {&fast, all, 1, ""};
+    size_t length = 0;
+    char *text = mm_describe_variants(&offer, 1, &length);
+    assert_non_null(text);
+    assert_non_null(strstr(text, quoted("`blocks`: 6, `warps`: 48, `warps_max`: null, `limiters`: null}]")));
+    free(text);
 }
 
 static void test_devices(void **state) {
@@ -163,4 +185,4 @@ static void each_row_has_its_files(void **state) {
     assert_null(mm_source_file_find("gpu/engine.c"));
 }
 
-RUN_TESTS(each_row_has_its_files, test_variants, test_variants_of_no_device, test_devices)
+RUN_TESTS(each_row_has_its_files, test_variants, test_variants_of_no_device, test_unknown_chip, test_devices)

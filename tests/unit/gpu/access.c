@@ -8,18 +8,21 @@ static void test_offsets(void **state) {
         struct mm_access access;
         uint32_t first, second, last; /* of lanes 0, 1 and 31 */
     } cases[] = {
-        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false}, 0, 4, 124},
-        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 8, false}, 0, 8, 248},
-        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, true}, 0, 4, 124},
-        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 1, 4, false}, 0, 4, 124},
-        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 3, 4, false}, 0, 12, 372},
-        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 3, 4, true}, 0, 12, 380}, /* word 93 has two gaps before it */
-        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 4, true}, 0, 132, 4092},
-        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 8, true}, 0, 264, 8184},
-        {{MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 4, false}, 0, 128, 3968},
-        {{MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 4, true}, 0, 132, 4092},
-        {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 8, true}, 0, 0, 0},
-        {{MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 8, false}, 0, 256, 7936},
+        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}}, 0, 4, 124},
+        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 8, false, {0}}, 0, 8, 248},
+        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, true, {0}}, 0, 4, 124},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 1, 4, false, {0}}, 0, 4, 124},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 3, 4, false, {0}}, 0, 12, 372},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 3, 4, true, {0}},
+         0,
+         12,
+         380}, /* word 93 has two gaps before it */
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 4, true, {0}}, 0, 132, 4092},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 8, true, {0}}, 0, 264, 8184},
+        {{MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 4, false, {0}}, 0, 128, 3968},
+        {{MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 4, true, {0}}, 0, 132, 4092},
+        {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 8, true, {0}}, 0, 0, 0},
+        {{MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 8, false, {0}}, 0, 256, 7936},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         uint32_t offsets[MM_WARP_LANES];
@@ -32,7 +35,7 @@ static void test_offsets(void **state) {
 
 /* Each of the first 32 words once, and not as `linear` has them. */
 static void test_permuted(void **state) {
-    const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_PERMUTED, 0, 4, false};
+    const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_PERMUTED, 0, 4, false, {0}};
     uint32_t offsets[MM_WARP_LANES];
     uint32_t seen = 0;
     unsigned moved = 0;
@@ -53,7 +56,7 @@ static unsigned marked_degree(const uint32_t *offsets, unsigned lanes, unsigned 
     bool marks[MM_ACCESS_BYTES_MAX] = {false};
     unsigned most = 0;
     for (unsigned lane = 0; lane < lanes; lane++)
-        for (unsigned byte = 0; byte < word_bytes; byte++)
+        for (unsigned byte = 0; byte < word_bytes && offsets[lane] != MM_LANE_INACTIVE; byte++)
             marks[offsets[lane] + byte] = true;
     for (unsigned bank = 0; bank < 32; bank++) {
         unsigned words = 0;
@@ -78,18 +81,19 @@ static void assert_models_agree(const uint32_t *offsets, unsigned word_bytes, un
 }
 
 static void test_against_marks(void **state) {
-    for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
+    for (unsigned pattern = 0; pattern < MM_PATTERN_OFFSETS; pattern++)
         for (unsigned stride = 1; stride <= (pattern == MM_PATTERN_STRIDE ? MM_STRIDE_MAX : 1); stride++)
             for (unsigned options = 0; options < 8; options++) {
-                const struct mm_access access = {MM_MEMORY_SHARED, (enum mm_pattern)pattern, stride,
-                                                 options & 1 ? 8 : 4, (options & 2) != 0};
+                const struct mm_access access = {MM_MEMORY_SHARED,    (enum mm_pattern)pattern, stride,
+                                                 options & 1 ? 8 : 4, (options & 2) != 0,       {0}};
                 uint32_t offsets[MM_WARP_LANES];
                 mm_access_offsets(&access, offsets);
                 assert_models_agree(offsets, access.word_bytes, options & 4 ? 8 : 4);
             }
 }
 
-/* Addresses that are no pattern of ours, some of them shared; the two halves of the warp differ. */
+/* Addresses that are no pattern of ours, some of them shared; the two halves of the warp differ, and lanes
+ * take no part. */
 static void test_scattered(void **state) {
     uint32_t random = 1;
     for (unsigned trial = 0; trial < 500; trial++) {
@@ -98,9 +102,60 @@ static void test_scattered(void **state) {
         for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
             random = random * 1664525u + 1013904223u;
             offsets[lane] = (random >> 16) % (16u << trial % 7) * word_bytes;
+            if (random >> 8 & trial & 8)
+                offsets[lane] = MM_LANE_INACTIVE;
         }
         assert_models_agree(offsets, word_bytes, trial & 2 ? 8 : 4);
     }
+}
+
+/* A row for each idea, of lanes 0 to 3, the others inactive; or of lanes 15 and 16, the halves of the warp.
+ */
+static void test_chosen_offsets(void **state) {
+    static const struct {
+        uint32_t words[4];
+        unsigned first, word_bytes, bank_bytes, degree, wavefronts;
+        uint32_t conflicts;
+    } cases[] = {
+        {{5, 5, 5, 5}, 0, 4, 4, 1, 1, 0},     /* one word */
+        {{0, 0, 32, 1}, 0, 4, 4, 2, 2, 7},    /* a partial broadcast; lane 3 stays out of it */
+        {{0, 32, 64, 96}, 0, 4, 4, 4, 4, 15}, /* one bank */
+        {{0, 1, 2, MM_LANE_INACTIVE}, 0, 4, 4, 1, 1, 0},
+        {{0, MM_LANE_INACTIVE, MM_LANE_INACTIVE, 32}, 0, 4, 4, 2, 2, 9},
+        {{0, 1, 32, 33}, 0, 4, 8, 1, 1, 0},        /* two words in each word of a wide bank */
+        {{0, 64, 1, 65}, 0, 4, 8, 2, 2, 15},       /* 64 words of 4 bytes apart is the same wide bank */
+        {{0, 32, 64, 1}, 0, 8, 8, 3, 3, 7},        /* 8 bytes are one word of a wide bank, */
+        {{0, 16, 32, 1}, 0, 8, 4, 3, 3, 7},        /* and two of a narrow one */
+        {{0, 16, 1, 1}, 15, 8, 4, 1, 2, 0},        /* lanes 15 and 16 are in different transactions, */
+        {{0, 32, 2, 2}, 15, 4, 4, 2, 2, 3u << 15}, /* unless words are as narrow as banks */
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_access access = {
+            MM_MEMORY_SHARED, MM_PATTERN_OFFSETS, 0, cases[index].word_bytes, false, {0}};
+        uint32_t offsets[MM_WARP_LANES];
+        for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
+            access.words[lane] = lane - cases[index].first < 4 ? cases[index].words[lane - cases[index].first]
+                                                               : MM_LANE_INACTIVE;
+        mm_access_offsets(&access, offsets);
+        const struct mm_bank_cost cost =
+            mm_banks_predict(offsets, access.word_bytes, cases[index].bank_bytes);
+        if (cost.degree != cases[index].degree || cost.wavefronts != cases[index].wavefronts ||
+            cost.conflicts != cases[index].conflicts)
+            fail_msg("case %zu: degree %u, %u wavefronts, conflicts %x", index, cost.degree, cost.wavefronts,
+                     cost.conflicts);
+        assert_models_agree(offsets, access.word_bytes, cases[index].bank_bytes);
+    }
+}
+
+/* The last word that can be named is within the memory, padded or not. */
+static void test_last_offset(void **state) {
+    struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_OFFSETS, 0, 8, true, {MM_OFFSET_MAX}};
+    uint32_t offsets[MM_WARP_LANES];
+    mm_access_offsets(&access, offsets);
+    assert_int_equal(offsets[0], MM_ACCESS_BYTES_MAX - 8);
+    assert_int_equal(offsets[1], 0);
+    assert_int_equal(mm_bank_of(offsets[0], 4), (2047 + 63) * 2 % 32);
+    assert_int_equal(mm_bank_of(offsets[0], 8), (2047 + 63) % 32);
 }
 
 static void test_sectors(void **state) {
@@ -118,8 +173,8 @@ static void test_sectors(void **state) {
         {MM_PATTERN_SAME_BANK, 0, 4, 32, 128, 1024},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
-        const struct mm_access access = {MM_MEMORY_GLOBAL, cases[index].pattern, cases[index].stride,
-                                         cases[index].word_bytes, false};
+        const struct mm_access access = {
+            MM_MEMORY_GLOBAL, cases[index].pattern, cases[index].stride, cases[index].word_bytes, false, {0}};
         uint32_t offsets[MM_WARP_LANES];
         mm_access_offsets(&access, offsets);
         const struct mm_sector_cost cost = mm_sectors_predict(offsets, access.word_bytes);
@@ -129,4 +184,5 @@ static void test_sectors(void **state) {
     }
 }
 
-RUN_TESTS(test_offsets, test_permuted, test_against_marks, test_scattered, test_sectors)
+RUN_TESTS(test_offsets, test_permuted, test_against_marks, test_scattered, test_chosen_offsets,
+          test_last_offset, test_sectors)

@@ -92,4 +92,34 @@ static void test_task(void **state) {
     assert_int_equal(probe.done, 0);
 }
 
-RUN_TESTS(test_steps, test_task)
+/* Only reads by all lanes, in banks of the device's width. */
+static void test_can_time(void **state) {
+    static const struct mm_backend plain = {.name = "plain"};
+    struct mm_device device = {.backend = &able, .shared_bank_bytes = 4};
+    struct mm_device host = {.backend = &plain};
+    struct mm_probe probe;
+    make(&probe, 2);
+    assert_true(mm_probe_can_time(&probe, &device));
+    assert_false(mm_probe_can_time(&probe, &host));
+    probe.bank_bytes = 4;
+    assert_true(mm_probe_can_time(&probe, &device));
+    probe.bank_bytes = 8;
+    assert_false(mm_probe_can_time(&probe, &device));
+    probe.device = &device;
+    assert_int_equal(mm_probe_bank_bytes(&probe), 8);
+    make(&probe, 2);
+    probe.writes = true;
+    assert_false(mm_probe_can_time(&probe, &device));
+    make(&probe, 2);
+    probe.accesses[1].pattern = MM_PATTERN_OFFSETS;
+    assert_true(mm_probe_can_time(&probe, &device));
+    probe.accesses[1].words[31] = MM_LANE_INACTIVE;
+    assert_false(mm_probe_can_time(&probe, &device));
+    device.shared_bank_bytes = 8;
+    probe.device = &device;
+    assert_int_equal(mm_probe_bank_bytes(&probe), 8);
+    probe.device = &host;
+    assert_int_equal(mm_probe_bank_bytes(&probe), 4);
+}
+
+RUN_TESTS(test_steps, test_task, test_can_time)

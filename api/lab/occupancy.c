@@ -1,0 +1,95 @@
+/* A request for `occupancy`: its lists of values. */
+#include "api/lab/occupancy.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXAMPLE "{\"op\": \"occupancy\", \"threads_per_block\": 256, \"registers_per_thread\": 40}"
+
+/* What each list takes: whole numbers, and these in words; of the compute capability names. */
+static const struct {
+    unsigned least, most;
+    const char *expected;
+} forms[MM_OCCUPANCY_LIST_COUNT] = {
+    [MM_OCCUPANCY_CAPABILITY] = {0, 0, "a string like \"9.0\", or a list of such"},
+    [MM_OCCUPANCY_THREADS] = {1, MM_BLOCK_THREADS_MAX, "whole numbers from 1 to 1024"},
+    [MM_OCCUPANCY_REGISTERS] = {1, MM_THREAD_REGISTERS_MAX, "whole numbers from 1 to 255"},
+    [MM_OCCUPANCY_SHARED] = {0, MM_OCCUPANCY_SHARED_BYTES_MAX, "whole numbers from 0 to 1048576"},
+};
+_Static_assert(MM_BLOCK_THREADS_MAX == 1024 && MM_THREAD_REGISTERS_MAX == 255 &&
+                   MM_OCCUPANCY_SHARED_BYTES_MAX == 1048576,
+               "the forms say so");
+
+static enum mm_status read_capability(const char *name, const char *text, unsigned *value,
+                                      struct mm_error *error) {
+    char known[64] = "";
+    size_t length = 0;
+    for (const unsigned *capability = mm_occupancy_capabilities(); *capability != 0; capability++) {
+        char one[16];
+        snprintf(one, sizeof one, "%u.%u", *capability / 10, *capability % 10);
+        *value = *capability;
+        if (strcmp(one, text) == 0)
+            return MM_OK;
+        length +=
+            (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", one);
+        assert(length < sizeof known);
+    }
+    return mm_fail_field(error, MM_UNSUPPORTED, name, "%s is '%.64s', but must be one of: %s", name, text,
+                         known);
+}
+
+static enum mm_status read_one(enum mm_occupancy_list list, const char *name, const char *verb,
+                               const struct mm_value *value, unsigned *out, struct mm_error *error) {
+    const double number = value->number;
+    if (list == MM_OCCUPANCY_CAPABILITY && value->kind == MM_VALUE_TEXT)
+        return read_capability(name, value->text, out, error);
+    if (list == MM_OCCUPANCY_CAPABILITY || value->kind != MM_VALUE_NUMBER ||
+        !(number >= forms[list].least && number <= forms[list].most) || number != (unsigned)number)
+        return mm_value_fail(name, verb, forms[list].expected, value, error);
+    *out = (unsigned)number;
+    return MM_OK;
+}
+
+enum mm_status mm_occupancy_read(enum mm_occupancy_list list, const char *name, const char *text,
+                                 const struct mm_json_member *member, struct mm_occupancy_request *request,
+                                 struct mm_error *error) {
+    struct mm_json_reader reader = mm_json_within(member->token);
+    const size_t end = member->token.at + member->token.bytes;
+    struct mm_json_member element;
+    unsigned *count = &request->counts[list];
+    enum mm_status status = MM_OK;
+    if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0) {
+        *count = 1;
+        return read_one(list, name, "is", &member->value, request->values[list], error);
+    }
+    while (status == MM_OK && mm_json_step(&reader, text, end, &element)) {
+        if (*count == MM_OCCUPANCY_ROWS_MAX)
+            return mm_fail_limit(error, name, MM_OCCUPANCY_ROWS_MAX,
+                                 "%s has more than %d values, but a table has at most so many rows; send "
+                                 "several requests",
+                                 name, MM_OCCUPANCY_ROWS_MAX);
+        status = read_one(list, name, "has", &element.value, &request->values[list][*count], error);
+        ++*count;
+    }
+    return status;
+}
+
+enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struct mm_error *error) {
+    const bool has_threads = request->counts[MM_OCCUPANCY_THREADS] > 0;
+    const char *missing = has_threads ? "registers_per_thread" : "threads_per_block";
+    size_t rows = 1;
+    if (!has_threads || request->counts[MM_OCCUPANCY_REGISTERS] == 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, missing,
+                             "%s is missing; send a whole number, or a list of some, as in " EXAMPLE,
+                             missing);
+    if (request->counts[MM_OCCUPANCY_SHARED] == 0)
+        request->counts[MM_OCCUPANCY_SHARED] = 1; /* 0 bytes */
+    for (unsigned list = 0; list < MM_OCCUPANCY_LIST_COUNT; list++)
+        rows *= request->counts[list] > 0 ? request->counts[list] : 1;
+    if (rows <= MM_OCCUPANCY_ROWS_MAX)
+        return MM_OK;
+    return mm_fail_limit(error, "", MM_OCCUPANCY_ROWS_MAX,
+                         "the lists make %zu rows, but the limit is %d; send several requests", rows,
+                         MM_OCCUPANCY_ROWS_MAX);
+}

@@ -1,0 +1,85 @@
+/* The table of chips, and the arithmetic. It asks no device. */
+#include "gpu/lab/occupancy.h"
+
+#include <assert.h>
+
+MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
+
+/* The same on every chip of the table. */
+enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
+
+/* One row a compute capability, as 10·major + minor, and of its multiprocessors: resident warps and blocks;
+ * and of shared memory, in bytes: all of it, the most of one block (with opting in), what the system reserves
+ * of each block, and the unit of allocation. */
+#define CHIP_TABLE(X)                                                                                        \
+    X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
+    X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \
+    X(80, 64, 32, 167936, 166912, 1024, 128)                                                                 \
+    X(86, 48, 16, 102400, 101376, 1024, 128)                                                                 \
+    X(89, 48, 24, 102400, 101376, 1024, 128)                                                                 \
+    X(90, 64, 32, 233472, 232448, 1024, 128)                                                                 \
+    X(100, 64, 32, 233472, 232448, 1024, 128)                                                                \
+    X(120, 48, 24, 102400, 101376, 1024, 128)
+
+static const struct chip {
+    unsigned warps, blocks;
+    size_t shared, shared_per_block, shared_reserved, shared_unit;
+} chips[] = {
+#define X(capability, ...) {__VA_ARGS__},
+    CHIP_TABLE(X)
+#undef X
+};
+
+static const unsigned capabilities[] = {
+#define X(capability, ...) capability,
+    CHIP_TABLE(X) 0
+#undef X
+};
+
+const unsigned *mm_occupancy_capabilities(void) {
+    return capabilities;
+}
+
+static size_t round_up(size_t size, size_t unit) {
+    return (size + unit - 1) / unit * unit;
+}
+
+/* A warp has its registers in one of the parts, and the warps of all blocks are spread over these. */
+static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per_thread) {
+    const unsigned each = (unsigned)round_up((size_t)registers_per_thread * MM_WARP_LANES, REGISTER_UNIT);
+    if (each == 0)
+        return MM_OCCUPANCY_UNLIMITED;
+    return REGISTERS / PARTS / each * PARTS / block_warps;
+}
+
+static unsigned blocks_by_shared(const struct chip *chip, size_t shared_bytes) {
+    if (shared_bytes > chip->shared_per_block)
+        return 0;
+    const size_t each = round_up(shared_bytes + chip->shared_reserved, chip->shared_unit);
+    return each == 0 ? MM_OCCUPANCY_UNLIMITED : (unsigned)(chip->shared / each);
+}
+
+bool mm_occupancy_predict(unsigned compute_capability, const struct mm_block_use *use,
+                          struct mm_occupancy *occupancy) {
+    const unsigned block_warps = mm_occupancy_block_warps(use->threads);
+    size_t index = 0;
+    assert(use->threads >= 1 && use->threads <= MM_BLOCK_THREADS_MAX);
+    assert(use->registers_per_thread <= MM_THREAD_REGISTERS_MAX);
+    while (capabilities[index] != 0 && capabilities[index] != compute_capability)
+        index++;
+    if (capabilities[index] == 0)
+        return false;
+    const struct chip *chip = &chips[index];
+    *occupancy = (struct mm_occupancy){
+        .blocks = MM_OCCUPANCY_UNLIMITED,
+        .warps_max = chip->warps,
+        .blocks_by = {[MM_LIMITER_THREADS] = chip->warps / block_warps,
+                      [MM_LIMITER_REGISTERS] = blocks_by_registers(block_warps, use->registers_per_thread),
+                      [MM_LIMITER_SHARED_MEMORY] = blocks_by_shared(chip, use->shared_bytes),
+                      [MM_LIMITER_BLOCKS] = chip->blocks}};
+    for (unsigned limiter = 0; limiter < MM_LIMITER_COUNT; limiter++)
+        if (occupancy->blocks_by[limiter] < occupancy->blocks)
+            occupancy->blocks = occupancy->blocks_by[limiter];
+    occupancy->warps = occupancy->blocks * block_warps;
+    return true;
+}
