@@ -12,33 +12,33 @@ __BEGIN_DECLS
 /* One row a variant: name, then members of struct mm_variant (gpu/variant.h). The first is the plain
  * reference; each of the others stands behind the ones that it builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
-    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .converts = true, .summary = "one thread per element of C, neighbours along a row, all reads from global memory") \
-    X(naive_uncoalesced, .plan = {[MM_FLOAT32] = mm_cuda_naive_uncoalesced}, .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
-    X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .tile = 8, .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_16, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .tile = 16, .converts = true, .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_32, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .tile = 32, .converts = true, .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .tile = 16, .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole matrix") \
-    X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16", .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
-    X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32", .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
-    X(tiled_dynamic, .plan = {[MM_FLOAT32] = mm_cuda_tiled_dynamic}, .tile = 16, .tiles = mm_cuda_dynamic_tiles, .summary = "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32") \
-    X(tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .tile = 32, .summary = "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
-    X(tiled_conflicted, .plan = {[MM_FLOAT32] = mm_cuda_tiled_conflicted}, .tile = 32, .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
-    X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0", .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used") \
-    X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
-    X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
-    X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
-    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
-    X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
-    X(tensor, .plan = {[MM_FLOAT64] = mm_cuda_tensor_float64, [MM_FLOAT16] = mm_cuda_tensor, [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor, [MM_FLOAT8_E5M2] = mm_cuda_tensor, [MM_INT8] = mm_cuda_tensor, [MM_UINT8] = mm_cuda_tensor, [MM_BOOL] = mm_cuda_tensor}, .tiles = mm_cuda_tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, and shared if they are few") \
-    X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor}, .rounds_to_tf32 = true, .tiles = mm_cuda_tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "as tensor, with float32 operands rounded to 11 significant bits") \
+    X(naive, .traffic = mm_cuda_traffic_naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .converts = true, .summary = "one thread per element of C, neighbours along a row, all reads from global memory") \
+    X(naive_uncoalesced, .traffic = mm_cuda_traffic_naive_uncoalesced, .plan = {[MM_FLOAT32] = mm_cuda_naive_uncoalesced}, .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
+    X(tiled_8, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .tile = 8, .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_16, .traffic = mm_cuda_traffic_tiled, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .tile = 16, .converts = true, .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_32, .traffic = mm_cuda_traffic_tiled, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .tile = 32, .converts = true, .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_strided_16, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .tile = 16, .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole matrix") \
+    X(tiled_exact_16, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16", .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
+    X(tiled_exact_32, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32", .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
+    X(tiled_dynamic, .traffic = mm_cuda_traffic_tiled_dynamic, .plan = {[MM_FLOAT32] = mm_cuda_tiled_dynamic}, .tile = 16, .tiles = mm_cuda_dynamic_tiles, .summary = "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32") \
+    X(tiled_padded, .traffic = mm_cuda_traffic_tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .tile = 32, .summary = "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
+    X(tiled_conflicted, .traffic = mm_cuda_traffic_tiled_conflicted, .plan = {[MM_FLOAT32] = mm_cuda_tiled_conflicted}, .tile = 32, .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
+    X(tiled_async, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0", .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used") \
+    X(register_tiled, .traffic = mm_cuda_traffic_register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
+    X(vectorized, .traffic = mm_cuda_traffic_vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
+    X(warp_tiled, .traffic = mm_cuda_traffic_warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
+    X(simt, .traffic = mm_cuda_traffic_simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
+    X(fp32_tensor, .traffic = mm_cuda_traffic_fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
+    X(tensor, .traffic = mm_cuda_traffic_tensor, .plan = {[MM_FLOAT64] = mm_cuda_tensor_float64, [MM_FLOAT16] = mm_cuda_tensor, [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor, [MM_FLOAT8_E5M2] = mm_cuda_tensor, [MM_INT8] = mm_cuda_tensor, [MM_UINT8] = mm_cuda_tensor, [MM_BOOL] = mm_cuda_tensor}, .tiles = mm_cuda_tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, and shared if they are few") \
+    X(tf32, .traffic = mm_cuda_traffic_tensor, .plan = {[MM_FLOAT32] = mm_cuda_tensor}, .rounds_to_tf32 = true, .tiles = mm_cuda_tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "as tensor, with float32 operands rounded to 11 significant bits") \
     X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas, [MM_BFLOAT16] = mm_cuda_blas, [MM_FLOAT8_E4M3FN] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas}, .multiples = {[MM_FLOAT8_E4M3FN] = {.n = 4, .k = 16}, [MM_INT8] = {.k = 4}}, .converts = true, .missing = mm_cuda_blas_missing, .dtype_missing = {[MM_FLOAT8_E4M3FN] = mm_cuda_blas_float8_missing}, .needs = "cuBLAS 13 or 12 at run time; for float8_e4m3fn also compute capability 8.9", .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 
 /* The same for transpositions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
-    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_naive)}, .summary = "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each") \
-    X(shared, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_shared)}, .tile = 32, .summary = "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised") \
-    X(padded, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_padded)}, .tile = 32, .summary = "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks") \
-    X(vectorized, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_vectorized)}, .tile = 64, .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
+    X(naive, .traffic = mm_cuda_traffic_transpose_naive, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_naive)}, .summary = "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each") \
+    X(shared, .traffic = mm_cuda_traffic_transpose_shared, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_shared)}, .tile = 32, .summary = "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised") \
+    X(padded, .traffic = mm_cuda_traffic_transpose_padded, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_padded)}, .tile = 32, .summary = "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks") \
+    X(vectorized, .traffic = mm_cuda_traffic_transpose_vectorized, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_vectorized)}, .tile = 64, .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
 mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cuda_tiled_16, mm_cuda_tiled_32,
@@ -48,6 +48,14 @@ mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cu
     mm_cuda_tensor_float64, mm_cuda_blas;
 mm_variant_plan mm_cuda_transpose_naive, mm_cuda_transpose_shared, mm_cuda_transpose_padded,
     mm_cuda_transpose_vectorized;
+
+/* What the rows' runs ask of memory (gpu/cuda/traffic/). */
+mm_variant_traffic mm_cuda_traffic_naive, mm_cuda_traffic_naive_uncoalesced, mm_cuda_traffic_tiled,
+    mm_cuda_traffic_tiled_dynamic, mm_cuda_traffic_tiled_padded, mm_cuda_traffic_tiled_conflicted,
+    mm_cuda_traffic_register_tiled, mm_cuda_traffic_vectorized, mm_cuda_traffic_warp_tiled,
+    mm_cuda_traffic_simt, mm_cuda_traffic_fp32_tensor, mm_cuda_traffic_tensor;
+mm_variant_traffic mm_cuda_traffic_transpose_naive, mm_cuda_traffic_transpose_shared,
+    mm_cuda_traffic_transpose_padded, mm_cuda_traffic_transpose_vectorized;
 
 /* The edges that tiled_dynamic can be asked for, ended by 0. */
 extern const unsigned mm_cuda_dynamic_tiles[];
