@@ -243,11 +243,13 @@ struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, siz
     if (ran == NULL || strcmp(ran->name, MM_BENCHMARK_YARDSTICK) == 0)
         return traffic;
     struct mm_product product = benchmark->product;
+    product.a.data = product.b.data = NULL; /* on the device they begin elsewhere */
     product.tile = request->subjects[row].tile;
     if (ran->traffic != NULL && ran->traffic(&product, &benchmark->courses[row].plan, &traffic))
         return traffic;
     traffic = mm_traffic_unknown();
-    traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, ran, product.tile);
+    if (ran->traffic == NULL || request->op == MM_TRANSPOSE)
+        traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, ran, product.tile);
     return traffic;
 }
 
