@@ -195,14 +195,13 @@ static void count_vectors(const struct mm_product *product, const struct mm_plan
     const struct mm_share words = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
     const struct mm_share alone = {1, 1, 1, 1, 1};
-    const bool is_across = are_columns; /* neighbouring lines store a row of C apart */
     mm_count_loads(traffic, matrix, is_wide(matrix) ? &quads : &words, 1);
     mm_count_loads(traffic, vectors, vectors_are_along ? &words : &down,
                    mm_size_divide_up(lines, is_along ? CONTIGUOUS_LINES : STRIDED_LINES));
     mm_count_stores(traffic, &product->c,
-                    is_along    ? &alone
-                    : is_across ? &down
-                                : &words,
+                    is_along      ? &alone
+                    : are_columns ? &down
+                                  : &words,
                     plan->splits > 1 ? plan->splits : 1);
     traffic->figures[MM_SHARED_LOAD_PASSES] = traffic->figures[MM_SHARED_STORE_PASSES] =
         traffic->figures[MM_BANK_CONFLICT_PASSES] = MM_TRAFFIC_UNKNOWN;
