@@ -1,54 +1,137 @@
 #!/bin/sh
-# What a GPU's counters say of the rungs that differ by their reads: instructions that read global memory, the
-# sectors of 32 bytes that those move, and conflicts between the banks of shared memory, beside what the kernels'
-# files predict. Needs Nsight Compute (ncu) and the right to read counters.
-# usage: counters.sh BUILD_FOLDER [EDGE], in the top folder; a Markdown table for products of EDGE³ (1024).
-metrics='smsp__sass_inst_executed_op_global_ld.sum
-l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
-smsp__sass_inst_executed_op_shared_ld.sum
+# The memory traffic of every variant on a GPU: what the program predicts of it (gpu/traffic.h), what the GPU's counters
+# say, and the difference. Needs Nsight Compute (ncu) and the right to read counters; each row is a run of it and takes
+# some seconds, all of them some minutes.
+# usage: counters.sh BUILD_FOLDER [M K N], in the top folder; Markdown tables. Without a shape: for products of 1024³ and
+# 228×240 · 240×112 and for transpositions of 4096×4096.
+metrics='l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
+lts__t_sectors_srcunit_tex_op_read.sum
+l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum
+lts__t_sectors_srcunit_tex_op_write.sum
 l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
+l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum
+l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum
 l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum
-lts__t_sectors_op_read.sum
+l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum
+l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum
 gpu__time_duration.sum'
 # shellcheck source=bench/lib/ncu.sh
 . "$(dirname "$0")/lib/ncu.sh"
-edge=${2:-1024}
+missing=-
 
-# predict VARIANT: sets loads, sectors and conflicts. Reads of a warp at each element of k, for each element of C that
-# it computes: `naive` asks for one word of A, the same for the whole warp (1 sector), and for 32 neighbours of B (4
-# sectors); `naive_uncoalesced` the other way round, but 32 rows apart (32 sectors, and 1). A tile of T is read once for
-# T uses. Passes for conflicts: none, but where `tiled_conflicted` walks a column of its tile, whose 32 words lie in
-# one bank: 31 at each element of k.
-predict() {
-    reads=$((edge * edge * edge / 32)) loads=- sectors=- conflicts=0
-    case $1 in
-    naive) loads=$((2 * reads)) sectors=$((5 * reads)) ;;
-    naive_uncoalesced) loads=$((2 * reads)) sectors=$((33 * reads)) ;;
-    tiled_8 | tiled_16 | tiled_32) loads=$((2 * reads / ${1#tiled_})) sectors=$((8 * reads / ${1#tiled_})) ;;
-    tiled_padded | tiled_conflicted) loads=$((2 * reads / 32)) sectors=$((8 * reads / 32)) ;;
-    esac
-    [ "$1 $transposed" != 'tiled_conflicted --transpose-b' ] || conflicts=$((31 * reads))
-}
+# Counters that this chip or this ncu does not have are left out, since ncu may refuse them.
+ncu --query-metrics >"$scratch/known" 2>/dev/null || :
+absent=
+for metric in $metrics; do
+    ! [ -s "$scratch/known" ] || grep -q "^${metric%.sum} " "$scratch/known" || absent="$absent $metric"
+done
+for metric in $absent; do
+    metrics=$(echo "$metrics" | grep -v "^$metric\$")
+    echo "- not counted here: $metric"
+done
 
-echo "| variant | B stored | reads of global memory, warps | predicted | their sectors | predicted | reads of shared memory, warps | passes over the banks | of these for conflicts | predicted | sectors read from the L2 | ms |"
-echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-# rows STORED VARIANT…: of the first launch of each, which the matrices' filling precedes. Every kernel of a product has a
-# part of a variant's name in its own, be it in its template's arguments.
-rows() {
-    stored=$1
-    shift
-    for variant in "$@"; do
-        count "$variant" "$edge" --launch-count 1 --kernel-name-base demangled --kernel-name 'regex:.*(naive|tiled|vectorized).*'
-        predict "$variant"
-        awk -v head="| \`$variant\` | $stored" -v loads="$loads" -v sectors="$sectors" -v conflicts="$conflicts" '{
-            printf "%s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %.4f |\n", head, $1, loads, $2, sectors, $3, $4, $5,
-                conflicts, $6, $7 / 1e6
+# Every kernel of a product or a transposition, and none that fills or judges matrices.
+products='regex:^(mm_cuda_one|mm_cuda_transpose_one|register_tiled|vectorized|warp_tiled|mm_simt_tiles|mm_simt_vector_kernel|simt_sum|scan|split_rest|product|repair|pad|mm_tensor_product)$'
+
+# compare NAME FIGURE…: a row of the table from the predicted figures and the launches in $scratch/counts. A product's
+# kernels come again with its next run, so the launches repeat after as many lines as it has kernels. Sectors that the
+# copy engine moves, only the L2 counts. There a kernel without it has no more than it asked for: the larger one counts.
+compare() {
+    awk -v name="$1" -v predicted="$2" -v metrics="$metrics" '
+        BEGIN {
+            count = split(metrics, metric, " ")
+            for (i = 1; i <= count; i++)
+                column[metric[i]] = i
+        }
+        function counter(prefix, suffix) {
+            i = column[prefix suffix ".sum"]
+            return i > 0 && $i != "-" ? $i : 0
+        }
+        function larger(a, b) {
+            return a > b ? a : b
+        }
+        {
+            kernel[NR] = $NF
+            loads[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "ld"), counter("lts__t_sectors_srcunit_tex_op_", "read"))
+            stores[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "st"), counter("lts__t_sectors_srcunit_tex_op_", "write"))
+            passes = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
+            conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
+            shared_loads[NR] = counter(passes, "ld")
+            shared_stores[NR] = counter(passes, "st") + counter(passes, "ldgsts")
+            repeated[NR] = counter(conflicts, "ld") + counter(conflicts, "st") + counter(conflicts, "ldgsts")
+            time[NR] = counter("gpu__time_duration", "")
+        }
+        # A difference of a few thousand beside nothing is no percentage.
+        function cell(expected, counted) {
+            if (expected == "")
+                return sprintf(" | - | %.0f | -", counted)
+            if (expected == 0)
+                return sprintf(" | 0 | %.0f | %s", counted, counted == 0 ? "0.0%" : "-")
+            return sprintf(" | %.0f | %.0f | %+.1f%%", expected, counted, 100 * (counted - expected) / expected)
+        }
+        END {
+            for (period = 1; period < NR; period++) {
+                for (i = period + 1; i <= NR && kernel[i] == kernel[i - period]; i++)
+                    continue
+                if (i > NR)
+                    break
+            }
+            for (i = 1; i <= period; i++) {
+                sum[1] += loads[i]
+                sum[2] += stores[i]
+                sum[3] += shared_loads[i]
+                sum[4] += shared_stores[i]
+                sum[5] += repeated[i]
+                ns += time[i]
+            }
+            split(predicted, figure, ",")
+            row = "| `" name "`"
+            for (i = 1; i <= 5; i++)
+                row = row cell(figure[i], sum[i])
+            printf "%s | %d | %.4f |\n", row, period, ns / 1e6
         }' "$scratch/counts"
-    done
 }
 
-rows 'as it is' naive_uncoalesced naive tiled_8 tiled_16 tiled_32
-transposed=--transpose-b
-rows transposed tiled_32 tiled_padded tiled_conflicted
-transposed=
-rows 'as it is' tiled_async register_tiled vectorized warp_tiled
+# table TITLE OPTIONS [VARIANTS]: the rows that the harness times with the first words, which are options of its own, or
+# those of the last ones among them. Variants that it times by several tiles are asked for by tile. At most six kernels
+# make a product.
+table() {
+    options=$2
+    printf '\n## %s\n\n' "$1"
+    # shellcheck disable=SC2046,SC2086
+    "$kernels" --backend cuda $options $(for variant in ${3-}; do echo "--variant $variant"; done) --repeats 1 --csv "$scratch/predicted" >"$scratch/timed" || {
+        cat "$scratch/timed" >&2
+        exit 1
+    }
+    awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["status"] == "ok" && $at["variant"] != "copy" && $at["variant"] == $at["ran"] && $at["variant"] != "blas" {
+            names[++rows] = $at["variant"]
+            tiles[rows] = $at["tile"]
+            times[names[rows]]++
+            first = at["global_load_sectors"]
+            figures[rows] = $first "," $(first + 1) "," $(first + 2) "," $(first + 3) "," $(first + 4)
+        }
+        END {
+            for (i = 1; i <= rows; i++)
+                print names[i] (times[names[i]] > 1 ? "/" tiles[i] : ""), figures[i]
+        }' "$scratch/predicted" >"$scratch/rows"
+    echo "| variant | load sectors, predicted | counted | difference | store sectors, predicted | counted | difference | shared load passes, predicted | counted | difference | shared store passes, predicted | counted | difference | of these for conflicts, predicted | counted | difference | kernels | ms |"
+    echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    while read -r name predicted; do
+        if count "$options --variant $name" --launch-count 6 --kernel-name-base function --kernel-name "$products" </dev/null; then
+            compare "$name" "$predicted"
+        else
+            echo "| \`$name\` | not counted |"
+        fi
+    done <"$scratch/rows"
+}
+
+if [ $# -ge 4 ]; then
+    table "$2×$3 · $3×$4" "--time $2 $3 $4"
+    table "$2×$3 · $3×$4, B stored transposed" "--time $2 $3 $4 --transpose-b"
+    exit
+fi
+table '1024³' '--time 1024 1024 1024'
+table '1024³, B stored transposed' '--time 1024 1024 1024 --transpose-b' 'tiled_32 tiled_padded tiled_conflicted tiled_async simt tf32'
+table '228×240 · 240×112' '--time 228 240 112'
+table '4096×4096 transposed, float32' '--transpose float32 --time 4096 1 4096'

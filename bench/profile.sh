@@ -15,13 +15,14 @@ lts__t_sectors.avg.pct_of_peak_sustained_elapsed
 dram__throughput.avg.pct_of_peak_sustained_elapsed'
 # shellcheck source=bench/lib/ncu.sh
 . "$(dirname "$0")/lib/ncu.sh"
+edge=${2:-4096}
 
 echo "| variant | kernel | ms | SM clock, GHz | multiprocessors at work | tensor cores | float32 pipes | issue slots | shared memory | L2 | DRAM |"
 echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 # The caches are left as they are, since one pass finds there what the one before it wrote. The kernels of the last
 # product count: from the last launch of the first kernel on.
 for variant in fp32_tensor simt; do
-    count "$variant" "${2:-4096}" --cache-control none --kernel-name-base function \
+    count "--time $edge $edge $edge --variant $variant" --cache-control none --kernel-name-base function \
         --kernel-name 'regex:^(scan|split_rest|product|repair|mm_simt_tiles|simt_sum)$'
     awk -v variant="$variant" '
         NR == 1 { first = $NF }

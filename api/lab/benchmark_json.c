@@ -25,13 +25,32 @@ static json_t *make_times(const struct mm_benchmark_row *row) {
                      row->max_ns / 1e6);
 }
 
+/* Null if it is not known. */
+static json_t *make_count(uint64_t figure) {
+    return figure == MM_TRAFFIC_UNKNOWN ? json_null() : mm_json_count(figure);
+}
+
+/* The host's rows have their loads alone, whose elements its caches deliver. */
+static int put_traffic(json_t *object, const struct mm_benchmark *benchmark, const struct mm_traffic *traffic,
+                       bool is_host) {
+    const double intensity = mm_benchmark_intensity(benchmark, traffic);
+    const unsigned count = is_host ? MM_GLOBAL_LOADS + 1 : MM_TRAFFIC_COUNT;
+    int failed = 0;
+    for (enum mm_traffic_figure figure = 0; figure < count; figure++)
+        failed |= mm_json_put(object, mm_traffic_name(figure), make_count(traffic->figures[figure]));
+    if (!is_host && mm_benchmark_request(benchmark)->op == MM_MATMUL)
+        failed |= mm_json_put(object, "arithmetic_intensity",
+                              intensity > 0.0 ? make_number(intensity) : json_null());
+    return failed;
+}
+
 static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
     const struct mm_benchmark_subject *subject = &mm_benchmark_request(benchmark)->subjects[index];
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
     const bool good = row->error.status == MM_OK;
     const bool has_ratio = good && row->of_yardstick > 0.0;
-    const uint64_t loads = good ? mm_benchmark_loads(benchmark, index) : 0;
+    const struct mm_traffic traffic = good ? mm_benchmark_traffic(benchmark, index) : mm_traffic_unknown();
     json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:o}", "variant", subject->variant->name, "backend",
                                subject->backend->name, "kernel_ms", good ? make_times(row) : json_null(),
                                op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null(),
@@ -41,7 +60,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
         failed |=
             mm_json_put(object, "relative_error", good ? make_number(row->relative_error) : json_null());
     failed |= mm_json_put(object, "max_error", good ? make_number(row->max_error) : json_null());
-    failed |= mm_json_put(object, "global_loads", loads > 0 ? mm_json_count(loads) : json_null());
+    failed |= put_traffic(object, benchmark, &traffic, subject->backend->is_host);
     failed |= mm_json_put(object, "repeats", mm_json_count(good ? row->repeats : 0));
     if (subject->tile > 0)
         failed |= mm_json_put(object, "tile", mm_json_count(subject->tile));

@@ -1,4 +1,5 @@
-/* A benchmark's reply as a table for a terminal: a title, then aligned columns. */
+/* A benchmark's reply as tables for a terminal: a title, then the times and, if it is known, the traffic, in
+ * aligned columns. */
 #include "api/lab/benchmark.h"
 
 #include <inttypes.h>
@@ -21,6 +22,10 @@ enum column {
     LOADS,
     COLUMN_COUNT
 };
+
+/* The other table has the same names, then figures of mm_traffic but the loads, and the intensity. */
+enum { TRAFFIC_FIRST = BACKEND + 1, INTENSITY = TRAFFIC_FIRST + MM_TRAFFIC_COUNT - 1 };
+static_assert((unsigned)INTENSITY < COLUMN_COUNT, "a line of traffic is no longer than one of times");
 
 /* A line of cells. A row that failed has its error behind them. A column without a head is left out. */
 enum { CELL_BYTES = 80 };
@@ -62,9 +67,14 @@ static void write_names(struct line *line, const struct mm_benchmark_subject *su
     snprintf(line->cells[BACKEND], CELL_BYTES, "%.60s", subject->backend->name);
 }
 
+static void write_figure(char *cell, const struct mm_traffic *traffic, enum mm_traffic_figure figure) {
+    if (traffic->figures[figure] != MM_TRAFFIC_UNKNOWN)
+        snprintf(cell, CELL_BYTES, "%" PRIu64, traffic->figures[figure]);
+}
+
 static void write_row(struct line *line, const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
-    const uint64_t loads = mm_benchmark_loads(benchmark, index);
+    const struct mm_traffic traffic = mm_benchmark_traffic(benchmark, index);
     memset(line, 0, sizeof *line);
     write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
     for (unsigned column = REPEATS; column < COLUMN_COUNT; column++)
@@ -84,8 +94,33 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
         snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
     if (!isnan(row->max_error))
         snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
-    if (loads > 0)
-        snprintf(line->cells[LOADS], CELL_BYTES, "%" PRIu64, loads);
+    write_figure(line->cells[LOADS], &traffic, MM_GLOBAL_LOADS);
+}
+
+static void write_traffic_head(struct line *line, const struct mm_benchmark_op *op) {
+    memset(line, 0, sizeof *line);
+    snprintf(line->cells[VARIANT], CELL_BYTES, "variant");
+    snprintf(line->cells[BACKEND], CELL_BYTES, "backend");
+    for (enum mm_traffic_figure figure = MM_GLOBAL_LOADS + 1; figure < MM_TRAFFIC_COUNT; figure++)
+        snprintf(line->cells[TRAFFIC_FIRST + figure - 1], CELL_BYTES, "%s", mm_traffic_head(figure));
+    if (op->op == MM_MATMUL)
+        snprintf(line->cells[INTENSITY], CELL_BYTES, "FLOP/byte");
+}
+
+/* False if the row's traffic is not known. */
+static bool write_traffic(struct line *line, const struct mm_benchmark *benchmark, size_t index) {
+    const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
+    const struct mm_traffic traffic = mm_benchmark_traffic(benchmark, index);
+    if (row->error.status != MM_OK || traffic.figures[MM_GLOBAL_LOAD_SECTORS] == MM_TRAFFIC_UNKNOWN)
+        return false;
+    memset(line, 0, sizeof *line);
+    write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
+    for (unsigned column = TRAFFIC_FIRST; column < INTENSITY; column++)
+        snprintf(line->cells[column], CELL_BYTES, "-");
+    for (enum mm_traffic_figure figure = MM_GLOBAL_LOADS + 1; figure < MM_TRAFFIC_COUNT; figure++)
+        write_figure(line->cells[TRAFFIC_FIRST + figure - 1], &traffic, figure);
+    write_number(line->cells[INTENSITY], mm_benchmark_intensity(benchmark, &traffic));
+    return true;
 }
 
 /* Names to the left, numbers to the right. */
@@ -97,6 +132,17 @@ static void print_line(FILE *out, const struct line *line, const size_t *widths)
     if (line->error != NULL)
         fprintf(out, "  %s: %s", mm_status_name(line->error->status), line->error->detail);
     fputc('\n', out);
+}
+
+/* The head is the first line. */
+static void print_table(FILE *out, const struct line *lines, size_t count) {
+    size_t widths[COLUMN_COUNT] = {0};
+    for (size_t row = 0; row < count; row++)
+        for (unsigned column = 0; column < COLUMN_COUNT; column++)
+            if (lines[0].cells[column][0] != '\0' && strlen(lines[row].cells[column]) > widths[column])
+                widths[column] = strlen(lines[row].cells[column]);
+    for (size_t row = 0; row < count; row++)
+        print_line(out, &lines[row], widths);
 }
 
 static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
@@ -115,22 +161,24 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
 }
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
-    const size_t count = 1 + mm_benchmark_request(benchmark)->subject_count;
-    size_t widths[COLUMN_COUNT] = {0};
+    const size_t count = mm_benchmark_request(benchmark)->subject_count;
     char *text = NULL;
-    struct line *lines = malloc(count * sizeof *lines);
+    struct line *lines = malloc((1 + count) * sizeof *lines);
     FILE *out = lines == NULL ? NULL : open_memstream(&text, length);
     if (out != NULL) {
-        write_head(&lines[0], mm_benchmark_op_of(benchmark));
-        for (size_t row = 1; row < count; row++)
-            write_row(&lines[row], benchmark, row - 1);
-        for (size_t row = 0; row < count; row++)
-            for (unsigned column = 0; column < COLUMN_COUNT; column++)
-                if (lines[0].cells[column][0] != '\0' && strlen(lines[row].cells[column]) > widths[column])
-                    widths[column] = strlen(lines[row].cells[column]);
+        size_t known = 0;
         print_title(out, benchmark);
+        write_head(&lines[0], mm_benchmark_op_of(benchmark));
         for (size_t row = 0; row < count; row++)
-            print_line(out, &lines[row], widths);
+            write_row(&lines[1 + row], benchmark, row);
+        print_table(out, lines, 1 + count);
+        write_traffic_head(&lines[0], mm_benchmark_op_of(benchmark));
+        for (size_t row = 0; row < count; row++)
+            known += write_traffic(&lines[1 + known], benchmark, row);
+        if (known > 0) {
+            fputs("\npredicted memory traffic\n\n", out);
+            print_table(out, lines, 1 + known);
+        }
         if (fclose(out) != 0) { /* memory for the text ran out */
             free(text);
             text = NULL;

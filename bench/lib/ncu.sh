@@ -12,23 +12,24 @@ command -v ncu >/dev/null || {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# count VARIANT EDGE OPTION…: puts into $scratch/counts a line for each kernel that ncu, with these options, sees in the
-# harness's products of EDGE³: its counters in the order of `metrics`, and its name without template and parameters. B is
-# transposed if `transposed` is the harness's option for it.
-transposed=
+# count SUBJECT OPTION…: puts into $scratch/counts a line for each kernel that ncu, with these options, sees while the
+# harness times what the words of SUBJECT, its own options, say: the counters in the order of `metrics`, and the kernel's
+# name without template and parameters. `missing` stands for a counter that ncu does not give; if it is empty, that is an
+# error. A run takes some seconds, and is given up after two minutes.
+missing=
 count() {
-    variant=$1 edge=$2
-    shift 2
-    # One word or none.
+    subject=$1
+    shift
+    # Options are words.
     # shellcheck disable=SC2086
-    ncu --csv --print-units base --clock-control none --metrics "$(echo $metrics | tr ' ' ,)" "$@" "$kernels" \
-        --backend cuda --time "$edge" "$edge" "$edge" --variant "$variant" --repeats 1 $transposed >"$scratch/ncu" 2>&1 || {
+    timeout 120 ncu --csv --print-units base --clock-control none --metrics "$(echo $metrics | tr ' ' ,)" "$@" "$kernels" \
+        --backend cuda $subject --repeats 1 >"$scratch/ncu" 2>&1 || {
         cat "$scratch/ncu" >&2
         return 1
     }
     # All fields are quoted; the first is the launch's number, the fifth the kernel, the last three are a metric's
     # name, unit and value, which has commas.
-    awk -F '","' -v metrics="$metrics" '
+    awk -F '","' -v metrics="$metrics" -v missing="$missing" '
         /^"[0-9]/ {
             if (!($1 in kernel))
                 launch[++launches] = $1
@@ -45,17 +46,21 @@ count() {
                 sub(/<.*/, "", name)
                 line = ""
                 for (j = 1; j <= count; j++) {
-                    if (value[launch[i], metric[j]] !~ /^[0-9]/) {
-                        print "ncu does not give " metric[j] " of " name > "/dev/stderr"
-                        exit 1
+                    counted = value[launch[i], metric[j]]
+                    if (counted !~ /^[0-9]/) {
+                        if (missing == "") {
+                            print "ncu does not give " metric[j] " of " name > "/dev/stderr"
+                            exit 1
+                        }
+                        counted = missing
                     }
-                    line = line value[launch[i], metric[j]] " "
+                    line = line counted " "
                 }
                 print line name
             }
             exit launches == 0
         }' "$scratch/ncu" >"$scratch/counts" || {
-        echo "ncu does not tell all of $variant" >&2
+        echo "ncu does not tell all of $subject" >&2
         return 1
     }
 }

@@ -225,16 +225,35 @@ static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
     return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }
 
-uint64_t mm_benchmark_loads(const struct mm_benchmark *benchmark, size_t row) {
-    const struct mm_benchmark_request *request = &benchmark->request;
-    const struct mm_variant *ran = benchmark->rows[row].ran;
-    if (ran == NULL || strcmp(ran->name, MM_BENCHMARK_YARDSTICK) == 0)
-        return 0;
+/* The elements that a kernel with square tiles loads, or one without a tile. */
+static uint64_t loads_of(const struct mm_benchmark_request *request, const struct mm_variant *ran,
+                         unsigned chosen_tile) {
+    const unsigned own = chosen_tile > 0 ? chosen_tile : ran->tile;
+    const unsigned tile = own > 0 ? own : 1;
     if (request->op == MM_TRANSPOSE)
         return strips(request->m, request->n, 1, 1);
-    unsigned tile = request->subjects[row].tile > 0 ? request->subjects[row].tile : ran->tile;
-    if (tile == 0)
-        tile = 1;
     return strips(request->m, request->k, request->n, tile) +
            strips(request->n, request->k, request->m, tile);
+}
+
+struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row) {
+    const struct mm_benchmark_request *request = &benchmark->request;
+    const struct mm_variant *ran = benchmark->rows[row].ran;
+    struct mm_traffic traffic = mm_traffic_unknown();
+    if (ran == NULL || strcmp(ran->name, MM_BENCHMARK_YARDSTICK) == 0)
+        return traffic;
+    struct mm_product product = benchmark->product;
+    product.a.data = product.b.data = NULL; /* on the device they begin elsewhere */
+    product.tile = request->subjects[row].tile;
+    if (ran->traffic != NULL && ran->traffic(&product, &benchmark->courses[row].plan, &traffic))
+        return traffic;
+    traffic = mm_traffic_unknown();
+    if (ran->traffic == NULL || request->op == MM_TRANSPOSE)
+        traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, ran, product.tile);
+    return traffic;
+}
+
+double mm_benchmark_intensity(const struct mm_benchmark *benchmark, const struct mm_traffic *traffic) {
+    const struct mm_benchmark_request *request = &benchmark->request;
+    return request->op == MM_MATMUL ? mm_traffic_intensity(traffic, operations(request)) : 0.0;
 }

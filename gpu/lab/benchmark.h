@@ -119,6 +119,11 @@ const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benc
 /* GFLOP/s of a product's row, GB/s read and written of a transposition's; 0 if no time passed. */
 double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row);
 
-/* The elements that a row's kernel loads from global memory (predicted): a product loads A once for every
- * T columns of C and B once for every T rows. T is the tile, or 1. 0 if a library ran, or nothing. */
-uint64_t mm_benchmark_loads(const struct mm_benchmark *benchmark, size_t row);
+/* The memory traffic of one run of a row, predicted by the variant that ran (gpu/traffic.h). If the variant
+ * has no function for that, as on the host, only the global loads are known: a product loads A once for every
+ * T columns of C and B once for every T rows, where T is the tile, or 1. Nothing is known if a library ran,
+ * or nothing. */
+struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
+
+/* Operations a byte of global memory that is asked for; 0 of a transposition, or if that is not known. */
+double mm_benchmark_intensity(const struct mm_benchmark *benchmark, const struct mm_traffic *traffic);

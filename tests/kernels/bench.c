@@ -27,6 +27,7 @@ struct timed_row {
     double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 where there are no figures */
     bool wrong;                      /* by benchmark_is_wrong; the copy is not judged */
     struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
+    struct mm_traffic traffic;       /* of one run, predicted; unknown of the copy */
 };
 
 /* --- which rows -------------------------------------------------------------------------------------- */
@@ -118,11 +119,13 @@ static enum mm_status open_benchmark(const struct mm_device *device,
 
 static void tell(const struct mm_benchmark *benchmark, struct mm_device *device, struct timed_row *rows,
                  size_t count) {
-    const struct mm_benchmark_row *next = mm_benchmark_rows(benchmark);
+    const struct mm_benchmark_row *first = mm_benchmark_rows(benchmark), *next = first;
     const struct mm_backend *backend = device->backend;
     for (size_t index = 0; index < count; index++) {
         struct timed_row *row = &rows[index];
         struct mm_error none;
+        row->traffic = row->subject == NULL ? mm_traffic_unknown()
+                                            : mm_benchmark_traffic(benchmark, (size_t)(next - first));
         row->figures = row->subject == NULL ? *benchmark_copy(benchmark) : *next++;
         row->rate = mm_benchmark_rate(benchmark, &row->figures);
         row->wrong = benchmark_is_wrong(benchmark, &row->figures);
@@ -208,6 +211,10 @@ static void print_row(struct table *table, const struct timed_row *row, const st
         table_number(table, "local_bytes", NULL, 0, table_known((double)uses->local_bytes, told));
         table_number(table, "blocks_per_multiprocessor", "blocks per multiprocessor", 0,
                      table_known(uses->blocks_per_multiprocessor, told));
+        for (enum mm_traffic_figure figure = 0; figure < MM_TRAFFIC_COUNT; figure++)
+            table_number(table, mm_traffic_name(figure), NULL, 0,
+                         table_known((double)row->traffic.figures[figure],
+                                     timed && row->traffic.figures[figure] != MM_TRAFFIC_UNKNOWN));
         table_text(table, "device", NULL, device->name);
         table_text(table, NULL, "remark", timed ? "" : figures->error.detail);
     } while (table_end(table));

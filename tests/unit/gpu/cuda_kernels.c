@@ -216,6 +216,65 @@ static void tensor_takes_blocks_that_suit(void **state) {
     }
 }
 
-RUN_TESTS(rows_go_together_unless_they_are_listed, rows_plan_the_types_that_they_take, types_share_no_kernel,
-          blas_refuses_what_cublas_lacks, float8_by_blas_wants_ada, simt_tells_its_parts,
-          tensor_takes_blocks_that_suit)
+static const struct mm_device hopper = {.backend = &backend,
+                                        .compute_capability = 90,
+                                        .shared_bytes_per_block_max = 227 << 10,
+                                        .multiprocessors = 132};
+
+/* Whatever the kernel, it loads each element of A and B, and stores each of C. */
+static bool expect_traffic(const struct mm_variant *variant, const struct mm_product *product) {
+    struct mm_plan plan;
+    struct mm_traffic traffic;
+    if (mm_plan_make(&hopper, variant, product, false, &plan, &error) != MM_OK)
+        return false;
+    assert_true(variant->traffic(product, &plan, &traffic));
+    const uint64_t loaded = product->a.rows * product->a.cols + product->b.rows * product->b.cols;
+    assert_true(traffic.figures[MM_GLOBAL_LOADS] >= loaded);
+    assert_true(traffic.figures[MM_GLOBAL_LOAD_SECTORS] * 8 >= loaded);
+    assert_true(traffic.figures[MM_GLOBAL_STORE_SECTORS] * 8 >= product->m * product->n);
+    return true;
+}
+
+static void traffic_is_predicted(void **state) {
+    static const size_t shapes[][3] = {
+        {1024, 1024, 1024}, {228, 240, 112}, {1, 1, 1}, {511, 33, 4097}, {4096, 512, 1}};
+    unsigned known = 0;
+    for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++) {
+        const struct mm_variant *variant = &mm_cuda_variants[row];
+        const bool turns = variant->op == MM_TRANSPOSE;
+        if (variant->traffic == NULL || variant->plan[MM_FLOAT32] == NULL)
+            continue;
+        for (size_t index = 0; index < COUNT(shapes) * 4; index++) {
+            const size_t *shape = shapes[index / 4];
+            struct mm_product product = {.transpose_a = turns || index % 2 == 1,
+                                         .transpose_b = index % 4 > 1};
+            product.a =
+                mm_matrix_dense(MM_FLOAT32, shape[product.transpose_a], shape[!product.transpose_a], NULL);
+            product.b = mm_matrix_dense(MM_FLOAT32, shape[1 + product.transpose_b],
+                                        shape[2 - product.transpose_b], NULL);
+            (void)mm_product_conform(variant->op, &product, NULL);
+            product.c = mm_product_result(variant->op, &product);
+            known += expect_traffic(variant, &product);
+        }
+    }
+    /* 18 products and 4 transpositions, of which two products take whole tiles only, so one of the shapes. */
+    assert_in_range(known, (22 * COUNT(shapes) - 2 * (COUNT(shapes) - 1)) * 4, UINT32_MAX);
+}
+
+/* Blocks of simt have no tile: at 4096³ an element of A is loaded for each 256 columns, not for each one. */
+static void loads_of_simt_follow_from_its_blocks(void **state) {
+    enum { EDGE = 4096 };
+    const struct mm_product product = product_of(MM_FLOAT32, MM_FLOAT32, EDGE, EDGE, EDGE);
+    const struct mm_variant *simt = &mm_cuda_variants[MM_CUDA_ROW_simt];
+    struct mm_plan plan;
+    struct mm_traffic traffic;
+    assert_int_equal(mm_plan_make(&hopper, simt, &product, false, &plan, &error), MM_OK);
+    assert_true(simt->traffic(&product, &plan, &traffic));
+    const uint64_t across = EDGE / plan.layout.block_cols, down = EDGE / plan.layout.block_rows;
+    assert_in_range(across, 1, EDGE / 64);
+    assert_int_equal(traffic.figures[MM_GLOBAL_LOADS], (uint64_t)EDGE * EDGE * (across + down));
+}
+
+RUN_TESTS(traffic_is_predicted, loads_of_simt_follow_from_its_blocks, rows_go_together_unless_they_are_listed,
+          rows_plan_the_types_that_they_take, types_share_no_kernel, blas_refuses_what_cublas_lacks,
+          float8_by_blas_wants_ada, simt_tells_its_parts, tensor_takes_blocks_that_suit)

@@ -308,5 +308,58 @@ static void too_many_tiles_are_refused(void **state) {
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory, stacks_have_their_memory, copies_are_kept,
+bool mm_cuda_traffic_tiled(const struct mm_product *product, const struct mm_plan *plan,
+                           struct mm_traffic *traffic) {
+    return false; /* as it does not for others that compute */
+}
+
+static bool traffic_of_copy(const struct mm_product *product, const struct mm_plan *plan,
+                            struct mm_traffic *traffic) {
+    *traffic =
+        (struct mm_traffic){.figures = {[MM_GLOBAL_LOAD_SECTORS] = 1000, [MM_GLOBAL_STORE_SECTORS] = 500}};
+    return true;
+}
+
+const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *any,
+                                                  const struct mm_product *product) {
+    static const struct mm_variant copy = {.traffic = traffic_of_copy};
+    return &copy;
+}
+
+static struct mm_traffic traffic_of(const struct mm_product *product) {
+    struct mm_plan plan = {.device = &device.head};
+    struct mm_traffic traffic;
+    struct mm_error error;
+    assert_int_equal(mm_cuda_tensor(product, &plan, &error), MM_OK);
+    assert_true(mm_cuda_traffic_tensor(product, &plan, &traffic));
+    return traffic;
+}
+
+/* 132 tiles of 128×128 for as many blocks, so none is shared. A B that is not K-major is turned first; of two
+ * bytes an element it is not, but an odd row of A is copied into one of whole 128 bytes. */
+static void its_traffic_is_known(void **state) {
+    enum { M = 11 * 128, N = 12 * 128, K = 512 };
+    struct mm_product product = product_of(MM_FLOAT32, M, K, N, 2);
+    product.tile = 128;
+    struct mm_traffic traffic = traffic_of(&product);
+    assert_int_equal(traffic.figures[MM_GLOBAL_LOADS], M * K * 12 + N * K * 11);
+    assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], (M * K * 12 + N * K * 11) / 8);
+    assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M * N / 8);
+    assert_true(traffic.figures[MM_SHARED_LOAD_PASSES] == MM_TRAFFIC_UNKNOWN);
+    product = product_of(MM_FLOAT32, M, K, N, 0);
+    product.tile = 128;
+    traffic = traffic_of(&product);
+    assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], (M * K * 12 + N * K * 11) / 8 + 1000);
+    assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M * N / 8 + 500);
+    product = product_of(MM_BFLOAT16, M, 4, N, 0);
+    product.tile = 128;
+    /* Warps load 8 bytes of a row in two words, and store one sector; boxes read that sector. */
+    traffic = traffic_of(&product);
+    assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], M * 2 + M * 12 + N * 4 / 16 * 11);
+    assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M + M * N / 16);
+    const struct mm_plan frugal = {.device = &device.head, .is_frugal = true};
+    assert_false(mm_cuda_traffic_tensor(&product, &frugal, &traffic));
+}
+
+RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, stacks_have_their_memory, copies_are_kept,
           without_depth_or_memory_others_compute, too_many_tiles_are_refused)

@@ -72,6 +72,10 @@ static struct sizes sizes_of(const struct mm_product *product, const struct mm_d
     };
 }
 
+struct mm_schedule mm_fp32_schedule(const struct mm_product *product, const struct mm_device *device) {
+    return sizes_of(product, device).schedule;
+}
+
 /* Lines of op(A) and op(B), padding included. */
 static size_t a_lines_of(const struct sizes *sizes) {
     return (size_t)sizes->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE;

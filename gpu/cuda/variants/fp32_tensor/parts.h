@@ -96,4 +96,7 @@ extern const size_t mm_fp32_product_shared_bytes;
 unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand);
 unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand);
 
+/* Which cluster computes what of one product. */
+struct mm_schedule mm_fp32_schedule(const struct mm_product *product, const struct mm_device *device);
+
 __END_DECLS

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/schedule.h"
-#include "gpu/product.h"
+#include "gpu/plan.h"
 
 #include <cuda.h>
 #include <sys/cdefs.h>
@@ -48,6 +48,19 @@ enum mm_tensor_size { MM_TENSOR_NARROW, MM_TENSOR_SMALL, MM_TENSOR_LARGE, MM_TEN
 struct mm_tensor_kernels {
     struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];
 };
+
+/* What a product takes: the kernel and, of A and B, the matrix that it reads: the stored one, or a copy that
+ * is made first, which may be transposed. */
+struct mm_tensor_work {
+    const struct mm_tensor_kernel *kernel;
+    struct mm_schedule schedule;
+    struct mm_matrix operands[2]; /* copies have no data */
+    bool is_copied[2];
+    bool is_transposed[2]; /* the copy */
+};
+
+/* Of a plan that mm_cuda_tensor made, of a k that is not 0, when device memory is not short. */
+struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product);
 
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,
     mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8;

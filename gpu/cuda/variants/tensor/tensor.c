@@ -156,6 +156,15 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
     return call;
 }
 
+struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product) {
+    const struct call call = call_of(plan, product);
+    return (struct mm_tensor_work){.kernel = call.kernel,
+                                   .schedule = call.schedule,
+                                   .operands = {call.a.matrix, call.b.matrix},
+                                   .is_copied = {call.a.is_copied, call.b.is_copied},
+                                   .is_transposed = {call.a.turns, call.b.turns}};
+}
+
 /* --- tensor maps --------------------------------------------------------------------------------- */
 
 typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,

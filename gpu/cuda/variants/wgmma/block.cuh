@@ -178,7 +178,7 @@ __device__ __forceinline__ void mm_fix_up(const mm_schedule &schedule, const mm_
                                           const mm_work_tile &work_tile, SUM (&sums)[COUNT]) {
     const unsigned end = (work_tile.cluster_tile - schedule.whole_cluster_tiles + 1) * schedule.steps;
     for (unsigned other = blockIdx.x / CLUSTER + 1;
-         other < schedule.clusters && mm_share_begin(schedule, other) < end; other++)
-        if (mm_share_begin(schedule, other) < mm_share_begin(schedule, other + 1))
+         other < schedule.clusters && mm_share_begin(&schedule, other) < end; other++)
+        if (mm_share_begin(&schedule, other) < mm_share_begin(&schedule, other + 1))
             mm_add_partial(partial, other * CLUSTER + blockIdx.x % CLUSTER, sums);
 }

@@ -19,6 +19,16 @@ double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix
     return taken;
 }
 
+/* A share that begins past a tile's first step begins with a part of that tile. */
+unsigned mm_schedule_partials(const struct mm_schedule *schedule) {
+    unsigned count = 0;
+    for (unsigned cluster = 0; cluster < schedule->clusters; cluster++) {
+        const unsigned begin = mm_share_begin(schedule, cluster);
+        count += begin < mm_share_begin(schedule, cluster + 1) && begin % schedule->steps != 0;
+    }
+    return count;
+}
+
 /* All cluster tiles whole. */
 static void share_nothing(size_t cluster_tiles, size_t clusters_max, struct mm_schedule *schedule) {
     schedule->clusters = (unsigned)mm_size_min(cluster_tiles, clusters_max);

@@ -13,17 +13,6 @@ struct mm_work_tile {
     unsigned end;
 };
 
-/* First shared step of a cluster; for cluster == clusters, the end of the last share. A boundary fewer than
- * MIN steps from a tile's edge moves to that edge, so a share can be empty. */
-__device__ __forceinline__ unsigned mm_share_begin(const mm_schedule &schedule, unsigned cluster) {
-    constexpr unsigned MIN = MM_SHARE_STEPS_MIN;
-    const unsigned begin = cluster * schedule.share + min(cluster, schedule.longer_shares);
-    const unsigned within = begin % schedule.steps;
-    if (within < MIN)
-        return begin - within;
-    return schedule.steps - within < MIN ? begin - within + schedule.steps : begin;
-}
-
 struct mm_tile_scheduler {
     unsigned cluster;
     unsigned cluster_tile; /* the next one that is not shared */
@@ -46,8 +35,8 @@ __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, m
     if (schedule.share + schedule.longer_shares == 0)
         return false;
     if (scheduler.end == 0) {
-        scheduler.at = mm_share_begin(schedule, scheduler.cluster);
-        scheduler.end = mm_share_begin(schedule, scheduler.cluster + 1);
+        scheduler.at = mm_share_begin(&schedule, scheduler.cluster);
+        scheduler.end = mm_share_begin(&schedule, scheduler.cluster + 1);
     }
     if (scheduler.at >= scheduler.end)
         return false;

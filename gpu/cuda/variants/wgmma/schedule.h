@@ -4,6 +4,8 @@
  * first step adds the partial sums of the others (fix-up). */
 #pragma once
 
+#include "gpu/names.h"
+
 #include <stddef.h>
 #include <sys/cdefs.h>
 
@@ -34,6 +36,17 @@ struct mm_schedule {
     unsigned longer_shares;       /* the first longer_shares clusters have one step more */
 };
 
+/* First shared step of a cluster; for cluster == clusters, the end of the last share. A boundary fewer than
+ * MM_SHARE_STEPS_MIN steps from a tile's edge moves to that edge, so a share can be empty. */
+MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
+    const unsigned longer = cluster < schedule->longer_shares ? cluster : schedule->longer_shares;
+    const unsigned begin = cluster * schedule->share + longer;
+    const unsigned within = begin % schedule->steps;
+    if (within < MM_SHARE_STEPS_MIN)
+        return begin - within;
+    return schedule->steps - within < MM_SHARE_STEPS_MIN ? begin - within + schedule->steps : begin;
+}
+
 /* The sums of blocks whose tiles other clusters finish, in device memory: one slot a block, since a cluster
  * publishes at most once. Only the first tile of its share can begin past step 0. */
 struct mm_partial {
@@ -52,6 +65,9 @@ struct mm_fix_up_cost {
  * most time. steps is not 0, and there are fewer than 2^31 cluster tiles. */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
+
+/* How many clusters publish partial sums, which another one adds to its own. */
+unsigned mm_schedule_partials(const struct mm_schedule *schedule);
 
 /* How long it takes, in the time of a step. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);

@@ -1,0 +1,121 @@
+/* The traffic of `naive`, `staged_copy` and of the variants whose blocks stage square tiles of A and B:
+ * variants/naive.cu, naive_uncoalesced.cu, and tiled*.cu, whose comments say which thread accesses what.
+ *
+ * In the compiled kernels of `naive` each multiplication has its two loads. The rolled-out loops over a tile
+ * read one word of b_tile at a time, and those of a_tile whose words for successive i are neighbours by 16
+ * bytes at a time. `tiled_dynamic`, whose edge the compiler does not know, reads all words alone. */
+#include "gpu/cuda/traffic/count.h"
+#include "gpu/cuda/variants.h"
+
+/* A warp has 32 neighbours in a row of C, or, uncoalesced, below each other. It shares the element of one
+ * operand (one sector). Of the other one it has 32 lines, at one element of k. */
+static bool count_naive(const struct mm_product *product, bool is_down, struct mm_traffic *traffic) {
+    const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
+    const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
+    const struct mm_matrix *spread = is_down ? &product->a : &product->b;
+    const bool is_along = is_down ? product->transpose_a : !product->transpose_b;
+    const size_t lines = is_down ? product->m : product->n; /* that a warp has 32 of */
+    const size_t others = is_down ? product->n : product->m;
+    *traffic =
+        (struct mm_traffic){.figures = {
+                                [MM_GLOBAL_LOADS] = (uint64_t)lines * others * product->k,
+                                [MM_GLOBAL_LOAD_SECTORS] =
+                                    (uint64_t)mm_size_divide_up(lines, MM_WARP_LANES) * others * product->k,
+                            }};
+    mm_count_loads(traffic, spread, is_along ? &along : &down, others);
+    mm_count_stores(traffic, &product->c, is_down ? &down : &along, 1);
+    return true;
+}
+
+bool mm_cuda_traffic_naive(const struct mm_product *product, const struct mm_plan *plan,
+                           struct mm_traffic *traffic) {
+    (void)plan;
+    return count_naive(product, false, traffic);
+}
+
+bool mm_cuda_traffic_naive_uncoalesced(const struct mm_product *product, const struct mm_plan *plan,
+                                       struct mm_traffic *traffic) {
+    (void)plan;
+    return count_naive(product, true, traffic);
+}
+
+/* As `naive`, and each thread stores both elements of a multiplication, and loads them again. */
+bool mm_cuda_traffic_staged_copy(const struct mm_product *product, const struct mm_plan *plan,
+                                 struct mm_traffic *traffic) {
+    const uint64_t warps = (uint64_t)mm_size_divide_up(product->n, MM_WARP_LANES) * product->m;
+    (void)plan;
+    count_naive(product, false, traffic);
+    traffic->figures[MM_SHARED_STORE_PASSES] = traffic->figures[MM_SHARED_LOAD_PASSES] =
+        2 * warps * product->k;
+    return true;
+}
+
+/* What the variants with tiles differ by. */
+struct kind {
+    bool is_as_stored; /* the tile of a transposed operand is not turned */
+    unsigned padding;  /* words at the end of b_tile's rows */
+    bool is_joined;    /* reads of a_tile by 16 bytes, where the words are neighbours */
+};
+
+/* Reads that each thread (x, y) of a warp does from word x·right + y·down on. */
+static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned right, unsigned down,
+                        unsigned word_bytes, unsigned bytes, uint64_t times) {
+    uint32_t offsets[MM_WARP_LANES];
+    for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
+        const unsigned thread = lane < side * side ? lane : 0;
+        offsets[lane] = (thread % side * right + thread / side * down) * word_bytes;
+    }
+    mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, bytes, times);
+}
+
+/* Blocks of side×side threads, of which each computes each×each elements of C. */
+static bool count_tiled(const struct mm_product *product, const struct mm_plan *plan, struct kind kind,
+                        struct mm_traffic *traffic) {
+    enum { JOINED_BYTES = 16 };
+    const unsigned edge = plan->layout.block_rows, side = plan->layout.threads_x, each = edge / side;
+    const unsigned lanes = (unsigned)mm_size_min(MM_WARP_LANES, side * side);
+    const unsigned word_bytes = (unsigned)mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
+    const struct mm_share share = {edge, edge, 1, 1, lanes};
+    const bool turns_a = product->transpose_a && !kind.is_as_stored;
+    const bool turns_b = product->transpose_b && !kind.is_as_stored;
+    const bool a_is_down = product->transpose_a && kind.is_as_stored;
+    const bool b_is_down = product->transpose_b && kind.is_as_stored;
+    const struct mm_tile_layout a_tile = {edge, word_bytes, turns_a};
+    const struct mm_tile_layout b_tile = {edge + kind.padding, word_bytes, turns_b};
+    const uint64_t block_rows = mm_size_divide_up(product->m, edge);
+    const uint64_t block_cols = mm_size_divide_up(product->n, edge);
+    const uint64_t steps = block_rows * block_cols * mm_size_divide_up(product->k, edge);
+    const uint64_t reads = steps * (side * side / lanes) * edge * each; /* of a word, by warps */
+    *traffic = (struct mm_traffic){0};
+    mm_count_loads(traffic, &product->a, &share, block_cols);
+    mm_count_loads(traffic, &product->b, &share, block_rows);
+    mm_count_stores(traffic, &product->c, &share, 1);
+    mm_count_staging(traffic, &share, &a_tile, steps);
+    mm_count_staging(traffic, &share, &b_tile, steps);
+    if (kind.is_joined && !a_is_down)
+        count_reads(traffic, side, 0, edge, word_bytes, JOINED_BYTES, reads * word_bytes / JOINED_BYTES);
+    else
+        count_reads(traffic, side, 0, a_is_down ? 1 : edge, word_bytes, word_bytes, reads);
+    count_reads(traffic, side, b_is_down ? edge + kind.padding : 1, 0, word_bytes, word_bytes, reads);
+    return true;
+}
+
+bool mm_cuda_traffic_tiled(const struct mm_product *product, const struct mm_plan *plan,
+                           struct mm_traffic *traffic) {
+    return count_tiled(product, plan, (struct kind){.is_joined = true}, traffic);
+}
+
+bool mm_cuda_traffic_tiled_dynamic(const struct mm_product *product, const struct mm_plan *plan,
+                                   struct mm_traffic *traffic) {
+    return count_tiled(product, plan, (struct kind){.is_joined = false}, traffic);
+}
+
+bool mm_cuda_traffic_tiled_padded(const struct mm_product *product, const struct mm_plan *plan,
+                                  struct mm_traffic *traffic) {
+    return count_tiled(product, plan, (struct kind){true, 1, true}, traffic);
+}
+
+bool mm_cuda_traffic_tiled_conflicted(const struct mm_product *product, const struct mm_plan *plan,
+                                      struct mm_traffic *traffic) {
+    return count_tiled(product, plan, (struct kind){true, 0, true}, traffic);
+}
