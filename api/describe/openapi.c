@@ -5,6 +5,7 @@
 
 #include "api/problem.h"
 #include "api/slice.h"
+#include "api/text.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -155,10 +156,10 @@ static const char *fill_in(struct filling *filling, const char *text) {
 }
 
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length) {
-    char *text = NULL;
+    struct mm_text text;
     const char *from = (const char *)mm_openapi_text;
     const char *const end = from + mm_openapi_text_bytes;
-    struct filling filling = {devices, count, version, open_memstream(&text, length), MM_MATMUL, NULL};
+    struct filling filling = {devices, count, version, mm_text_open(&text), MM_MATMUL, NULL};
     if (filling.out == NULL)
         return NULL;
     while (from < end) {
@@ -167,9 +168,5 @@ char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char
         fwrite(from, 1, (size_t)(until - from), filling.out);
         from = marker == NULL ? end : fill_in(&filling, marker);
     }
-    const bool is_whole = ferror(filling.out) == 0;
-    if (fclose(filling.out) == 0 && is_whole)
-        return text;
-    free(text);
-    return NULL;
+    return mm_text_close(filling.out, &text, length);
 }

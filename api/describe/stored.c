@@ -2,8 +2,9 @@
  * the connection's thread. */
 #include "api/describe/stored.h"
 
+#include "api/text.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -32,28 +33,19 @@ static void write_entry(FILE *out, const struct mm_stored *value, uint64_t epoch
     putc_unlocked('}', out);
 }
 
-/* The text, unless memory ran out. */
-static char *finish(FILE *out, char **text) {
-    const bool is_whole = ferror(out) == 0;
-    if (fclose(out) == 0 && is_whole)
-        return *text;
-    free(*text);
-    return NULL;
-}
-
 char *mm_stored_json(const struct mm_stored *value, uint64_t epoch_ns, size_t *length) {
-    char *text = NULL;
-    FILE *out = open_memstream(&text, length);
+    struct mm_text text;
+    FILE *out = mm_text_open(&text);
     if (out == NULL)
         return NULL;
     write_entry(out, value, epoch_ns);
-    return finish(out, &text);
+    return mm_text_close(out, &text, length);
 }
 
 char *mm_stored_list_json(struct mm_stored *const *values, size_t count, bool has_more,
                           const struct mm_store_usage *usage, uint64_t epoch_ns, size_t *length) {
-    char *text = NULL;
-    FILE *out = open_memstream(&text, length);
+    struct mm_text text;
+    FILE *out = mm_text_open(&text);
     if (out == NULL)
         return NULL;
     fputs("{\"matrices\": [", out);
@@ -65,5 +57,5 @@ char *mm_stored_list_json(struct mm_stored *const *values, size_t count, bool ha
     if (has_more)
         fprintf(out, ", \"next\": \"%s\"", values[count - 1]->name);
     putc_unlocked('}', out);
-    return finish(out, &text);
+    return mm_text_close(out, &text, length);
 }

@@ -2,6 +2,7 @@
 #include "api/json/json_value.h"
 
 #include "api/json/utf8.h"
+#include "api/text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,14 +28,19 @@ json_t *mm_json_text(const char *text) {
 }
 
 char *mm_json_print(json_t *value, size_t flags, size_t *length) {
-    char *text = NULL;
-    FILE *out = value == NULL ? NULL : open_memstream(&text, length);
-    bool is_whole = out != NULL && json_dumpf(value, out, flags) == 0 && ferror(out) == 0;
+    struct mm_text text;
+    char *made = NULL;
+    FILE *out = value == NULL ? NULL : mm_text_open(&text);
+    if (out != NULL) {
+        const bool is_whole = json_dumpf(value, out, flags) == 0;
+        made = mm_text_close(out, &text, length);
+        if (!is_whole) {
+            free(made);
+            made = NULL;
+        }
+    }
     json_decref(value);
-    if (out != NULL && fclose(out) == 0 && is_whole)
-        return text;
-    free(text);
-    return NULL;
+    return made;
 }
 
 int mm_json_put_known_text(json_t *object, const char *key, const char *text) {

@@ -3,8 +3,9 @@
  * colours. No text in it comes from outside. */
 #include "api/lab/access.h"
 
+#include "api/text.h"
+
 #include <assert.h>
-#include <stdlib.h>
 
 /* Sizes in units of the picture. */
 enum {
@@ -94,8 +95,8 @@ static void write_head(FILE *out, const struct mm_probe *probe, size_t count) {
 
 char *mm_access_picture(const struct mm_probe *probe, size_t *length) {
     const size_t count = mm_access_shared_count(probe);
-    char *text = NULL;
-    FILE *out = open_memstream(&text, length);
+    struct mm_text text;
+    FILE *out = mm_text_open(&text);
     assert(count <= MM_ACCESS_PICTURE_MAX);
     if (out == NULL)
         return NULL;
@@ -103,9 +104,5 @@ char *mm_access_picture(const struct mm_probe *probe, size_t *length) {
     for (size_t index = 0; index < count; index++)
         write_access(out, probe, index);
     fputs("</svg>\n", out);
-    const bool failed = ferror(out) != 0;
-    if (fclose(out) == 0 && !failed)
-        return text;
-    free(text);
-    return NULL;
+    return mm_text_close(out, &text, length);
 }

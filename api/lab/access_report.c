@@ -3,10 +3,10 @@
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
+#include "api/text.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* An access with all its figures. */
@@ -173,8 +173,8 @@ static void write_summary(FILE *out, const struct mm_memory_speed *speed) {
 
 char *mm_access_table(const struct mm_probe *probe, size_t *length) {
     const struct mm_device *device = probe->device;
-    char *text = NULL;
-    FILE *out = open_memstream(&text, length);
+    struct mm_text text;
+    FILE *out = mm_text_open(&text);
     if (out == NULL)
         return NULL;
     fprintf(out, "%s (%s), banks of %u bytes; %s\n", device->name, device->backend->name,
@@ -191,9 +191,5 @@ char *mm_access_table(const struct mm_probe *probe, size_t *length) {
     const size_t shared_count = mm_access_shared_count(probe);
     for (size_t index = 0; index < shared_count && shared_count <= MM_ACCESS_DRAWN_MAX; index++)
         mm_access_draw(out, probe, index);
-    const bool failed = ferror(out) != 0;
-    if (fclose(out) == 0 && !failed)
-        return text;
-    free(text);
-    return NULL;
+    return mm_text_close(out, &text, length);
 }

@@ -2,6 +2,8 @@
  * aligned columns. */
 #include "api/lab/benchmark.h"
 
+#include "api/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -162,9 +164,10 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
     const size_t count = mm_benchmark_request(benchmark)->subject_count;
-    char *text = NULL;
+    char *made = NULL;
+    struct mm_text text;
     struct line *lines = malloc((1 + count) * sizeof *lines);
-    FILE *out = lines == NULL ? NULL : open_memstream(&text, length);
+    FILE *out = lines == NULL ? NULL : mm_text_open(&text);
     if (out != NULL) {
         size_t known = 0;
         print_title(out, benchmark);
@@ -179,11 +182,8 @@ char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
             fputs("\npredicted memory traffic\n\n", out);
             print_table(out, lines, 1 + known);
         }
-        if (fclose(out) != 0) { /* memory for the text ran out */
-            free(text);
-            text = NULL;
-        }
+        made = mm_text_close(out, &text, length);
     }
     free(lines);
-    return text;
+    return made;
 }

@@ -2,10 +2,10 @@
 #include "api/lab/occupancy.h"
 
 #include "api/json/json_value.h"
+#include "api/text.h"
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct row {
@@ -109,8 +109,8 @@ static void write_row(FILE *out, const struct row *row) {
 
 char *mm_occupancy_table(const struct mm_occupancy_request *request, size_t *length) {
     const size_t count = count_rows(request);
-    char *text = NULL;
-    FILE *out = open_memstream(&text, length);
+    struct mm_text text;
+    FILE *out = mm_text_open(&text);
     if (out == NULL)
         return NULL;
     fputs("compute    a block of                | blocks that each allows                | on a "
@@ -124,9 +124,5 @@ char *mm_occupancy_table(const struct mm_occupancy_request *request, size_t *len
         const struct row row = row_at(request, index);
         write_row(out, &row);
     }
-    const bool failed = ferror(out) != 0;
-    if (fclose(out) == 0 && !failed)
-        return text;
-    free(text);
-    return NULL;
+    return mm_text_close(out, &text, length);
 }

@@ -1,6 +1,7 @@
 /* GET /metrics: one row per metric, with the function that writes its samples in Prometheus' text format
  * 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label has its samples from the
  * start, at 0; those of devices come with the devices. */
+#include "api/text.h"
 #include "gpu/store/store.h"
 #include "server/http/acceptor.h"
 #include "server/auth/keys.h"
@@ -402,8 +403,8 @@ static const struct family {
 
 /* malloc'ed; NULL if memory runs out. */
 static char *make_page(struct scrape *scrape, size_t *length) {
-    char *text = NULL;
-    scrape->out = open_memstream(&text, length);
+    struct mm_text text;
+    scrape->out = mm_text_open(&text);
     if (scrape->out == NULL)
         return NULL;
     for (size_t index = 0; index < sizeof families / sizeof families[0]; index++) {
@@ -417,11 +418,7 @@ static char *make_page(struct scrape *scrape, size_t *length) {
         else
             put_count(scrape, NO_LABELS, *(const uint64_t *)count);
     }
-    int failed = ferror(scrape->out);
-    if (fclose(scrape->out) == 0 && !failed)
-        return text;
-    free(text);
-    return NULL;
+    return mm_text_close(scrape->out, &text, length);
 }
 
 /* All but the memory of the devices. */
