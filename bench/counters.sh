@@ -5,15 +5,17 @@
 # usage: counters.sh BUILD_FOLDER [M K N], in the top folder; Markdown tables. Without a shape: for products of 1024³ and
 # 228×240 · 240×112 and for transpositions of 4096×4096.
 metrics='l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
-lts__t_sectors_srcunit_tex_op_read.sum
+l1tex__m_xbar2l1tex_read_sectors.sum
 l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum
 lts__t_sectors_srcunit_tex_op_write.sum
+smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
+smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum
+smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum
 l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
 l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum
-l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum
 l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum
 l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum
-l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum
+smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum
 gpu__time_duration.sum'
 # shellcheck source=bench/lib/ncu.sh
 . "$(dirname "$0")/lib/ncu.sh"
@@ -34,8 +36,9 @@ done
 products='regex:^(mm_cuda_one|mm_cuda_transpose_one|register_tiled|vectorized|warp_tiled|mm_simt_tiles|mm_simt_vector_kernel|simt_sum|scan|split_rest|product|repair|pad|mm_tensor_product)$'
 
 # compare NAME FIGURE…: a row of the table from the predicted figures and the launches in $scratch/counts. A product's
-# kernels come again with its next run, so the launches repeat after as many lines as it has kernels. Sectors that the
-# copy engine moves, only the L2 counts. There a kernel without it has no more than it asked for: the larger one counts.
+# kernels come again with its next run, so the last launches repeat after as many lines as it has kernels; before them
+# may be those of another product. Sectors that the copy engine brings are counted as they arrive. A kernel without it
+# asks for no fewer than arrive, since it finds some in the L1: the larger count holds. Stores likewise.
 compare() {
     awk -v name="$1" -v predicted="$2" -v metrics="$metrics" '
         BEGIN {
@@ -52,13 +55,17 @@ compare() {
         }
         {
             kernel[NR] = $NF
-            loads[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "ld"), counter("lts__t_sectors_srcunit_tex_op_", "read"))
+            loads[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "ld"), counter("l1tex__m_xbar2l1tex_read_", "sectors"))
             stores[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "st"), counter("lts__t_sectors_srcunit_tex_op_", "write"))
-            passes = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
+            # What the L1 counts includes waits for other traffic, and it counts them as conflicts. Instructions have none.
+            passes = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
+            with_waits = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
             conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
             shared_loads[NR] = counter(passes, "ld")
             shared_stores[NR] = counter(passes, "st") + counter(passes, "ldgsts")
-            repeated[NR] = counter(conflicts, "ld") + counter(conflicts, "st") + counter(conflicts, "ldgsts")
+            waits = counter(with_waits, "ld") + counter(with_waits, "st") - counter(passes, "ld") - counter(passes, "st")
+            repeated[NR] = larger(counter(conflicts, "ld") + counter(conflicts, "st") - waits, 0)
+            repeated[NR] += counter("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_", "ldgsts")
             time[NR] = counter("gpu__time_duration", "")
         }
         # A difference of a few thousand beside nothing is no percentage.
@@ -70,13 +77,13 @@ compare() {
             return sprintf(" | %.0f | %.0f | %+.1f%%", expected, counted, 100 * (counted - expected) / expected)
         }
         END {
-            for (period = 1; period < NR; period++) {
-                for (i = period + 1; i <= NR && kernel[i] == kernel[i - period]; i++)
+            for (period = 1; period < NR / 2; period++) {
+                for (i = 0; i < period && kernel[NR - i] == kernel[NR - i - period]; i++)
                     continue
-                if (i > NR)
+                if (i == period)
                     break
             }
-            for (i = 1; i <= period; i++) {
+            for (i = NR - period + 1; i <= NR; i++) {
                 sum[1] += loads[i]
                 sum[2] += stores[i]
                 sum[3] += shared_loads[i]
@@ -118,7 +125,7 @@ table() {
     echo "| variant | load sectors, predicted | counted | difference | store sectors, predicted | counted | difference | shared load passes, predicted | counted | difference | shared store passes, predicted | counted | difference | of these for conflicts, predicted | counted | difference | kernels | ms |"
     echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     while read -r name predicted; do
-        if count "$options --variant $name" --launch-count 6 --kernel-name-base function --kernel-name "$products" </dev/null; then
+        if count "$options --variant $name" --launch-count 14 --kernel-name-base function --kernel-name "$products" </dev/null; then
             compare "$name" "$predicted"
         else
             echo "| \`$name\` | not counted |"

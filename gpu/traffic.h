@@ -17,7 +17,7 @@ __BEGIN_DECLS
  * - the elements that threads or copies load from global memory, each as often as it is loaded;
  * - the sectors of 32 bytes that loads, and stores, of global memory ask for before any cache: those of a
  *   warp's one access that hold a byte of it. Asynchronous copies and the boxes of the copy engine are loads,
- *   and a box that several blocks share counts once;
+ *   and a box that several blocks get counts for each of them;
  * - the passes over the banks of shared memory that loads, and stores, take a warp;
  * - those of these passes that only repeat another one, since a bank has more than one word to serve. */
 #define MM_TRAFFIC_TABLE(X)                                                                                  \

@@ -32,8 +32,8 @@ devices^names and memory^.devices | all(.name != "" and .memory_bytes > 0 and (.
 devices^what CUDA devices have^.devices | map(select(.backend == "cuda")) | all((.compute_capability, .driver) | test("^[0-9]+[.][0-9]+$"))
 END
 
-# One that takes no 1×1×1 is as good as not there for this product.
-jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available and .multiple_of == null)"' "$scratch/variants" >"$scratch/rows"
+# One that takes no 1×1×1, or no float32, is as good as not there for this product.
+jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available and .multiple_of == null and (.dtypes | index("float32")) != null)"' "$scratch/variants" >"$scratch/rows"
 while read -r op backend variant available; do
     what="$op $backend:$variant"
     case $op in

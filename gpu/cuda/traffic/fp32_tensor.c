@@ -40,13 +40,14 @@ static void count_split(struct mm_traffic *traffic, const struct mm_matrix *stor
     add(traffic, MM_GLOBAL_STORE_SECTORS, (uint64_t)padded * steps * MM_FP32_STEP);
 }
 
-/* A step of a cluster copies two slabs: one of A for each block, and one of B for all. Its epilogue loads
- * what is known of the lines, three words of each. Partial and flushed sums are stored, and loaded again. */
+/* At each step each block of a cluster gets a slab of A, and the one of B that they load together. Its
+ * epilogue loads what is known of the lines, three words of each. Partial and flushed sums are stored, and
+ * loaded again. */
 static void count_product(struct mm_traffic *traffic, const struct mm_product *product,
                           const struct mm_schedule *schedule) {
-    enum { LINES = MM_FP32_CLUSTER * MM_FP32_EDGE + MM_FP32_WIDE, LINE_WORDS = 3 };
+    enum { LINES = MM_FP32_CLUSTER * (MM_FP32_EDGE + MM_FP32_WIDE), LINE_WORDS = 3 };
     enum { SUMS = MM_FP32_CLUSTER * MM_FP32_EDGE * MM_FP32_WIDE };
-    enum { OF_BLOCKS = MM_FP32_CLUSTER * (MM_FP32_EDGE + MM_FP32_WIDE) * LINE_WORDS };
+    enum { OF_BLOCKS = LINES * LINE_WORDS };
     const uint64_t tiles = (uint64_t)schedule->cluster_tile_rows * schedule->cluster_tile_cols;
     const uint64_t flushes = tiles * ((schedule->steps - 1) / MM_FP32_FLUSH_STEPS);
     const uint64_t sums = (mm_schedule_partials(schedule) + flushes) * SUMS;

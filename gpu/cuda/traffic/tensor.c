@@ -36,8 +36,9 @@ static bool count_copy(struct mm_traffic *traffic, const struct mm_matrix *from,
     return true;
 }
 
-/* A line of a box has 128 bytes of a stored row, as much as 32 lanes with a word each. The blocks of a
- * cluster load a box of B for all of them. C leaves in such boxes too, or by 16 bytes a thread. */
+/* A line of a box has 128 bytes of a stored row, as much as 32 lanes with a word each. Each block
+ * of a cluster gets all of a box of B, which they load together. C leaves in such boxes too, or by 16 bytes a
+ * thread. */
 static void count_product(struct mm_traffic *traffic, const struct mm_product *product,
                           const struct mm_tensor_work *work) {
     const size_t across = mm_size_divide_up(product->n, work->kernel->cols);
@@ -50,7 +51,7 @@ static void count_product(struct mm_traffic *traffic, const struct mm_product *p
     const uint64_t sums = (uint64_t)mm_schedule_partials(&work->schedule) * work->kernel->cluster *
                           MM_TENSOR_ROWS * work->kernel->cols;
     mm_count_loads(traffic, &work->operands[0], &of_a, across);
-    mm_count_loads(traffic, &work->operands[1], &of_a, down);
+    mm_count_loads(traffic, &work->operands[1], &of_a, (uint64_t)down * work->kernel->cluster);
     mm_count_stores(traffic, &product->c, &of_c, 1);
     traffic->figures[MM_GLOBAL_LOADS] += sums;
     traffic->figures[MM_GLOBAL_LOAD_SECTORS] += sums * sizeof(float) / MM_SECTOR_BYTES;

@@ -274,7 +274,7 @@ static void its_traffic_is_known(void **state) {
     assert_int_equal(mm_cuda_fp32_tensor(&product, &plan, &error), MM_OK);
     assert_true(mm_cuda_traffic_fp32_tensor(&product, &plan, &traffic));
     const uint64_t split = 2 * M * K / 8 + 2 * K * N / 8 + STEPS * N / 4;
-    const uint64_t copied = TILES * STEPS * 64 * (2 * 128 + 192) / 8, lines = TILES * 2 * (128 + 192) * 3 / 8;
+    const uint64_t copied = TILES * STEPS * 64 * 2 * (128 + 192) / 8, lines = TILES * 2 * (128 + 192) * 3 / 8;
     const uint64_t flags = MULTIPROCESSORS * (12 * 3 + 4 * 8 * 4);
     assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], split + copied + lines + flags);
     assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M + (M + N) * K / 8 + M * N / 8);

@@ -202,8 +202,8 @@ static void tensor_takes_blocks_that_suit(void **state) {
         unsigned rows_min, rows_max;
     } cases[] = {
         {8192, 8192, 8192, NULL, 128, 128}, {4095, 4099, 4097, NULL, 128, 128},
-        {1024, 1024, 1024, NULL, 64, 128},  {128, 4096, 128, NULL, 64, 64},
-        {128, 4096, 128, &stack, 128, 128}, {1, 0, 1, NULL, 64, 128},
+        {1024, 1024, 1024, NULL, 64, 128},  {128, 4096, 128, NULL, 32, 64},
+        {128, 4096, 128, &stack, 128, 128}, {1, 0, 1, NULL, 32, 128},
     };
     const struct mm_variant *tensor = &mm_cuda_variants[MM_CUDA_ROW_tensor];
     for (size_t index = 0; index < COUNT(cases); index++) {

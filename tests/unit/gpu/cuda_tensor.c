@@ -346,6 +346,11 @@ static void its_traffic_is_known(void **state) {
     assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], (M * K * 12 + N * K * 11) / 8);
     assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M * N / 8);
     assert_true(traffic.figures[MM_SHARED_LOAD_PASSES] == MM_TRAFFIC_UNKNOWN);
+    /* 66 tiles of 256×256 for as many clusters of two blocks, which both get all of B's boxes. */
+    product = product_of(MM_FLOAT32, 2 * M, K, N, 2);
+    product.tile = 256;
+    traffic = traffic_of(&product);
+    assert_int_equal(traffic.figures[MM_GLOBAL_LOADS], 2 * M * K * 6 + N * K * 11 * 2);
     product = product_of(MM_FLOAT32, M, K, N, 0);
     product.tile = 128;
     traffic = traffic_of(&product);
