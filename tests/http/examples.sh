@@ -1,16 +1,17 @@
 #!/bin/sh
-# Every curl of a document is answered as the document says: with 2xx, or with the statuses that comments in its block
+# Every curl of documents is answered as they say: with 2xx, or with the statuses that comments in its block
 # name (# 404). Blocks behind a line that ends in "a GPU:" are left out. So are the programs of examples/. Usage:
-# examples.sh DOCUMENT
+# examples.sh DOCUMENT…
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Each block of sh that has a curl goes into a file of its own, named by its line.
+# Each block of sh that has a curl goes into a file of its own, named by its document and its line.
 awk -v to="$scratch" '
-    /^```sh$/ && !is_inside { is_inside = 1; name = sprintf("%s/block.%04d", to, NR); text = ""; next }
+    FNR == 1 { is_inside = 0; before = ""; document = FILENAME; sub(".*/", "", document) }
+    /^```sh$/ && !is_inside { is_inside = 1; name = sprintf("%s/block.%s:%04d", to, document, FNR); text = ""; next }
     /^```$/ && is_inside { is_inside = 0; if (text ~ /curl / && before !~ /a GPU:$/) printf "%s", text >name; next }
     is_inside { text = text $0 "\n"; next }
-    NF > 0 { before = $0 }' "$1"
+    NF > 0 { before = $0 }' "$@"
 
 # answers BLOCK: the statuses of its curls, on one line.
 answers() {
@@ -20,19 +21,19 @@ answers() {
 
 # A loaded machine would have the long ones refused by the rate it measured.
 start --watchdog-ms 2000000 --max-kernel-ms 900000 --timeout-ms 600000
-for block in "$scratch"/block.????; do
+for block in "$scratch"/block.*:????; do
     # The block's own python3, not another one that has it.
     if grep -q numpy "$block" && ! python3 -c 'import numpy' 2>/dev/null; then
         continue
     fi
-    line=${block##*.}
+    place=${block##*/block.}
     expected=$(grep -o '# [0-9][0-9][0-9]' "$block" | tr -d '#\n') || :
     got=$(answers "$block") || :
     case $expected in
-    '') same "line $line: statuses" "$(echo "$got" | sed 's/[0-9][0-9][0-9]/2xx/g')" "$(echo "$got" | sed 's/2[0-9][0-9]/2xx/g')" ;;
-    *) same "line $line: statuses" "${expected# } " "$got" ;;
+    '') same "$place: statuses" "$(echo "$got" | sed 's/[0-9][0-9][0-9]/2xx/g')" "$(echo "$got" | sed 's/2[0-9][0-9]/2xx/g')" ;;
+    *) same "$place: statuses" "${expected# } " "$got" ;;
     esac
-    same "line $line: curls that were answered" "$(grep -c 'curl ' "$block")" "$(echo "$got" | wc -w | tr -d ' ')"
+    same "$place: curls that were answered" "$(grep -c 'curl ' "$block")" "$(echo "$got" | wc -w | tr -d ' ')"
 done
 # The programs of examples/.
 examples=$(dirname "$0")/../../examples
