@@ -42,7 +42,7 @@ while steps < 100:
         break
 
 rank = numpy.load(io.BytesIO(call("GET", "/v1/matrices/rank", accept="application/x-npy")))
-print(f"after {steps} steps, the sum of all being {reply['reduce']['sum']:.6f}:")
+print(f"after {steps} steps, the sum of all being {reply['reduce']['sum']:.4f}:")
 for page in numpy.argsort(-rank)[:5]:
     print(f"page {page} {rank[page]:.6f}")
 for name in "links", "rank":

@@ -54,28 +54,34 @@ static __global__ void tiled(const float *a, const float *b, float *c, int m, in
 }
 
 /* Begins to copy one element; past an edge it reads nothing and stores 0. */
-static __device__ void copy(float *to, const float *matrix, size_t index, bool is_inside) {
-    __pipeline_memcpy_async(to, matrix + (is_inside ? index : 0), sizeof *to, is_inside ? 0 : sizeof *to);
+static __device__ void copy(float *to, const float *from, bool is_inside) {
+    __pipeline_memcpy_async(to, from, sizeof *to, is_inside ? 0 : sizeof *to);
 }
 
 static __global__ void async(const float *a, const float *b, float *c, int m, int k, int n) {
     __shared__ float a_tile[2][TILE][TILE], b_tile[2][TILE][TILE];
     const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
+    const bool has_row = row < m, has_col = col < n;
+    const float *a_next = a + (has_row ? (size_t)row * k + x : 0); /* this thread's elements of the next tiles */
+    const float *b_next = b + (has_col ? (size_t)y * n + col : 0);
     float sum = 0.0f;
-    for (int first = -TILE, stage = 1; first < k; first += TILE, stage ^= 1) {
-        const int next = first + TILE; /* the tiles to copy, to the other stage; the first step only copies */
-        if (next < k) {
-            copy(&a_tile[stage ^ 1][y][x], a, (size_t)row * k + next + x, row < m && next + x < k);
-            copy(&b_tile[stage ^ 1][y][x], b, (size_t)(next + y) * n + col, next + y < k && col < n);
-            __pipeline_commit();
+    int stage = 0;
+#pragma unroll 2
+    for (int next = 0; next < k + TILE; next += TILE, stage ^= 1) {
+        if (next < k) { /* copy the tiles from `next` on to this stage; the last step only multiplies */
+            copy(&a_tile[stage][y][x], a_next, has_row && next + x < k);
+            copy(&b_tile[stage][y][x], b_next, has_col && next + y < k);
+            a_next += TILE;
+            b_next += (size_t)TILE * n;
         }
-        if (first >= 0)
+        __pipeline_commit();
+        if (next > 0) /* multiply the tiles that the step before copied to the other stage */
             for (int i = 0; i < TILE; i++)
-                sum += a_tile[stage][y][i] * b_tile[stage][i][x];
+                sum += a_tile[stage ^ 1][y][i] * b_tile[stage ^ 1][i][x];
         __pipeline_wait_prior(0); /* for this thread's own copies */
-        __syncthreads();          /* all copies have arrived, and all threads have read this stage */
+        __syncthreads();          /* all copies have arrived, and all threads have read the other stage */
     }
-    if (row < m && col < n)
+    if (has_row && has_col)
         c[(size_t)row * n + col] = sum;
 }
 
