@@ -6,11 +6,12 @@
  * The 32 threads of a warp run together, and memory moves sectors of 32 bytes, or 8 elements. A warp that
  * reads along a row of A has to write down a column of C, unless the elements change threads in between.
  *
- *     naive     each thread moves one element. A warp reads 32 neighbours, 4 sectors, but writes to 32 rows
- * of C, 32 sectors, of which it fills 4 bytes each. shared    a block moves a tile of 32×32 through shared
- * memory. It writes the tile row by row and reads it column by column, so reads of A and writes of C both go
- * along rows. padded    the same. Shared memory has 32 banks, and word w lies in bank w mod 32. With rows of
- * 32 words a column lies in one bank, whose words come one after another. With rows of 33 it lies in 32.
+ * - naive: each thread moves one element. A warp reads 32 neighbours, 4 sectors, but writes to 32 rows of C,
+ *   32 sectors, and fills only 4 bytes of each.
+ * - shared: a block moves a tile of 32×32 through shared memory. It writes the tile row by row and reads it
+ *   column by column, so reads of A and writes of C both go along rows.
+ * - padded: the same. Shared memory has 32 banks, and word w lies in bank w mod 32. With rows of 32 words a
+ *   column lies in one bank, whose words come one after another. With rows of 33 it lies in all 32 banks.
  *
  * A block has 32×8 threads, and each moves 4 elements. GB is 10^9 bytes, GiB is 2^30; both count each element
  * twice, once as read and once as written. */
