@@ -18,6 +18,7 @@ unsigned mm_op_dtypes(enum mm_op op);
 
 /* What one instance of a variant uses of the device, read from the device. */
 struct mm_attributes {
+    enum mm_dtype dtype; /* of the operands: the first that the variant takes, with this tile */
     unsigned threads_per_block;
     unsigned registers_per_thread;
     size_t static_shared_bytes;

@@ -73,8 +73,8 @@ static int put_attributes(json_t *row, struct mm_device *device, const struct mm
                        mm_json_count(attributes.blocks_per_multiprocessor)));
 }
 
-/* The blocks are the device's own number; what they could be at most, and why no more, is by the table of
- * chips, or null if it lacks the device's. */
+/* The blocks are the device's own number. Why there are no more is by the table of chips, or null if that
+ * lacks the device's or gives another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               unsigned tile) {
     const struct mm_block_use use = {.threads = attributes->threads_per_block,
@@ -84,14 +84,14 @@ static json_t *make_occupancy(const struct mm_device *device, const struct mm_at
     const unsigned blocks = attributes->blocks_per_multiprocessor;
     struct mm_occupancy predicted;
     const bool is_known = mm_occupancy_predict(device->compute_capability, &use, &predicted);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tile",
-                     tile > 0 ? mm_json_count(tile) : json_null(), "threads_per_block",
-                     mm_json_count(use.threads), "registers_per_thread",
-                     mm_json_count(use.registers_per_thread), "shared_bytes", mm_json_count(use.shared_bytes),
-                     "blocks", mm_json_count(blocks), "warps",
-                     mm_json_count((uint64_t)blocks * mm_occupancy_block_warps(use.threads)), "warps_max",
-                     is_known ? mm_json_count(predicted.warps_max) : json_null(), "limiters",
-                     is_known ? mm_occupancy_limiters(&predicted) : json_null());
+    return json_pack(
+        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tile", tile > 0 ? mm_json_count(tile) : json_null(),
+        "dtype", mm_dtype_name(attributes->dtype), "threads_per_block", mm_json_count(use.threads),
+        "registers_per_thread", mm_json_count(use.registers_per_thread), "shared_bytes",
+        mm_json_count(use.shared_bytes), "blocks", mm_json_count(blocks), "warps",
+        mm_json_count((uint64_t)blocks * mm_occupancy_block_warps(use.threads)), "warps_max",
+        is_known ? mm_json_count(predicted.warps_max) : json_null(), "limiters",
+        is_known && predicted.blocks == blocks ? mm_occupancy_limiters(&predicted) : json_null());
 }
 
 /* An entry for each tile that a request may choose, or for the only one; none for those that the device

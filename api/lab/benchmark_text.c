@@ -74,9 +74,9 @@ static void write_figure(char *cell, const struct mm_traffic *traffic, enum mm_t
         snprintf(cell, CELL_BYTES, "%" PRIu64, traffic->figures[figure]);
 }
 
-static void write_row(struct line *line, const struct mm_benchmark *benchmark, size_t index) {
+static void write_row(struct line *line, const struct mm_benchmark *benchmark, size_t index,
+                      const struct mm_traffic *traffic) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
-    const struct mm_traffic traffic = mm_benchmark_traffic(benchmark, index);
     memset(line, 0, sizeof *line);
     write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
     for (unsigned column = REPEATS; column < COLUMN_COUNT; column++)
@@ -96,7 +96,7 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
         snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
     if (!isnan(row->max_error))
         snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
-    write_figure(line->cells[LOADS], &traffic, MM_GLOBAL_LOADS);
+    write_figure(line->cells[LOADS], traffic, MM_GLOBAL_LOADS);
 }
 
 static void write_traffic_head(struct line *line, const struct mm_benchmark_op *op) {
@@ -110,18 +110,18 @@ static void write_traffic_head(struct line *line, const struct mm_benchmark_op *
 }
 
 /* False if the row's traffic is not known. */
-static bool write_traffic(struct line *line, const struct mm_benchmark *benchmark, size_t index) {
+static bool write_traffic(struct line *line, const struct mm_benchmark *benchmark, size_t index,
+                          const struct mm_traffic *traffic) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
-    const struct mm_traffic traffic = mm_benchmark_traffic(benchmark, index);
-    if (row->error.status != MM_OK || traffic.figures[MM_GLOBAL_LOAD_SECTORS] == MM_TRAFFIC_UNKNOWN)
+    if (traffic->figures[MM_GLOBAL_LOAD_SECTORS] == MM_TRAFFIC_UNKNOWN)
         return false;
     memset(line, 0, sizeof *line);
     write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
     for (unsigned column = TRAFFIC_FIRST; column < INTENSITY; column++)
         snprintf(line->cells[column], CELL_BYTES, "-");
     for (enum mm_traffic_figure figure = MM_GLOBAL_LOADS + 1; figure < MM_TRAFFIC_COUNT; figure++)
-        write_figure(line->cells[TRAFFIC_FIRST + figure - 1], &traffic, figure);
-    write_number(line->cells[INTENSITY], mm_benchmark_intensity(benchmark, &traffic));
+        write_figure(line->cells[TRAFFIC_FIRST + figure - 1], traffic, figure);
+    write_number(line->cells[INTENSITY], mm_benchmark_intensity(benchmark, traffic));
     return true;
 }
 
@@ -164,6 +164,7 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
     const size_t count = mm_benchmark_request(benchmark)->subject_count;
+    struct mm_traffic traffic[MM_BENCHMARK_ROWS_MAX]; /* each takes up to a millisecond to predict */
     char *made = NULL;
     struct mm_text text;
     struct line *lines = malloc((1 + count) * sizeof *lines);
@@ -172,12 +173,16 @@ char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
         size_t known = 0;
         print_title(out, benchmark);
         write_head(&lines[0], mm_benchmark_op_of(benchmark));
-        for (size_t row = 0; row < count; row++)
-            write_row(&lines[1 + row], benchmark, row);
+        for (size_t row = 0; row < count; row++) {
+            traffic[row] = mm_benchmark_rows(benchmark)[row].error.status == MM_OK
+                               ? mm_benchmark_traffic(benchmark, row)
+                               : mm_traffic_unknown();
+            write_row(&lines[1 + row], benchmark, row, &traffic[row]);
+        }
         print_table(out, lines, 1 + count);
         write_traffic_head(&lines[0], mm_benchmark_op_of(benchmark));
         for (size_t row = 0; row < count; row++)
-            known += write_traffic(&lines[1 + known], benchmark, row);
+            known += write_traffic(&lines[1 + known], benchmark, row, &traffic[row]);
         if (known > 0) {
             fputs("\npredicted memory traffic\n\n", out);
             print_table(out, lines, 1 + known);

@@ -36,7 +36,7 @@ __BEGIN_DECLS
     X(tiled_async, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0", .sources = MM_SOURCES("gpu/cuda/variants/tiled_async.cu", "gpu/cuda/variants/async.cuh"), .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used") \
     X(staged_copy, .traffic = mm_cuda_traffic_staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .sources = MM_SOURCES("gpu/cuda/variants/staged_copy.cu"), .summary = "as naive, by way of shared memory, but no thread reads what another copied: no reuse, so nothing is gained") \
     X(tiled_wide, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_wide}, .tile = 16, .sources = MM_SOURCES("gpu/cuda/variants/tiled_wide.cu"), .summary = "as tiled_16, but 32 tiles of A and of B at a time: fewer barriers, as many global loads, and fewer blocks fit") \
-    X(tiled_racy, .traffic = mm_cuda_traffic_tiled, .plan = {[MM_FLOAT32] = mm_cuda_tiled_racy}, .tile = 32, .wrong_on_purpose = true, .sources = MM_SOURCES("gpu/cuda/variants/tiled_racy.cu"), .summary = "as tiled_32 without its first barrier: wrong on purpose, to show what a barrier is for") \
+    X(tiled_racy, .traffic = mm_cuda_traffic_tiled_racy, .plan = {[MM_FLOAT32] = mm_cuda_tiled_racy}, .tile = 32, .wrong_on_purpose = true, .sources = MM_SOURCES("gpu/cuda/variants/tiled_racy.cu"), .summary = "as tiled_32 without its first barrier: wrong on purpose, to show what a barrier is for") \
     X(register_tiled, .traffic = mm_cuda_traffic_register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .sources = MM_SOURCES("gpu/cuda/variants/register_tiled.cu"), .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
     X(spilling, .traffic = mm_cuda_traffic_register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_spilling}, .tile = 128, .sources = MM_SOURCES("gpu/cuda/variants/register_tiled.cu"), .summary = "as register_tiled, with at most 64 registers a thread: twice the blocks, but registers spill to local memory") \
     X(vectorized, .traffic = mm_cuda_traffic_vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .sources = MM_SOURCES("gpu/cuda/variants/vectorized.cu", "gpu/cuda/variants/quad.cuh"), .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
@@ -95,6 +95,7 @@ MM_CUDA_PLANS(X)
     X(mm_cuda_traffic_naive)                                                                                 \
     X(mm_cuda_traffic_naive_uncoalesced)                                                                     \
     X(mm_cuda_traffic_tiled)                                                                                 \
+    X(mm_cuda_traffic_tiled_racy)                                                                            \
     X(mm_cuda_traffic_tiled_dynamic)                                                                         \
     X(mm_cuda_traffic_tiled_padded)                                                                          \
     X(mm_cuda_traffic_tiled_conflicted)                                                                      \

@@ -273,8 +273,10 @@ static bool reply_predictions(struct mm_request *request, struct mm_benchmark_ca
         return false;
     if (!is_probe)
         choose_capability(mm_server_engine(request->server), &call->occupancy);
+    const uint64_t begun_ns = mm_clock_ns();
     char *text = is_probe ? format->encode_probe(&call->probe, &length)
                           : format->encode_occupancy(&call->occupancy, &length);
+    request->span_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
     (void)mm_reply_text(request, text, length, format->reply_type);
     return true;
 }
@@ -292,6 +294,7 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     if (status == MM_OK && call.op->place == MM_CALL_PROBE)
         status = choose_device(request, &call);
     mm_buffers_release(request->server->buffers, &request->body);
+    request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     if (status == MM_OK && reply_predictions(request, &call))
         return request->error.status;
     if (status == MM_OK)
@@ -300,7 +303,6 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
         return status;
     request->job = &run_of(request)->job;
     request->job->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
-    request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), request->job);
     mm_request_submit(request);
     return MM_OK;

@@ -56,10 +56,11 @@ static const struct mm_variant *find_variant(const struct query *query, const ch
 
 static enum mm_status fail_variant(const struct query *query, const char *name) {
     const char *backend = query->values[BACKEND], *op = query->values[OP];
-    return mm_fail(query->error, MM_NOT_FOUND,
-                   "no variant has the name '%.64s'%s%.16s%s%.16s; GET /v1/variants lists all", name,
-                   backend == NULL ? "" : " and the backend ", backend == NULL ? "" : backend,
-                   op == NULL ? "" : " and the op ", op == NULL ? "" : op);
+    return mm_fail(
+        query->error, MM_NOT_FOUND,
+        "no variant has the name '%.64s', the backend '%.16s' and the op '%.16s'; GET /v1/variants "
+        "lists all",
+        name, backend == NULL ? "any" : backend, op == NULL ? "any" : op);
 }
 
 /* The file that the query names, or the first one. NULL if the variant has no such file. */

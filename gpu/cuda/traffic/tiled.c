@@ -55,6 +55,7 @@ struct kind {
     bool is_as_stored; /* the tile of a transposed operand is not turned */
     unsigned padding;  /* words at the end of b_tile's rows */
     bool is_joined;    /* reads of a_tile by 16 bytes, where the words are neighbours */
+    bool zeroes_first; /* before its steps a block fills both tiles with zeros */
 };
 
 /* Reads that each thread (x, y) of a warp does from word x·right + y·down on. */
@@ -92,6 +93,9 @@ static bool count_tiled(const struct mm_product *product, const struct mm_plan *
     mm_count_stores(traffic, &product->c, &share, 1);
     mm_count_staging(traffic, &share, &a_tile, steps);
     mm_count_staging(traffic, &share, &b_tile, steps);
+    if (kind.zeroes_first)
+        mm_count_staging(traffic, &share, &(struct mm_tile_layout){edge, word_bytes, false},
+                         2 * block_rows * block_cols);
     if (kind.is_joined && !a_is_down)
         count_reads(traffic, side, 0, edge, word_bytes, JOINED_BYTES, reads * word_bytes / JOINED_BYTES);
     else
@@ -105,6 +109,11 @@ bool mm_cuda_traffic_tiled(const struct mm_product *product, const struct mm_pla
     return count_tiled(product, plan, (struct kind){.is_joined = true}, traffic);
 }
 
+bool mm_cuda_traffic_tiled_racy(const struct mm_product *product, const struct mm_plan *plan,
+                                struct mm_traffic *traffic) {
+    return count_tiled(product, plan, (struct kind){.is_joined = true, .zeroes_first = true}, traffic);
+}
+
 bool mm_cuda_traffic_tiled_dynamic(const struct mm_product *product, const struct mm_plan *plan,
                                    struct mm_traffic *traffic) {
     return count_tiled(product, plan, (struct kind){.is_joined = false}, traffic);
@@ -112,10 +121,11 @@ bool mm_cuda_traffic_tiled_dynamic(const struct mm_product *product, const struc
 
 bool mm_cuda_traffic_tiled_padded(const struct mm_product *product, const struct mm_plan *plan,
                                   struct mm_traffic *traffic) {
-    return count_tiled(product, plan, (struct kind){true, 1, true}, traffic);
+    return count_tiled(product, plan, (struct kind){.is_as_stored = true, .padding = 1, .is_joined = true},
+                       traffic);
 }
 
 bool mm_cuda_traffic_tiled_conflicted(const struct mm_product *product, const struct mm_plan *plan,
                                       struct mm_traffic *traffic) {
-    return count_tiled(product, plan, (struct kind){true, 0, true}, traffic);
+    return count_tiled(product, plan, (struct kind){.is_as_stored = true, .is_joined = true}, traffic);
 }

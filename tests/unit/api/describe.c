@@ -75,11 +75,14 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "`threads_per_block`: 256, `registers_per_thread`: 40, `static_shared_bytes`: 8192, "                    \
     "`dynamic_shared_bytes`: 0, `local_bytes`: 0, `blocks_per_multiprocessor`: 6, "
 #define HOLDS_16                                                                                             \
-    "{`tile`: 16, `threads_per_block`: 256, `registers_per_thread`: 40, `shared_bytes`: 8192, `blocks`: 6, " \
+    "{`tile`: 16, `dtype`: `float32`, `threads_per_block`: 256, `registers_per_thread`: 40, "                \
+    "`shared_bytes`: 8192, `blocks`: 6, "                                                                    \
     "`warps`: 48, `warps_max`: 64, `limiters`: [`registers`]}"
+/* The device has another number of blocks than the table of chips gives. */
 #define HOLDS_4                                                                                              \
-    "{`tile`: 4, `threads_per_block`: 33, `registers_per_thread`: 40, `shared_bytes`: 16384, `blocks`: 5, "  \
-    "`warps`: 10, `warps_max`: 64, `limiters`: [`shared_memory`]}"
+    "{`tile`: 4, `dtype`: `float32`, `threads_per_block`: 33, `registers_per_thread`: 40, `shared_bytes`: "  \
+    "16384, `blocks`: 5, "                                                                                   \
+    "`warps`: 10, `warps_max`: 64, `limiters`: null}"
 #define OF_TILED ATTRIBUTES "`occupancy`: [" HOLDS_16 "]"
 #define OF_OPEN ATTRIBUTES "`occupancy`: [" HOLDS_4 ", " HOLDS_16 "]" /* none of 96, which does not fit */
 #define PLAIN                                                                                                \
