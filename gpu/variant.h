@@ -18,13 +18,13 @@ unsigned mm_op_dtypes(enum mm_op op);
 
 /* What one instance of a variant uses of the device, read from the device. */
 struct mm_attributes {
-    enum mm_dtype dtype; /* of the operands: the first that the variant takes, with this tile */
     unsigned threads_per_block;
     unsigned registers_per_thread;
     size_t static_shared_bytes;
     size_t dynamic_shared_bytes;
     size_t local_bytes; /* per thread; spills show here */
     unsigned blocks_per_multiprocessor;
+    enum mm_dtype dtype; /* of the operands: the first that the variant takes, with this tile */
 };
 
 /* On the host: computes C on the calling thread. Every shape from 1×1×0 up must be right (k = 0 gives zeros);
