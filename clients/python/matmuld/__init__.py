@@ -29,12 +29,11 @@ import ssl
 import threading
 import time
 import urllib.parse
-from http.client import HTTPMessage
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
 
 import numpy as np
 
-from ._http import RAW, Error, Transport, __version__, bytes_of
+from ._http import RAW, Error, Headers, Transport, __version__, bytes_of
 from ._replies import Benchmark, Reply, parse_reply
 
 __all__ = ["Benchmark", "Client", "Error", "Product", "Reply", "Stored", "matmul", "__version__"]
@@ -116,7 +115,7 @@ class Client:
         """A handle of what is stored under the name already. Error `no_such_matrix` if there is nothing."""
         headers, _ = self._call.call("HEAD", _path(name), headers={"Accept": RAW})
         stored = Stored(self, name, None, None)
-        stored.etag = headers["ETag"]
+        stored.etag = headers["etag"]
         return stored
 
     def variants(self) -> List[Dict[str, Any]]:
@@ -198,8 +197,8 @@ class Stored:
             self.etag = known_etag
             return False
         headers, _ = self.client._call.call("PUT", _path(self.name), query, [bytes_of(array)], {"Content-Type": RAW})
-        self.etag = headers["ETag"]
-        self.client._known[self.name] = digest.digest(), headers["ETag"]
+        self.etag = headers["etag"]
+        self.client._known[self.name] = digest.digest(), headers["etag"]
         return True
 
     def _is_there(self, etag: str) -> bool:
@@ -265,7 +264,7 @@ class Product:
         headers, _ = self._run(parameters, {}, {"out": name, "reply": "none", "ttl_s": ttl_s})
         self.client._known.pop(name, None)
         stored = Stored(self.client, name, None, None)
-        stored.etag = headers["ETag"]
+        stored.etag = headers["etag"]
         return stored
 
     def reduce(self, *figures: str, **parameters: Any) -> Dict[str, Any]:
@@ -276,7 +275,7 @@ class Product:
 
     def _run(
         self, parameters: Dict[str, Any], headers: Dict[str, str], own: Optional[Dict[str, Any]] = None
-    ) -> Tuple[HTTPMessage, Any]:
+    ) -> Tuple[Headers, Any]:
         refused = _OWN.intersection(parameters)
         if refused:
             raise TypeError(f"{', '.join(sorted(refused))}: the client sets this itself; see Product.store and Product.reduce")

@@ -19,6 +19,9 @@ import numpy as np
 __version__ = "0.1.0"
 RAW = "application/octet-stream"
 
+# By names in lower case.
+Headers = Dict[str, str]
+
 # The server closes a connection that has been idle for a minute, or earlier if it runs short of descriptors. A request that
 # must not be sent twice takes only a connection that was used less than this long ago.
 FRESH_S = 5.0
@@ -50,11 +53,12 @@ class Error(Exception):
 def dtype_of(name: str) -> np.dtype[Any]:
     """The NumPy type of an element type's name, little-endian. ImportError if it needs ml_dtypes, which is not there."""
     try:
-        return np.dtype(name).newbyteorder("<")
+        dtype = np.dtype(name)
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype = np.dtype(getattr(ml_dtypes, name))
+    return dtype.newbyteorder("<")
 
 
 def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
@@ -62,10 +66,14 @@ def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _read_array(response: http.client.HTTPResponse) -> np.ndarray[Any, Any]:
+def shape_of(headers: Headers) -> Tuple[int, ...]:
+    """The header Matmul-Shape, which is empty for a number."""
+    return tuple(int(part) for part in headers.get("matmul-shape", "").split(",") if part.strip())
+
+
+def _read_array(response: http.client.HTTPResponse, headers: Headers) -> np.ndarray[Any, Any]:
     """The elements in a raw reply, of the shape and type that its headers tell."""
-    shape = [int(part) for part in (response.headers["Matmul-Shape"] or "").split(",") if part.strip()]
-    array = np.empty(shape, dtype_of(response.headers["Matmul-Dtype"]))
+    array = np.empty(shape_of(headers), dtype_of(headers.get("matmul-dtype", "")))
     rest = bytes_of(array)
     if response.length is not None and response.length != len(rest):
         raise ConnectionError(f"the reply has {response.length} bytes, but its shape and type say {len(rest)}")
@@ -78,13 +86,13 @@ def _read_array(response: http.client.HTTPResponse) -> np.ndarray[Any, Any]:
     return array
 
 
-def _read_error(response: http.client.HTTPResponse) -> Error:
+def _read_error(response: http.client.HTTPResponse, headers: Headers) -> Error:
     text = response.read()
     try:
         problem = dict(json.loads(text))
     except (ValueError, TypeError):
         problem = {"detail": text[:200].decode("utf-8", "replace").strip() or response.reason}
-    after = response.headers["Retry-After"] or ""
+    after = headers.get("retry-after", "")
     return Error(response.status, problem, float(after) if after.isdigit() else None)
 
 
@@ -117,7 +125,7 @@ class Transport:
         body: Sequence[memoryview] = (),
         headers: Optional[Mapping[str, str]] = None,
         repeatable: bool = True,
-    ) -> Tuple[http.client.HTTPMessage, Any]:
+    ) -> Tuple[Headers, Any]:
         """Sends a request; returns the reply's headers, and an array, the value of JSON, text, or None without a body.
 
         Raises Error for a status of 300 or more. 429 and 503 mean that the server has done nothing: if they come with
@@ -141,7 +149,7 @@ class Transport:
 
     def _exchange(
         self, method: str, target: str, body: Sequence[memoryview], headers: Dict[str, str], repeatable: bool
-    ) -> Tuple[http.client.HTTPMessage, Any]:
+    ) -> Tuple[Headers, Any]:
         connection = self._take(repeatable)
         try:
             try:
@@ -152,13 +160,16 @@ class Transport:
                 # The server may have closed a kept connection, or it was started again.
                 connection.close()
                 response, is_sent = self._begin(connection, method, target, body, headers)
+            # A plain dictionary, since http.client's compares all names for each that it looks up.
+            reply_headers = {name.lower(): value for name, value in response.headers.items()}
+            media_type = reply_headers.get("content-type", "").split(";")[0].strip()
             if response.status >= 300:
-                result: Any = _read_error(response)
+                result: Any = _read_error(response, reply_headers)
             elif method == "HEAD" or response.status == 204:
                 result = response.read() and None
-            elif response.headers.get_content_type() == RAW:
-                result = _read_array(response)
-            elif response.headers.get_content_type() == "application/json":
+            elif media_type == RAW:
+                result = _read_array(response, reply_headers)
+            elif media_type == "application/json":
                 result = json.loads(response.read())
             else:
                 result = response.read().decode()
@@ -173,7 +184,7 @@ class Transport:
         self._free.append((time.monotonic(), connection))
         if isinstance(result, Error):
             raise result
-        return response.headers, result
+        return reply_headers, result
 
     @staticmethod
     def _begin(

@@ -6,8 +6,9 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
-from http.client import HTTPMessage
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ._http import Headers, shape_of
 
 
 def _html_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -54,20 +55,20 @@ def _parse_verify(text: str) -> Dict[str, Any]:
     return values
 
 
-def parse_reply(headers: HTTPMessage, round_trip_ms: float) -> Reply:
-    verify = headers["Matmul-Verify"]
-    spans = re.findall(r"(\w+);dur=([0-9.eE+-]+)", headers["Server-Timing"] or "")
+def parse_reply(headers: Headers, round_trip_ms: float) -> Reply:
+    verify = headers.get("matmul-verify")
+    spans = re.findall(r"(\w+);dur=([0-9.eE+-]+)", headers.get("server-timing", ""))
     return Reply(
-        shape=tuple(int(part) for part in (headers["Matmul-Shape"] or "").split(",") if part.strip()),
-        dtype=headers["Matmul-Dtype"] or "",
-        variant=headers["Matmul-Variant"] or "",
-        backend=headers["Matmul-Backend"] or "",
-        device=headers["Matmul-Device"] or "",
-        path=headers["Matmul-Path"],
+        shape=shape_of(headers),
+        dtype=headers.get("matmul-dtype", ""),
+        variant=headers.get("matmul-variant", ""),
+        backend=headers.get("matmul-backend", ""),
+        device=headers.get("matmul-device", ""),
+        path=headers.get("matmul-path"),
         verify=_parse_verify(verify) if verify else None,
         timing={name: float(ms) for name, ms in spans},
         round_trip_ms=round_trip_ms,
-        request_id=headers["X-Request-Id"] or "",
+        request_id=headers.get("x-request-id", ""),
     )
 
 
@@ -84,7 +85,7 @@ class Benchmark:
         def number(value: Any, form: str) -> str:
             return "-" if value is None else format(float(value), form)
 
-        lines = []
+        lines: List[Tuple[str, ...]] = []
         for row in self.rows:
             name = f"{row['variant']} ({row['ran']})" if "ran" in row else row["variant"]
             name += f"/{row['tile']}" if row.get("tile") else ""
