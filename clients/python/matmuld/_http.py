@@ -102,6 +102,8 @@ class Transport:
     def __init__(
         self, url: str, key: Optional[str], timeout_s: float, retry_s: float, context: Optional[ssl.SSLContext]
     ) -> None:
+        # Free connections and when each was used last. A deque's append and pop are atomic.
+        self._free: Deque[Tuple[float, http.client.HTTPConnection]] = collections.deque()
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no address of a server: use http://HOST:PORT or https://HOST:PORT")
@@ -109,13 +111,13 @@ class Transport:
         self._context = (context or ssl.create_default_context()) if parts.scheme == "https" else None
         self._timeout_s, self._retry_s = timeout_s, retry_s
         self._headers: Dict[str, str] = {"Authorization": f"Bearer {key}"} if key else {}
-        # Free connections and when each was used last. A deque's append and pop are atomic.
-        self._free: Deque[Tuple[float, http.client.HTTPConnection]] = collections.deque()
 
     def close(self) -> None:
         """Closes the free connections. A later request opens a new one."""
         while self._free:
             self._free.pop()[1].close()
+
+    __del__ = close
 
     def call(
         self,
