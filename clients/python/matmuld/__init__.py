@@ -244,6 +244,8 @@ class Product:
     """A product that the server has not computed yet, from Client.product or by `@` with a handle. Each call of get,
     store or reduce computes it, and takes the parameters of Client.matmul."""
 
+    __array_ufunc__ = None  # `product @ array` is a TypeError, as a product has no elements yet.
+
     def __init__(self, client: Client, a: Any, b: Any) -> None:
         self.client = client
         for operand in (a, b):
