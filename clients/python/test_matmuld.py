@@ -63,7 +63,8 @@ class Server:
 class Fake:
     """A server that plays a script: each request gets the next reply, raw, and a closed connection. An empty one just closes."""
 
-    def __init__(self, *replies):
+    def __init__(self, *replies, reads_bodies=True):
+        self.reads_bodies = reads_bodies
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
         self.replies, self.seen = list(replies), []
@@ -75,7 +76,8 @@ class Fake:
             with connection, connection.makefile("rb") as file:
                 head = b"".join(iter(file.readline, b"\r\n")).decode()
                 length = re.search(r"(?i)content-length: (\d+)", head)
-                file.read(int(length.group(1)) if length else 0)
+                if self.reads_bodies and length:
+                    file.read(int(length.group(1)))
                 self.seen.append(head)
                 connection.sendall(reply)
         self.listener.close()
@@ -189,6 +191,10 @@ class Products(WithServer):
         self.assertEqual(last.verify["rows_unjudged"], 0)
         self.assertLessEqual(last.verify["residual"], last.verify["bound"])
         self.assertIn("tiled_16", last._repr_html_())
+        thread = threading.Thread(target=self.client.matmul, args=(TWO, TWO))
+        thread.start()
+        thread.join()
+        self.assertIs(self.client.last, last)
         self.client.matmul([[np.inf]], [[1.0]], verify=True)
         self.assertIsNone(self.client.last.verify["passed"])
 
@@ -369,6 +375,12 @@ class Retries(unittest.TestCase):
         self.assertEqual(self.play(b"", FOUR).matmul(TWO, TWO), 4)
         self.assertRaises(ConnectionError, self.play(b"", b"", FOUR).matmul, TWO, TWO)
         self.assertEqual(len(self.fake.seen), 2)
+
+    def test_refused_before_the_body_is_read(self):
+        fake = Fake(reply("413 Too large"), reads_bodies=False)
+        with self.assertRaises(matmuld.Error) as caught:
+            matmuld.Client(fake.url).matmul(np.zeros((2000, 2000)), np.zeros((2000, 2000)))
+        self.assertEqual(caught.exception.status, 413)
 
     def test_what_is_stored_is_not_repeated(self):
         self.assertRaises(ConnectionError, self.play(b"", FOUR).product(TWO, TWO).store, "c")
