@@ -49,7 +49,7 @@ done <"$scratch/tables"
 if command -v python3 >/dev/null; then
     python3 docs/ladder.py docs/figures/kernels-h200-2026-11-23.csv | cmp - docs/ladder.svg ||
         fail "docs/ladder.svg is not what docs/ladder.py draws"
-    python3 tests/build/links.py ./*.md docs/*.md docs/lessons/*.md || fail "^ links that lead nowhere"
+    python3 tests/build/links.py ./*.md docs/*.md docs/lessons/*.md clients/python/README.md || fail "^ links that lead nowhere"
 else
     echo "no Python is here: neither the picture nor the links are looked at"
 fi

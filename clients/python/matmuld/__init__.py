@@ -1,0 +1,328 @@
+"""Client of matmuld, an HTTP service that multiplies matrices. It needs NumPy alone.
+
+    import matmuld
+    c = matmuld.matmul(a, b)                       # one product, by the server at $MATMULD_URL or 127.0.0.1:8080
+
+    client = matmuld.Client("http://gpu-host:8080", key="...")
+    c = client.matmul(a, b, variant="tiled_32", verify=True)
+    print(client.last.variant, client.last.timing["kernel"])
+
+    B = client.put(b, "weights")                   # b stays on the server
+    first = (a @ B).get(rows=slice(0, 4))          # only four rows come back
+    C = (a @ B).store("product")                   # nothing comes back
+
+Operands multiply as numpy.matmul multiplies them: matrices, vectors, and stacks that broadcast. The element types are
+float64, float32, float16, int64, int32, int8, uint8 and bool, and with the package ml_dtypes bfloat16, float8_e4m3fn and
+float8_e5m2. If the types of two arrays differ, both are converted as NumPy would. Unlike NumPy, the service adds int8, uint8
+and bool up in int32, and float8 in float32.
+
+Errors: `Error` if the server refuses, with `code` and `detail`; ConnectionError and other OSErrors if it cannot be reached;
+ValueError and TypeError for operands that no server takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import ssl
+import threading
+import time
+import urllib.parse
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
+
+import numpy as np
+
+from ._http import RAW, Error, Headers, Transport, __version__, bytes_of
+from ._replies import Benchmark, Reply, parse_reply
+
+__all__ = ["Benchmark", "Client", "Error", "Product", "Reply", "Stored", "matmul", "__version__"]
+
+Part = Union[slice, str, None]
+Result = TypeVar("Result")
+
+# These parameters are the business of Product's methods: the query says them of the operands that it sends.
+_OWN = {"a_from", "b_from", "a_shape", "b_shape", "m", "k", "n", "lda", "ldb", "dtype", "out", "reply", "reduce"}
+
+
+class Client:
+    """A matmuld at an address. Any number of threads may use one client: each request has a connection to itself, which is
+    kept for later requests. After a fork, make a new client in the child.
+
+    url        http://HOST:PORT or https://HOST:PORT
+    key        an API key, if the server has them
+    timeout_s  how long the server may be silent, connecting included
+    retry_s    how long in all a request may wait and be sent again while the server answers 429 or 503 with Retry-After
+    context    for https: whom to trust, by default the system's certificates
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        key: Optional[str] = None,
+        *,
+        timeout_s: float = 120.0,
+        retry_s: float = 30.0,
+        context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        self.url = url
+        self._call = Transport(url, key, timeout_s, retry_s, context)
+        self._local = threading.local()
+        # By name: the digest and the ETag of what this client has stored last. Single reads and writes are atomic.
+        self._known: Dict[str, Tuple[bytes, str]] = {}
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"matmuld.Client({self.url!r})"
+
+    def close(self) -> None:
+        """Closes the kept connections. The client can be used on; it then opens new ones."""
+        self._call.close()
+
+    @property
+    def last(self) -> Optional[Reply]:
+        """What the server said about this thread's last product. None before it."""
+        return getattr(self._local, "last", None)
+
+    def product(self, a: Any, b: Any) -> Product:
+        """The product of a and b, not yet computed. Each is an array, anything that numpy.asarray takes, or a Stored."""
+        return Product(self, a, b)
+
+    def matmul(self, a: Any, b: Any, **parameters: Any) -> Any:
+        """a·b as numpy.matmul has it: an array, or a NumPy number if both are vectors.
+
+        Arrays in C order are sent without a copy, and so are those in Fortran order; others are copied first. Parameters
+        are those of POST /v1/matmul by name: variant, backend, result_dtype, transpose_a, transpose_b, timeout_ms, tile,
+        vendor, accuracy, verify, and rows and cols, which are slices. If `verify` finds an error, this does not raise:
+        see `last.verify`.
+        """
+        return Product(self, a, b).get(**parameters)
+
+    def put(self, array: Any, name: str, *, ttl_s: Optional[int] = None) -> Stored:
+        """Stores the array under the name, and returns a handle. Uploads it only if the server no longer has what this
+        client stored there, or if the array has other bytes, another shape or type by now. `ttl_s` is how long an upload
+        lives. The handle keeps the array, not a copy: a change to it reaches the server with the next put or sync."""
+        stored = Stored(self, name, np.asarray(array), ttl_s)
+        stored.sync()
+        return stored
+
+    def stored(self, name: str) -> Stored:
+        """A handle of what is stored under the name already. Error `no_such_matrix` if there is nothing."""
+        headers, _ = self._call.call("HEAD", _path(name), headers={"Accept": RAW})
+        stored = Stored(self, name, None, None)
+        stored.etag = headers["etag"]
+        return stored
+
+    def variants(self) -> List[Dict[str, Any]]:
+        """The rows of GET /v1/variants."""
+        rows: List[Dict[str, Any]] = self._call.call("GET", "/v1/variants")[1]["variants"]
+        return rows
+
+    def benchmark(self, m: int = 512, k: int = 512, n: int = 512, **members: Any) -> Benchmark:
+        """Times the variants on random m×k and k×n matrices. Members are those of POST /v1/benchmark: dtype, variants,
+        repeats and so on."""
+        body = json.dumps({"m": m, "k": k, "n": n, **members}).encode()
+        headers = {"Content-Type": "application/json"}
+        return Benchmark(self._call.call("POST", "/v1/benchmark", body=[memoryview(body)], headers=headers)[1])
+
+
+def _path(name: str) -> str:
+    return "/v1/matrices/" + urllib.parse.quote(name, safe="")
+
+
+def _part(part: Part) -> str:
+    """A range of rows or columns as the query has it. The server checks the bounds."""
+    if not isinstance(part, slice):
+        return str(part)
+    if part.step not in (None, 1):
+        raise ValueError(f"a step of {part.step} is not supported: only neighbouring rows or columns can be returned")
+    return f"{'' if part.start is None else part.start}:{'' if part.stop is None else part.stop}"
+
+
+def _query(parameters: Mapping[str, Any]) -> Dict[str, Any]:
+    """Parameters as texts of a query; those that are None are left out."""
+    query: Dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name in ("rows", "cols") and value is not None:
+            query[name] = _part(value)
+        elif isinstance(value, (bool, np.bool_)):
+            query[name] = "true" if value else "false"
+        elif value is not None:
+            query[name] = value
+    return query
+
+
+def _little_endian(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.astype(array.dtype.newbyteorder("<")) if array.dtype.str[0] == ">" else array
+
+
+class Stored:
+    """A matrix on the server, from Client.put, Client.stored or Product.store. It multiplies by `@` with arrays and with
+    other handles of its client. A product uses what the name stands for at that moment: if another client may have
+    replaced the matrix, call `sync` first. A matrix that has vanished is uploaded again, once, if the handle has it."""
+
+    __array_ufunc__ = None  # An array leaves `array @ handle` to __rmatmul__.
+
+    def __init__(self, client: Client, name: str, array: Optional[np.ndarray[Any, Any]], ttl_s: Optional[int]) -> None:
+        self.client, self.name, self.array, self._ttl_s = client, name, array, ttl_s
+        self.etag: Optional[str] = None
+
+    def __repr__(self) -> str:
+        return f"<matmuld.Stored {self.name!r} at {self.client.url}>"
+
+    def __matmul__(self, other: Any) -> Product:
+        return Product(self.client, self, other)
+
+    def __rmatmul__(self, other: Any) -> Product:
+        return Product(self.client, other, self)
+
+    def sync(self) -> bool:
+        """Uploads the handle's array unless the server still has it; tells whether it did. A handle without an array
+        uploads nothing."""
+        if self.array is None:
+            return False
+        if self.array.ndim == 0:
+            raise ValueError("a number alone cannot be stored: give it at least one dimension")
+        array = np.ascontiguousarray(_little_endian(self.array))
+        query = _query({"shape": ",".join(map(str, array.shape)), "dtype": array.dtype.name, "ttl_s": self._ttl_s})
+        digest = hashlib.blake2b(bytes_of(array), digest_size=16)
+        digest.update(f"{array.dtype.name} {array.shape}".encode())
+        known_digest, known_etag = self.client._known.get(self.name, (b"", ""))
+        if known_digest == digest.digest() and self._is_there(known_etag):
+            self.etag = known_etag
+            return False
+        headers, _ = self.client._call.call("PUT", _path(self.name), query, [bytes_of(array)], {"Content-Type": RAW})
+        self.etag = headers["etag"]
+        self.client._known[self.name] = digest.digest(), headers["etag"]
+        return True
+
+    def _is_there(self, etag: str) -> bool:
+        try:
+            self.client._call.call("HEAD", _path(self.name), headers={"Accept": RAW, "If-Match": etag})
+        except Error as error:
+            if error.status not in (404, 412):
+                raise
+            return False
+        return True
+
+    def get(self, *, rows: Part = None, cols: Part = None) -> Any:
+        """The matrix, or a part of it: `rows=slice(0, 4)`. Bounds are counted from the first; negative ones are refused."""
+        query = _query({"rows": rows, "cols": cols})
+        return _heal([self], lambda: self.client._call.call("GET", _path(self.name), query, headers={"Accept": RAW}))[1]
+
+    def delete(self) -> None:
+        """Deletes the matrix, if it is there."""
+        self.client._known.pop(self.name, None)
+        try:
+            self.client._call.call("DELETE", _path(self.name))
+        except Error as error:
+            if error.code != "no_such_matrix":
+                raise
+
+
+def _heal(operands: Iterable[Any], call: Callable[[], Result]) -> Result:
+    """Calls; if a stored matrix has vanished, uploads those that the handles have and calls once more."""
+    try:
+        return call()
+    except Error as error:
+        if error.code != "no_such_matrix":
+            raise
+        kept = [operand for operand in operands if isinstance(operand, Stored) and operand.array is not None]
+        if not kept:
+            raise
+    for operand in kept:
+        operand.sync()
+    return call()
+
+
+class Product:
+    """A product that the server has not computed yet, from Client.product or by `@` with a handle. Each call of get,
+    store or reduce computes it, and takes the parameters of Client.matmul."""
+
+    __array_ufunc__ = None  # `product @ array` is a TypeError, as a product has no elements yet.
+
+    def __init__(self, client: Client, a: Any, b: Any) -> None:
+        self.client = client
+        for operand in (a, b):
+            if isinstance(operand, Stored) and operand.client is not client:
+                raise ValueError(f"{operand!r} belongs to another client")
+            if isinstance(operand, Product):
+                raise TypeError("store the inner product first: (A @ B).store('ab') @ C")
+        self.a, self.b = (x if isinstance(x, Stored) else np.asarray(x) for x in (a, b))
+
+    def get(self, **parameters: Any) -> Any:
+        """Computes the product and returns it, or the part that `rows` and `cols` say."""
+        result = self._run(parameters, {"Accept": RAW})[1]
+        return result if result.ndim else result[()]
+
+    def store(self, name: str, *, ttl_s: Optional[int] = None, **parameters: Any) -> Stored:
+        """Computes the product and stores it under the name; nothing of it comes back. The request is not sent again if
+        its connection breaks, because it may have replaced one of its operands."""
+        headers, _ = self._run(parameters, {}, {"out": name, "reply": "none", "ttl_s": ttl_s})
+        self.client._known.pop(name, None)
+        stored = Stored(self.client, name, None, None)
+        stored.etag = headers["etag"]
+        return stored
+
+    def reduce(self, *figures: str, **parameters: Any) -> Dict[str, Any]:
+        """Figures about the product, or its part: sum, trace, min, max, max_abs, norm, finite. The server computes them,
+        and returns no matrix. Of integers they are exact."""
+        reduced = self._run(parameters, {}, {"reduce": ",".join(figures)})[1]["reduce"]
+        return {name: float(value) if isinstance(value, str) else value for name, value in reduced.items()}
+
+    def _run(
+        self, parameters: Dict[str, Any], headers: Dict[str, str], own: Optional[Dict[str, Any]] = None
+    ) -> Tuple[Headers, Any]:
+        refused = _OWN.intersection(parameters)
+        if refused:
+            raise TypeError(f"{', '.join(sorted(refused))}: the client sets this itself; see Product.store and Product.reduce")
+        query, body = self._encode(_query(parameters))
+        query.update(_query(own or {}))
+        headers = {"Content-Type": RAW, **headers}
+        begun = time.perf_counter()
+        reply_headers, result = _heal(
+            (self.a, self.b),
+            lambda: self.client._call.call("POST", "/v1/matmul", query, body, headers, repeatable="out" not in query),
+        )
+        self.client._local.last = parse_reply(reply_headers, (time.perf_counter() - begun) * 1000)
+        return reply_headers, result
+
+    def _encode(self, query: Dict[str, Any]) -> Tuple[Dict[str, Any], List[memoryview]]:
+        """The query that describes the operands, and the bytes of those that are arrays."""
+        body = []
+        arrays = [x for x in (self.a, self.b) if not isinstance(x, Stored)]
+        dtype = np.result_type(*(x.dtype for x in arrays)) if arrays else None
+        for name, operand in (("a", self.a), ("b", self.b)):
+            if isinstance(operand, Stored):
+                query[f"{name}_from"] = operand.name
+                continue
+            if operand.ndim == 0:
+                raise ValueError(f"{name} is a number: the operands of a product have at least one dimension")
+            array = _little_endian(operand.astype(dtype, copy=False))
+            # An array in Fortran order is its transpose in C order. The server transposes it back.
+            if array.ndim > 1 and not array.flags.c_contiguous and array.swapaxes(-1, -2).flags.c_contiguous:
+                array = array.swapaxes(-1, -2)
+                is_transposed = query.get(f"transpose_{name}") == "true"
+                query[f"transpose_{name}"] = "false" if is_transposed else "true"
+            array = np.ascontiguousarray(array)
+            query[f"{name}_shape"] = ",".join(map(str, array.shape))
+            query["dtype"] = array.dtype.name
+            body.append(bytes_of(array))
+        return query, body
+
+
+_clients: Dict[Tuple[str, Optional[str]], Client] = {}
+
+
+def matmul(a: Any, b: Any, url: Optional[str] = None, key: Optional[str] = None, **parameters: Any) -> Any:
+    """Client.matmul in one line. The server is that of `url`, else of the environment's MATMULD_URL, else
+    http://127.0.0.1:8080. The key is `key`, else MATMULD_API_KEY. The client is kept for the next call."""
+    url = url or os.environ.get("MATMULD_URL") or "http://127.0.0.1:8080"
+    key = key or os.environ.get("MATMULD_API_KEY")
+    client = _clients.get((url, key)) or _clients.setdefault((url, key), Client(url, key))
+    return client.matmul(a, b, **parameters)

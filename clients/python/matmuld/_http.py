@@ -1,0 +1,220 @@
+"""Requests to a matmuld: kept connections, retries, problem replies as exceptions. Knows no names of paths.
+
+A body is a sequence of buffers, which are sent without a copy. A reply of raw elements is read straight into the
+array that is returned.
+"""
+
+from __future__ import annotations
+
+import collections
+import http.client
+import json
+import ssl
+import time
+import urllib.parse
+from typing import Any, Deque, Dict, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+__version__ = "0.1.0"
+RAW = "application/octet-stream"
+
+# By names in lower case.
+Headers = Dict[str, str]
+
+# The server closes a connection that has been idle for a minute, or earlier if it runs short of descriptors. A request that
+# must not be sent twice takes only a connection that was used less than this long ago.
+FRESH_S = 5.0
+
+
+class Error(Exception):
+    """The server refused a request, or failed to serve it.
+
+    code         for programs, such as "bad_shape" or "busy"; docs/http-api.md lists them. If something between client and
+                 server replied, such as a proxy: "http_502" for status 502.
+    detail       for people: what was wrong, what was expected, what to do.
+    status       the HTTP status.
+    problem      all members of the reply: `field`, `limit`, `request_id` and so on.
+    retry_after  the seconds after which another try makes sense, or None.
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any], retry_after: Optional[float] = None) -> None:
+        self.status = status
+        self.problem = dict(problem)
+        self.code: str = str(problem.get("code", f"http_{status}"))
+        self.detail: str = str(problem.get("detail", ""))
+        self.retry_after = retry_after
+        super().__init__(f"{self.code}: {self.detail}" if self.detail else self.code)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (self.status, self.problem, self.retry_after)
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The NumPy type of an element type's name, little-endian. ImportError if it needs ml_dtypes, which is not there."""
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        dtype = np.dtype(getattr(ml_dtypes, name))
+    return dtype.newbyteorder("<")
+
+
+def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+    """The bytes of a C-contiguous array, not copied. Also of types that have no buffer of their own, as bfloat16."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def shape_of(headers: Headers) -> Tuple[int, ...]:
+    """The header Matmul-Shape, which is empty for a number."""
+    return tuple(int(part) for part in headers.get("matmul-shape", "").split(",") if part.strip())
+
+
+def _read_array(response: http.client.HTTPResponse, headers: Headers) -> np.ndarray[Any, Any]:
+    """The elements in a raw reply, of the shape and type that its headers tell."""
+    array = np.empty(shape_of(headers), dtype_of(headers.get("matmul-dtype", "")))
+    rest = bytes_of(array)
+    if response.length is not None and response.length != len(rest):
+        raise ConnectionError(f"the reply has {response.length} bytes, but its shape and type say {len(rest)}")
+    while len(rest) > 0:
+        count = response.readinto(rest)
+        if count == 0:
+            raise ConnectionError(f"the connection ended {len(rest)} bytes before the end of the reply")
+        rest = rest[count:]
+    response.read()  # The end of the reply, after which the connection is free for the next request.
+    return array
+
+
+def _read_error(response: http.client.HTTPResponse, headers: Headers) -> Error:
+    text = response.read()
+    try:
+        problem = dict(json.loads(text))
+    except (ValueError, TypeError):
+        problem = {"detail": text[:200].decode("utf-8", "replace").strip() or response.reason}
+    after = headers.get("retry-after", "")
+    return Error(response.status, problem, float(after) if after.isdigit() else None)
+
+
+class Transport:
+    """Connections to one server. Any number of threads may call it; each request has a connection of its own meanwhile."""
+
+    def __init__(
+        self, url: str, key: Optional[str], timeout_s: float, retry_s: float, context: Optional[ssl.SSLContext]
+    ) -> None:
+        # Free connections and when each was used last. A deque's append and pop are atomic.
+        self._free: Deque[Tuple[float, http.client.HTTPConnection]] = collections.deque()
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no address of a server: use http://HOST:PORT or https://HOST:PORT")
+        self._host, self._port, self._prefix = parts.hostname, parts.port, parts.path.rstrip("/")
+        self._context = (context or ssl.create_default_context()) if parts.scheme == "https" else None
+        self._timeout_s, self._retry_s = timeout_s, retry_s
+        self._headers: Dict[str, str] = {"Authorization": f"Bearer {key}"} if key else {}
+
+    def close(self) -> None:
+        """Closes the free connections. A later request opens a new one."""
+        while self._free:
+            self._free.pop()[1].close()
+
+    __del__ = close
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        query: Optional[Mapping[str, Any]] = None,
+        body: Sequence[memoryview] = (),
+        headers: Optional[Mapping[str, str]] = None,
+        repeatable: bool = True,
+    ) -> Tuple[Headers, Any]:
+        """Sends a request; returns the reply's headers, and an array, the value of JSON, text, or None without a body.
+
+        Raises Error for a status of 300 or more. 429 and 503 mean that the server has done nothing: if they come with
+        Retry-After, the request is sent again after that time, within the seconds that the client may wait in all. If the
+        connection breaks before the reply begins, it is sent once more, but only if it is repeatable. Otherwise, and if
+        the reply breaks off, ConnectionError. If the server is silent for too long, TimeoutError (socket.timeout).
+        """
+        target = self._prefix + path + ("?" + urllib.parse.urlencode(query, safe=",:()") if query else "")
+        fields = {**self._headers, **(headers or {})}
+        if method not in ("GET", "HEAD"):
+            fields["Content-Length"] = str(sum(part.nbytes for part in body))
+        deadline = time.monotonic() + self._retry_s
+        while True:
+            try:
+                return self._exchange(method, target, body, fields, repeatable)
+            except Error as error:
+                wait_s = error.retry_after
+                if error.status not in (429, 503) or wait_s is None or time.monotonic() + wait_s > deadline:
+                    raise
+            time.sleep(max(wait_s, 0.1))
+
+    def _exchange(
+        self, method: str, target: str, body: Sequence[memoryview], headers: Dict[str, str], repeatable: bool
+    ) -> Tuple[Headers, Any]:
+        connection = self._take(repeatable)
+        try:
+            try:
+                response, is_sent = self._begin(connection, method, target, body, headers)
+            except ConnectionError:
+                if not repeatable:
+                    raise
+                # The server may have closed a kept connection, or it was started again.
+                connection.close()
+                response, is_sent = self._begin(connection, method, target, body, headers)
+            # A plain dictionary, since http.client's compares all names for each that it looks up.
+            reply_headers = {name.lower(): value for name, value in response.headers.items()}
+            media_type = reply_headers.get("content-type", "").split(";")[0].strip()
+            if response.status >= 300:
+                result: Any = _read_error(response, reply_headers)
+            elif method == "HEAD" or response.status == 204:
+                result = response.read() and None
+            elif media_type == RAW:
+                result = _read_array(response, reply_headers)
+            elif media_type == "application/json":
+                result = json.loads(response.read())
+            else:
+                result = response.read().decode()
+        except http.client.HTTPException as error:
+            connection.close()
+            raise ConnectionError(f"the reply is no whole HTTP reply: {error!r}") from error
+        except BaseException:
+            connection.close()
+            raise
+        if not is_sent:
+            connection.close()
+        self._free.append((time.monotonic(), connection))
+        if isinstance(result, Error):
+            raise result
+        return reply_headers, result
+
+    @staticmethod
+    def _begin(
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        body: Sequence[memoryview],
+        headers: Dict[str, str],
+    ) -> Tuple[http.client.HTTPResponse, bool]:
+        """Sends the request, and returns once the head of the reply is there. Tells whether the whole request was sent."""
+        try:
+            connection.request(method, target, iter(body) if body else None, headers)
+        except (BrokenPipeError, ConnectionResetError):
+            if connection.sock is None:
+                raise
+            # The server refuses some requests before it has read the body. Its reply may have arrived, and says why.
+            return connection.getresponse(), False
+        return connection.getresponse(), True
+
+    def _take(self, repeatable: bool) -> http.client.HTTPConnection:
+        """A free connection, or a new one, which connects with the request."""
+        try:
+            used, connection = self._free.pop()
+            if repeatable or time.monotonic() - used < FRESH_S:
+                return connection
+            connection.close()
+        except IndexError:
+            pass
+        if self._context:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._context)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)

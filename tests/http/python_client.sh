@@ -1,0 +1,19 @@
+#!/bin/sh
+# Runs the tests of clients/python, which start their own servers; with ml_dtypes if PyPI has it, else with an installed NumPy.
+# Status 77 without either.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+if make_venv numpy; then
+    python=$venv/bin/python3
+else
+    python=$(python_with numpy) || {
+        echo "no python3 here has NumPy: nothing is tested"
+        exit 77
+    }
+fi
+
+checks=$((checks + 1))
+cd "$here/../../clients/python"
+PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest test_matmuld || fail "clients/python/test_matmuld.py"
+finish
