@@ -17,12 +17,13 @@ static unsigned spans_of(size_t length, unsigned edge, size_t stride, struct spa
     const size_t step = stride % MM_SECTOR_BYTES;
     const size_t period = step == 0 ? 1 : MM_SECTOR_BYTES / (step & (~step + 1)); /* its lowest bit */
     unsigned count = 0;
-    for (size_t index = 0; index < period && index < whole; index++)
-        spans[count++] =
+    for (size_t index = 0; index < period && index < whole; index++, count++)
+        spans[count] =
             (struct span){.first = index * edge, .count = mm_size_divide_up(whole - index, period)};
-    if (length % edge != 0)
-        spans[count++] = (struct span){.first = whole * edge, .count = 1};
-    return count;
+    if (length % edge == 0)
+        return count;
+    spans[count] = (struct span){.first = whole * edge, .count = 1};
+    return count + 1;
 }
 
 struct asked {
@@ -94,7 +95,7 @@ static bool are_pairs(const uint32_t *offsets, unsigned lanes, unsigned bit) {
 /* The passes of the lanes from one transaction; every lane whose number has the bit `skipped` is one of a
  * pair, and the other one has its words. */
 static unsigned serve(const uint32_t *offsets, unsigned lanes, unsigned skipped, unsigned pieces) {
-    uint32_t words[MM_WARP_LANES];
+    uint32_t words[MM_WARP_LANES] = {0};
     unsigned count = 0;
     for (unsigned lane = 0; lane < lanes; lane++)
         for (unsigned piece = 0; piece < pieces && (lane & skipped) == 0; piece++)

@@ -223,7 +223,7 @@ static void splits_of_simt(void **state) {
 
 /* A warp's access: the sectors of its lanes' elements that the matrix has, each once. */
 static uint64_t sectors_of(const struct mm_matrix *x, const size_t rows[32], const size_t cols[32]) {
-    size_t seen[32], count = 0;
+    size_t seen[32] = {0}, count = 0;
     for (unsigned lane = 0; lane < 32; lane++) {
         const size_t sector = (rows[lane] * x->ld + cols[lane]) * mm_dtype_bytes(x->dtype) / 32;
         size_t index = 0;
