@@ -4,6 +4,5 @@
 #include <pthread.h>
 
 /* A thread that finds the mutex taken tries again for a while before it sleeps: to sleep and to be woken
- * costs more than such a wait. (With it, 16 cores answered 233,000 requests a second instead of 213,000.) It
- * cannot fail: the C library allocates nothing for this. */
+ * costs more than such a wait. It cannot fail: the C library allocates nothing for this. */
 void mm_mutex_init(pthread_mutex_t *mutex);
