@@ -1,6 +1,8 @@
 /* Names of the figures of traffic, and what follows from them. */
 #include "gpu/traffic.h"
 
+#include "gpu/lab/access.h"
+
 MM_DEFINE_NAMES(mm_traffic_name, mm_traffic_figure, MM_TRAFFIC_COUNT, MM_TRAFFIC_TABLE)
 
 const char *mm_traffic_head(enum mm_traffic_figure figure) {
@@ -19,10 +21,9 @@ struct mm_traffic mm_traffic_unknown(void) {
 }
 
 double mm_traffic_intensity(const struct mm_traffic *traffic, double flops) {
-    enum { SECTOR_BYTES = 32 };
     const uint64_t loaded = traffic->figures[MM_GLOBAL_LOAD_SECTORS];
     const uint64_t stored = traffic->figures[MM_GLOBAL_STORE_SECTORS];
     if (loaded == MM_TRAFFIC_UNKNOWN || stored == MM_TRAFFIC_UNKNOWN || loaded + stored == 0)
         return 0.0;
-    return flops / (SECTOR_BYTES * ((double)loaded + (double)stored));
+    return flops / (MM_SECTOR_BYTES * ((double)loaded + (double)stored));
 }

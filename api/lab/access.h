@@ -39,10 +39,10 @@ enum mm_status mm_access_read_set(enum mm_access_set kind, const char *name, con
 enum mm_status mm_access_read_offsets(const char *text, const struct mm_json_member *member,
                                       struct mm_access_request *request, struct mm_error *error);
 
-/* Makes a probe of the sets. One that was not given stands for all values; but for reads, and banks as wide
- * as the device's. First every combination in shared memory, then, if `stride` is among the patterns, each
- * word and stride in global memory. MM_BAD_REQUEST: strides without the pattern, or offsets beside patterns;
- * the probe is untouched then. */
+/* Makes a probe of the sets. A set that was not given stands for all values. Without `access` the accesses
+ * are reads, and without `bank_bytes` the banks are as wide as the device's. First every combination in
+ * shared memory, then, if `stride` is among the patterns, each word and stride in global memory.
+ * MM_BAD_REQUEST: strides without the pattern, or offsets beside patterns; the probe is untouched then. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 

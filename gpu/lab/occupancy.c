@@ -1,6 +1,8 @@
 /* The table of chips, and the arithmetic. It asks no device. */
 #include "gpu/lab/occupancy.h"
 
+#include "gpu/matrix.h"
+
 #include <assert.h>
 
 MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
@@ -40,13 +42,10 @@ const unsigned *mm_occupancy_capabilities(void) {
     return capabilities;
 }
 
-static size_t round_up(size_t size, size_t unit) {
-    return (size + unit - 1) / unit * unit;
-}
-
 /* A warp has its registers in one of the parts, and the warps of all blocks are spread over these. */
 static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per_thread) {
-    const unsigned each = (unsigned)round_up((size_t)registers_per_thread * MM_WARP_LANES, REGISTER_UNIT);
+    const unsigned each =
+        (unsigned)mm_size_round_up((size_t)registers_per_thread * MM_WARP_LANES, REGISTER_UNIT);
     if (each == 0)
         return MM_OCCUPANCY_UNLIMITED;
     return REGISTERS / PARTS / each * PARTS / block_warps;
@@ -55,7 +54,7 @@ static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per
 static unsigned blocks_by_shared(const struct chip *chip, size_t shared_bytes) {
     if (shared_bytes > chip->shared_per_block)
         return 0;
-    const size_t each = round_up(shared_bytes + chip->shared_reserved, chip->shared_unit);
+    const size_t each = mm_size_round_up(shared_bytes + chip->shared_reserved, chip->shared_unit);
     return each == 0 ? MM_OCCUPANCY_UNLIMITED : (unsigned)(chip->shared / each);
 }
 

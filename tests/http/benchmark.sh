@@ -313,7 +313,7 @@ for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: the la
     like "a table of two backends" "*$line*" "$(cat "$scratch/got")"
 done
 post '{"m": 2, "k": 9, "n": 30, "repeats": 1}'
-expect "all variants, but for one that is wrong on purpose" 200 '[.rows[].variant] | contains(["off_by_one", "simt"])' true \
+expect "all variants except one that is wrong on purpose" 200 '[.rows[].variant] | contains(["off_by_one", "simt"])' true \
     '[.rows[].variant] | contains(["racy"])' false
 post '{"m": 2, "k": 9, "n": 30, "variants": ["racy"], "repeats": 1}'
 expect "wrong on purpose" 200 '.rows[0] | .max_error > 1 and .relative_error > 0.01 and .repeats == 1 and .error == null' true

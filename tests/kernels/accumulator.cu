@@ -203,7 +203,7 @@ uint64_t random_count; /* numbers taken so far */
 
 /* Often a large one meets one that is subnormal or zero, and nothing else is as large. */
 template <class ELEMENT> float random_element() {
-    /* Behind that of the smallest normal number. */
+    /* Added to the exponent of the smallest normal number. */
     static const int exponents[] = {
         ELEMENT::LARGE, -ELEMENT::SMALL, -ELEMENT::SMALL / 2, -100, -100, 2, 4, 6};
     const uint64_t bits = mm_random_bits(1, random_count++);
