@@ -104,6 +104,8 @@ static const struct option table[] = {
      "most repeats of a benchmark"},
     {"no-benchmark", "true|false", FLAG, AT(no_benchmark), 0, 0, "false",
      "POST /v1/benchmark is switched off and answered with 404"},
+    {"no-page", "true|false", FLAG, AT(no_page), 0, 0, "false",
+     "the page at / and /docs is switched off and answered with 404"},
     {"log-format", "text|json", CHOICE, AT(log_format), 0, 0, NULL,
      "format of the log on stderr (default: text on a terminal, else json)"},
 };

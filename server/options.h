@@ -59,6 +59,7 @@ struct mm_options {
     uint64_t benchmark_run_flops;
     uint64_t benchmark_repeats;
     bool no_benchmark;
+    bool no_page;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, else json */
     bool healthcheck;       /* these four: the flag was given */
     bool print_config;

@@ -1,6 +1,6 @@
 /* GET /v1/variants/NAME/source: the code of a variant, as it was when the program was built. Needs no device:
  * it answers for all backends that are known. */
-#include "api/describe/source_file.h"
+#include "api/embedded.h"
 #include "gpu/backend.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -89,7 +89,7 @@ enum mm_status mm_source_file_get(struct mm_request *request) {
                              "file is '%.200s', but must be one of the variant's sources, as GET "
                              "/v1/variants lists them; or leave it out for %s",
                              query.values[PATH], variant->sources[0]);
-    const struct mm_source_file *source = mm_source_file_find(path);
+    const struct mm_embedded_file *source = mm_embedded_find(&mm_source_files, path);
     assert(source != NULL);
     return mm_reply_kept(request, source->text, *source->bytes, "text/plain; charset=utf-8");
 }

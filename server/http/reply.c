@@ -3,6 +3,7 @@
 
 #include "api/problem.h"
 #include "api/number/digits.h"
+#include "server/http/condition.h"
 #include "server/http/headers.h"
 
 #include <math.h>
@@ -79,9 +80,13 @@ enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t leng
 }
 
 /* As a vector: a buffer would have to be writable. */
-enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type) {
+static struct MHD_Response *respond_with_kept(const void *text, size_t length) {
     const struct MHD_IoVec whole = {text, length};
-    struct MHD_Response *response = MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
+    return MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
+}
+
+enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type) {
+    struct MHD_Response *response = respond_with_kept(text, length);
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     return reply(request, MHD_HTTP_OK, response, length);
 }
@@ -97,6 +102,26 @@ enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *
 
 static struct MHD_Response *respond_with_nothing(void) {
     return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+}
+
+/* Scripts, styles and requests only of and to this server, and no other site frames the page. */
+static const char page_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
+                             const char *type) {
+    const bool is_known = mm_condition_judge(request, file->etag) == MM_CONDITION_MATCHED;
+    struct MHD_Response *response =
+        is_known ? respond_with_nothing() : respond_with_kept(file->text, *file->bytes);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_header(&response, MHD_HTTP_HEADER_ETAG, file->etag);
+    add_header(&response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    add_header(&response, "Content-Security-Policy", page_policy);
+    add_header(&response, "X-Content-Type-Options", "nosniff");
+    add_header(&response, "Referrer-Policy", "no-referrer");
+    return reply(request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response,
+                 is_known ? 0 : *file->bytes);
 }
 
 /* A client may keep the value, but has to ask whether it is still this one. */

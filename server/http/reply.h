@@ -2,6 +2,7 @@
  * request->error is set and the state unchanged. The connection's thread. */
 #pragma once
 
+#include "api/embedded.h"
 #include "gpu/store/store.h"
 #include "server/http/request.h"
 
@@ -16,6 +17,10 @@ enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t
 
 /* The same for a text that outlives all replies, and is not copied. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type);
+
+/* The same for a file of the page, with what a browser may do with it, or a 304. */
+enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
+                             const char *type);
 
 /* The same as a 200 or 201, with ETag and the request's own path as Location: a matrix was stored. */
 enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *text, size_t length,

@@ -12,19 +12,11 @@
 #include <string.h>
 #include <strings.h>
 
-/* page.html (api/embed.cmake). */
-extern const unsigned char mm_page_text[];
-extern const size_t mm_page_text_bytes;
-
 static const char json_type[] = "application/json";
 
 static enum mm_status healthz(struct mm_request *request) {
     static const char text[] = "{\"status\":\"ok\"}";
     return mm_reply_kept(request, text, sizeof text - 1, json_type);
-}
-
-static enum mm_status page(struct mm_request *request) {
-    return mm_reply_kept(request, mm_page_text, mm_page_text_bytes, "text/html; charset=utf-8");
 }
 
 static enum mm_status readyz(struct mm_request *request) {
@@ -66,6 +58,10 @@ static enum mm_status openapi(struct mm_request *request) {
 
 static const char *benchmark_off(const struct mm_options *options) {
     return options->no_benchmark ? "--no-benchmark" : NULL;
+}
+
+static const char *page_off(const struct mm_options *options) {
+    return options->no_page ? "--no-page" : NULL;
 }
 
 static const char *store_off(const struct mm_options *options) {
@@ -125,7 +121,21 @@ static const struct mm_route routes[] = {
     {.method = "GET", .path = "/readyz", .entry = MM_ENTRY_HEALTH, .complete = readyz},
     {.method = "GET", .path = "/openapi.json", .entry = MM_ENTRY_OPEN, .complete = openapi},
     {.method = "GET", .path = "/metrics", .entry = MM_ENTRY_METRICS, .complete = mm_scrape},
-    {.method = "GET", .path = "/", .entry = MM_ENTRY_OPEN, .complete = page},
+    {.method = "GET",
+     .path = "/",
+     .entry = MM_ENTRY_OPEN,
+     .complete = mm_page_index,
+     .switched_off = page_off},
+    {.method = "GET",
+     .path = "/docs",
+     .entry = MM_ENTRY_OPEN,
+     .complete = mm_page_docs,
+     .switched_off = page_off},
+    {.method = "GET",
+     .path = "/page/{name}",
+     .entry = MM_ENTRY_OPEN,
+     .complete = mm_page_file,
+     .switched_off = page_off},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };

@@ -90,7 +90,7 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method);
 
 /* What requests are counted and logged under: each path of the table, and "other" for the rest: clients
  * cannot make labels. NULL for an index without a label. */
-enum { MM_ROUTE_LABELS = 16, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
+enum { MM_ROUTE_LABELS = 18, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
 size_t mm_route_label_index(const char *path);
 const char *mm_route_label(size_t index);
 
@@ -119,6 +119,11 @@ enum mm_status mm_matrix_list(struct mm_request *request);
 
 /* GET /v1/variants/NAME/source (server/handlers/source_file.c). */
 enum mm_status mm_source_file_get(struct mm_request *request);
+
+/* GET /, /docs and /page/NAME (server/handlers/page.c). */
+enum mm_status mm_page_index(struct mm_request *request);
+enum mm_status mm_page_docs(struct mm_request *request);
+enum mm_status mm_page_file(struct mm_request *request);
 
 /* POST /v1/benchmark (server/handlers/benchmark.c). */
 enum mm_status mm_benchmark_admit(struct mm_request *request);

@@ -78,10 +78,20 @@ python_with() {
 }
 
 # make_venv NAME: installs tests/http/NAME/requirements.txt from PyPI into build/NAME, as $venv; if that fails, says why.
+# Tests that need the same one wait for the first.
 make_venv() {
     venv=$here/../../build/$1
     wanted=$here/$1/requirements.txt
-    ! cmp -s "$wanted" "$venv/installed" || return 0
+    mkdir -p "$here/../../build"
+    exec 9>"$venv.lock"
+    flock 9
+    ! cmp -s "$wanted" "$venv/installed" || { exec 9>&- && return 0; }
+    install_venv "$1" && code=0 || code=1
+    exec 9>&-
+    return $code
+}
+
+install_venv() {
     rm -rf "$venv"
     { python3 -m venv "$venv" &&
         "$venv/bin/pip" install --quiet --no-compile --disable-pip-version-check --retries 1 --timeout 10 -r "$wanted" &&

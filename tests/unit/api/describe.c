@@ -2,7 +2,7 @@
  * files of all variants. (http/describe has their names in the OpenAPI document, and each test over HTTP
  * holds its replies against that.) */
 #include "api/describe/describe.h"
-#include "api/describe/source_file.h"
+#include "api/embedded.h"
 #include "gpu/cpu/variants.h"
 #include "tests/unit/unit.h"
 
@@ -179,13 +179,13 @@ static void each_row_has_its_files(void **state) {
             assert_non_null(path);
             assert_non_null(*path);
             for (; *path != NULL; path++) {
-                const struct mm_source_file *file = mm_source_file_find(*path);
+                const struct mm_embedded_file *file = mm_embedded_find(&mm_source_files, *path);
                 assert_non_null(file);
                 assert_memory_equal(file->text, "/* ", 3);
                 assert_int_equal(strlen((const char *)file->text), *file->bytes);
             }
         }
-    assert_null(mm_source_file_find("gpu/engine.c"));
+    assert_null(mm_embedded_find(&mm_source_files, "gpu/engine.c"));
 }
 
 RUN_TESTS(each_row_has_its_files, test_variants, test_variants_of_no_device, test_unknown_chip, test_devices)

@@ -1,0 +1,187 @@
+// What the views share: requests to this server, the API key, the state in the address, and small parts of a page.
+
+export const $ = (selector, from = document) => from.querySelector(selector);
+
+// make('td', { class: 'number', onclick: f }, 'text', node, …). The page's policy forbids the attribute `style`: set
+// node.style.width and the like.
+export function make(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, '');
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// An error of the server, as RFC 9457 has it, or of the network (status 0).
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || `the server answered with ${status}`);
+    Object.assign(this, { status, code: body.code, title: body.title, field: body.field });
+  }
+}
+
+export function problemBox(error) {
+  const title = error.title || (error instanceof Problem ? 'Error' : 'The page failed');
+  return make('div', { class: 'problem', role: 'alert' }, make('strong', {}, title), make('div', {}, error.message));
+}
+
+// Sends a request to a path such as 'v1/matmul', and returns the fetch Response of a success. Throws a Problem. If the
+// server wants an API key, asks for it once for all requests that wait; `quiet` throws instead.
+export async function call(path, { method = 'GET', body, type, accept, signal, quiet = false } = {}) {
+  for (;;) {
+    const headers = {};
+    const key = sessionStorage.getItem('matmuld-key');
+    if (key) headers.Authorization = 'Bearer ' + key;
+    if (type) headers['Content-Type'] = type;
+    if (accept) headers.Accept = accept;
+    let response;
+    try {
+      response = await fetch(path, { method, headers, body, signal });
+    } catch (error) {
+      if (error.name === 'AbortError') throw error;
+      throw new Problem(0, { title: 'No connection', detail: 'The server did not answer; try again.' });
+    }
+    if (response.ok) return response;
+    if (response.status === 401 && !quiet && await askKey(key)) continue;
+    const text = await response.text();
+    let problem = {};
+    try { problem = JSON.parse(text); } catch { /* a proxy's page */ }
+    throw new Problem(response.status, problem);
+  }
+}
+
+export async function callJson(path, body, options = {}) {
+  if (body !== undefined) options = { method: 'POST', type: 'application/json', body: JSON.stringify(body), ...options };
+  return (await call(path, options)).json();
+}
+
+// The API key stays in this tab: sessionStorage ends with it. Resolves to whether there is a new one to try.
+let asking = null;
+
+function askKey(refused) {
+  const kept = sessionStorage.getItem('matmuld-key');
+  if (kept !== refused) return true; // another request has asked meanwhile
+  asking ||= new Promise((resolve) => {
+    const input = make('input', { type: 'password', autocomplete: 'off', id: 'key-value' });
+    const dialog = make('dialog', { 'aria-labelledby': 'key-title' },
+      make('form', { method: 'dialog' },
+        make('h2', { id: 'key-title' }, 'API key'),
+        make('p', {}, refused ? 'The server did not accept this key.' : 'This server may need an API key.',
+          ' The key stays in this tab. Leave the field empty to forget it.'),
+        make('label', { for: 'key-value' }, 'Key', input),
+        make('div', { class: 'row' },
+          make('button', { class: 'main', value: 'use' }, 'Use'),
+          make('button', { value: 'cancel', formnovalidate: true }, 'Cancel'))));
+    dialog.addEventListener('close', () => {
+      const used = dialog.returnValue === 'use';
+      if (used && input.value) sessionStorage.setItem('matmuld-key', input.value);
+      else if (used) sessionStorage.removeItem('matmuld-key');
+      dialog.remove();
+      asking = null;
+      resolve(used);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+  return asking;
+}
+
+// The button of the page's head.
+export function wireKey() {
+  $('#key').addEventListener('click', () => askKey(sessionStorage.getItem('matmuld-key')));
+}
+
+// The state in the address: "#try?a=1,2" is { view: 'try', parameters }. The server never sees it.
+export function state() {
+  const [view, query] = location.hash.slice(1).split('?');
+  return { view, parameters: new URLSearchParams(query) };
+}
+
+// Puts the state of a view into the address without another entry in the history. Values that are null, undefined or
+// empty are left out.
+export function remember(view, values) {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value != null && value !== '') parameters.set(name, value);
+  const query = parameters.toString();
+  history.replaceState(null, '', '#' + view + (query ? '?' + query : ''));
+}
+
+// A table in a box that scrolls on narrow screens. columns: [{ title, number }]; cells are texts or nodes.
+export function table(caption, columns, rows) {
+  const cell = (content, index) => make('td', columns[index].number ? { class: 'number' } : {}, content ?? '');
+  return make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption }, make('table', {},
+    make('caption', {}, caption),
+    make('thead', {}, make('tr', {}, ...columns.map((column) =>
+      make('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)))),
+    make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map(cell))))));
+}
+
+// A text with a button that copies it.
+export function copied(text, what) {
+  const button = make('button', { type: 'button', 'aria-label': 'Copy ' + what, onclick: async () => {
+    await copy(text);
+    button.textContent = 'Copied';
+    setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+  } }, 'Copy');
+  return make('div', { class: 'copied' }, make('pre', { tabindex: '0', 'aria-label': what }, make('code', {}, text)), button);
+}
+
+// Browsers have a clipboard only for https and for localhost.
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = make('textarea', {}, text);
+  document.body.append(area);
+  area.select();
+  document.execCommand('copy');
+  area.remove();
+}
+
+let chartLibrary = null;
+
+function loadCharts() {
+  chartLibrary ||= new Promise((resolve) => {
+    document.head.append(make('script', { src: 'page/chart.js', onload: () => resolve(window.Chart), onerror: () => resolve(null) }));
+  });
+  return chartLibrary;
+}
+
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+
+// Draws a chart of Chart.js into an element, in place of the one that it holds. The caller shows a table of the same
+// figures beside it: without Chart.js there is no chart. configure() returns the configuration; it runs again when
+// the colour scheme changes. `label` says in a sentence what the chart shows.
+const charts = new Map();
+
+export async function chart(host, label, configure) {
+  const Chart = await loadCharts();
+  host.hidden = !Chart;
+  if (!Chart) return;
+  charts.get(host)?.drawn.destroy();
+  const canvas = make('canvas', { role: 'img', 'aria-label': label });
+  host.classList.add('chart');
+  host.replaceChildren(canvas);
+  Chart.defaults.color = colour('ink');
+  Chart.defaults.borderColor = colour('line');
+  Chart.defaults.font.family = 'system-ui, sans-serif';
+  const configuration = configure();
+  configuration.options = { animation: false, maintainAspectRatio: false, ...configuration.options };
+  charts.set(host, { drawn: new Chart(canvas, configuration), label, configure });
+}
+
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  for (const [host, { label, configure }] of charts) chart(host, label, configure);
+});
+
+export function number(value, digits = 3) {
+  return value == null ? '–' : value.toLocaleString('en', { maximumSignificantDigits: digits });
+}
+
+export function byteText(bytes) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  for (; bytes >= 1024 && unit < units.length - 1; unit++) bytes /= 1024;
+  return number(bytes) + ' ' + units[unit];
+}

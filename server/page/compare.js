@@ -1,0 +1,5 @@
+export function open(section, parameters) {
+}
+
+export function close() {
+}

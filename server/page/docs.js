@@ -1,0 +1,3 @@
+import { wireKey } from './base.js';
+
+wireKey();

@@ -1,0 +1,29 @@
+// Shows the view that the address names: #try, #compare or #operate, with its state behind a question mark.
+import { $, state, wireKey } from './base.js';
+
+const views = { try: () => import('./try.js'), compare: () => import('./compare.js'), operate: () => import('./operate.js') };
+let shown = null; // the name and the module of the view
+
+async function show() {
+  const { view, parameters } = state();
+  if (!(view in views) && shown) return; // "#main" of the skip link
+  const name = view in views ? view : 'try';
+  if (shown && shown.name !== name) {
+    shown.module.close();
+    $('#' + shown.name).hidden = true;
+  }
+  const module = await views[name]();
+  shown = { name, module };
+  for (const link of document.querySelectorAll('nav a')) {
+    if (link.hash === '#' + name) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  document.title = 'matmuld: ' + name;
+  const section = $('#' + name);
+  section.hidden = false;
+  module.open(section, parameters);
+}
+
+wireKey();
+addEventListener('hashchange', show);
+show();

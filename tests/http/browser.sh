@@ -1,0 +1,22 @@
+#!/bin/sh
+# browser.sh VIEW [OPTION…]: uses one view of the page in headless Chromium, by browser/VIEW.py, against a server with these
+# options. Status 77 without Chromium, its driver, or Selenium. Screenshots are kept in ./screenshots.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+view=$1
+shift
+
+for program in chromium chromedriver; do
+    command -v $program >/dev/null || {
+        echo "no $program is here: nothing is tested (Debian: apt-get install chromium chromium-driver)"
+        exit 77
+    }
+done
+make_venv browser || exit 77
+
+start --backend cpu "$@"
+checks=$((checks + 1))
+mkdir -p screenshots
+"$venv/bin/python3" "$here/browser/$view.py" "$url" screenshots || fail "browser/$view.py"
+stop
+finish

@@ -1,0 +1,27 @@
+"""What surrounds the views: navigation, the weight of the page, and that it stays on its host."""
+
+import urllib.request
+
+from browser import SCHEMES, SIZES, URL, Browser
+
+OWN_BYTES_MAX, ALL_BYTES_MAX = 60 * 1024, 300 * 1024
+
+with Browser() as browser:
+    page = browser.open("/")
+    for link, section in (("#compare", "#compare"), ("#operate", "#operate"), ("#try", "#try")):
+        page.find(f'nav a[href="{link}"]').click()
+        page.wait(lambda page: page.find(section).is_displayed(), f"{section} is shown")
+        assert len([one for one in page.find_all("main > section") if one.is_displayed()]) == 1
+        assert page.find("nav a[aria-current]").get_attribute("href").endswith(link)
+    names = page.run("return performance.getEntriesByType('resource').map(one => one.name)")
+    files = {name for name in names if "/page/" in name} | {URL + "/"}
+    files.add(URL + "/page/chart.js")
+    weights = {name: len(urllib.request.urlopen(name, timeout=20).read()) for name in files}
+    own = sum(bytes for name, bytes in weights.items() if not name.endswith("/chart.js"))
+    print(f"the page has {own} bytes of its own, {sum(weights.values())} with Chart.js")
+    assert own <= OWN_BYTES_MAX and sum(weights.values()) <= ALL_BYTES_MAX, weights
+    page.judge()
+
+    for size in SIZES:
+        for scheme in SCHEMES:
+            browser.open("/docs", size, scheme).finish("docs")
