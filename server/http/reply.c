@@ -104,26 +104,6 @@ static struct MHD_Response *respond_with_nothing(void) {
     return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 }
 
-/* Scripts, styles and requests only of and to this server, and no other site frames the page. */
-static const char page_policy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
-                             const char *type) {
-    const bool is_known = mm_condition_judge(request, file->etag) == MM_CONDITION_MATCHED;
-    struct MHD_Response *response =
-        is_known ? respond_with_nothing() : respond_with_kept(file->text, *file->bytes);
-    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    add_header(&response, MHD_HTTP_HEADER_ETAG, file->etag);
-    add_header(&response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
-    add_header(&response, "Content-Security-Policy", page_policy);
-    add_header(&response, "X-Content-Type-Options", "nosniff");
-    add_header(&response, "Referrer-Policy", "no-referrer");
-    return reply(request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response,
-                 is_known ? 0 : *file->bytes);
-}
-
 /* A client may keep the value, but has to ask whether it is still this one. */
 static void add_validators(struct MHD_Response **response, const char *etag) {
     add_header(response, MHD_HTTP_HEADER_ETAG, etag);
@@ -170,6 +150,27 @@ static struct MHD_Response *respond_without_body(uint64_t bytes) {
     if (response != NULL && bytes == MHD_SIZE_UNKNOWN)
         MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
     return response;
+}
+
+/* Scripts, styles and requests only of and to this server, and no other site frames the page. */
+static const char page_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
+                             const char *type) {
+    const bool is_known = mm_condition_judge(request, file->etag) == MM_CONDITION_MATCHED;
+    struct MHD_Response *response =
+        is_known ? respond_without_body(*file->bytes) : respond_with_kept(file->text, *file->bytes);
+    if (!is_known)
+        add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_header(&response, MHD_HTTP_HEADER_ETAG, file->etag);
+    add_header(&response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    add_header(&response, "Content-Security-Policy", page_policy);
+    add_header(&response, "X-Content-Type-Options", "nosniff");
+    add_header(&response, "Referrer-Policy", "no-referrer");
+    return reply(request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response,
+                 is_known ? 0 : *file->bytes);
 }
 
 /* The body lies in the memory of the value. The request holds a reference to it from here on, and no other
