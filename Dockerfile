@@ -9,7 +9,7 @@ FROM ${BUILD_IMAGE} AS build
 # g++ is for nvcc, which compiles its host code by it.
 RUN apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        cmake g++ gcc libc6-dev libgnutls28-dev libjansson-dev libmicrohttpd-dev libopenblas-dev ninja-build pkg-config && \
+        cmake g++ gcc libc6-dev libgnutls28-dev libjansson-dev libjs-chart.js libmicrohttpd-dev libopenblas-dev ninja-build pkg-config && \
     rm -rf /var/lib/apt/lists/*
 # AUTO, ON (no nvcc is an error) or OFF, and the GPUs to compile for: CMakeLists.txt says which if empty.
 ARG MATMULD_CUDA=AUTO
