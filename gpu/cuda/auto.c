@@ -5,9 +5,9 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* From the work of a cube of this edge on, tensor cores are faster than tiles, which are cheaper to batch.
- * COPY_EDGE: if rows do not begin at multiples of 16 bytes, since `tensor` copies such operands first.
- * Measured on an H100. */
+/* From the work of a cube of this edge on, or from twice this depth on, tensor cores are faster than tiles,
+ * which are cheaper to batch, but whose blocks go through all of k. COPY_EDGE: if rows do not begin at
+ * multiples of 16 bytes, since `tensor` copies such operands first. Measured on an H100. */
 enum { MM_CUDA_TENSOR_EDGE = 128, MM_CUDA_TENSOR_COPY_EDGE = 320, MM_CUDA_TF32_EDGE = 512 };
 
 static size_t narrow_of(const struct mm_product *product) {
@@ -74,15 +74,16 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether the row takes the product, and all products of its stack together are as much work as a cube of
- * this edge, whose C have at least `narrow` rows and columns. */
+/* Whether the row takes the product, whose C has at least `narrow` rows and columns, and all products of its
+ * stack together are as much work as a cube of this edge, or twice as deep. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];
     const double work = (double)product->m * (double)product->n * (double)product->k;
     return mm_variant_has_dtype(variant, product->a.dtype) &&
            mm_variant_missing(variant, device, product->a.dtype) == NULL && narrow_of(product) >= narrow &&
-           work * (double)mm_product_count(product) >= edge * edge * edge;
+           (work * (double)mm_product_count(product) >= edge * edge * edge ||
+            (double)product->k >= 2.0 * edge);
 }
 
 static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {

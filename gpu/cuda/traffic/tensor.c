@@ -48,8 +48,9 @@ static void count_product(struct mm_traffic *traffic, const struct mm_product *p
     const unsigned stored_bytes = maps_c ? WORD_BYTES : CHUNK_BYTES;
     const struct mm_share of_a = along(&work->operands[0], WORD_BYTES, WORD_BYTES);
     const struct mm_share of_c = along(&product->c, stored_bytes, stored_bytes);
-    const uint64_t sums = (uint64_t)mm_schedule_partials(&work->schedule) * work->kernel->cluster *
-                          MM_TENSOR_ROWS * work->kernel->cols;
+    const uint64_t partials = work->splits > 1 ? (uint64_t)work->splits * work->schedule.clusters
+                                               : mm_schedule_partials(&work->schedule);
+    const uint64_t sums = partials * work->kernel->cluster * MM_TENSOR_ROWS * work->kernel->cols;
     mm_count_loads(traffic, &work->operands[0], &of_a, across);
     mm_count_loads(traffic, &work->operands[1], &of_a, (uint64_t)down * work->kernel->cluster);
     mm_count_stores(traffic, &product->c, &of_c, 1);

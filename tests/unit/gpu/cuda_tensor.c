@@ -31,8 +31,12 @@ const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256), mm_tensor_bf
 static struct {
     struct mm_tensor_plan plan;
     struct mm_matrix copies[2];
-    unsigned copied, maps, enqueued, tiled, zeroed;
+    dim3 grid; /* of the product's kernel */
+    unsigned copied, maps, enqueued, reduced, tiled, zeroed;
 } seen;
+
+static const char reduce;
+const void *const mm_tensor_reduce[2] = {&reduce, &reduce};
 
 static _Alignas(256) char operands[1 << 12];
 static _Alignas(256) char scratch[1 << 12]; /* nothing is read or written there, nor in `ready` */
@@ -130,9 +134,17 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
     seen.plan = *(const struct mm_tensor_plan *)arguments[0];
+    if (layout->kernel == &reduce) {
+        assert_int_equal(grid.x, seen.grid.x);
+        assert_int_equal(grid.y * 4, seen.plan.wide);
+        seen.reduced++;
+        return MM_OK;
+    }
     seen.enqueued++;
-    assert_in_range(grid.x, 1, MULTIPROCESSORS);
-    assert_int_equal(grid.x % seen.plan.schedule.clusters, 0);
+    seen.grid = grid;
+    assert_in_range(grid.x * grid.y, 1, MULTIPROCESSORS);
+    assert_int_equal(grid.x, seen.plan.schedule.clusters * seen.plan.cluster);
+    assert_int_equal(grid.y, seen.plan.splits);
     return MM_OK;
 }
 
@@ -163,6 +175,17 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
+/* If k is cut, each block has one tile, and none has an empty part. */
+static void expect_parts(void) {
+    const struct mm_tensor_plan *plan = &seen.plan;
+    assert_true(plan->splits >= 1);
+    if (plan->splits == 1)
+        return;
+    assert_int_equal(plan->schedule.clusters, plan->schedule.whole_cluster_tiles);
+    assert_true(plan->splits * plan->split_steps >= plan->schedule.steps);
+    assert_true((plan->splits - 1) * plan->split_steps < plan->schedule.steps);
+}
+
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
 /* Plans it and enqueues it, of a stack that is not one launch its last product. What lies in the workspace
@@ -182,13 +205,15 @@ static void launch(const struct mm_product *product) {
                          : plan.launch(&plan, is_one ? product : &last, &lane, &error),
                      MM_OK);
     assert_int_equal(seen.enqueued, 1);
+    assert_int_equal(seen.reduced, seen.plan.splits > 1);
+    expect_parts();
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     const bool is_shared = seen.plan.schedule.share + seen.plan.schedule.longer_shares > 0;
     size_t end = 0;
-    if (is_shared) {
-        assert_ptr_equal(seen.plan.partial.ready, ready);
+    assert_ptr_equal(seen.plan.partial.ready, ready);
+    if (is_shared || seen.plan.splits > 1) {
         end = (size_t)((char *)seen.plan.partial.sums - scratch);
-        end += (size_t)seen.plan.schedule.clusters * 128 * 64 * 4;
+        end += (size_t)seen.grid.x * seen.grid.y * 128 * seen.plan.wide * 4;
     }
     for (unsigned index = 0; index < seen.copied; index++) {
         const struct mm_matrix *copy = &seen.copies[index];
@@ -211,9 +236,10 @@ static const enum mm_dtype dtypes[] = {MM_FLOAT32,     MM_FLOAT16, MM_BFLOAT16, 
                                        MM_FLOAT8_E5M2, MM_INT8,    MM_UINT8,    MM_BOOL};
 
 static void each_shape_has_its_memory(void **state) {
-    static const size_t shapes[][3] = {
-        {1, 1, 1},       {16, 64, 16},    {127, 129, 131},    {256, 512, 256},    {64, 16384, 64},
-        {1, 4096, 4096}, {4096, 4096, 1}, {4096, 4096, 4096}, {4095, 4097, 4099}, {1, 0x7fffffff, 1}};
+    static const size_t shapes[][3] = {{1, 1, 1},          {16, 64, 16},       {127, 129, 131},
+                                       {256, 512, 256},    {64, 16384, 64},    {1, 4096, 4096},
+                                       {4096, 4096, 1},    {4096, 4096, 4096}, {4095, 4097, 4099},
+                                       {1, 0x7fffffff, 1}, {256, 8192, 256}};
     for (size_t type = 0; type < COUNT(dtypes); type++) {
         for (size_t index = 0; index < COUNT(shapes) * 4; index++) {
             const size_t *shape = shapes[index / 4];
@@ -362,6 +388,14 @@ static void its_traffic_is_known(void **state) {
     traffic = traffic_of(&product);
     assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], M * 2 + M * 12 + N * 4 / 16 * 11);
     assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M + M * N / 16);
+    /* 4 tiles of 128×128, of which each of the blocks along y computes a part. */
+    product = product_of(MM_BFLOAT16, 256, 8192, 256, 2);
+    product.tile = 128;
+    launch(&product);
+    assert_true(seen.plan.splits > 1);
+    traffic = traffic_of(&product);
+    assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS],
+                     256 * 256 / 16 + seen.plan.splits * 256 * 256 / 8);
     const struct mm_plan frugal = {.device = &device.head, .is_frugal = true};
     assert_false(mm_cuda_traffic_tensor(&product, &frugal, &traffic));
 }

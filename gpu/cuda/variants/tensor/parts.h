@@ -14,7 +14,8 @@ enum {
     MM_TENSOR_ROWS = 128,       /* of C, that a block computes */
     MM_TENSOR_LINE_BYTES = 128, /* of k in a stage, for each row of op(A) and column of op(B) */
     MM_TENSOR_SQUARE = 64,      /* lines and k of a box of an operand that is not K-major */
-    MM_TENSOR_THREADS = 384
+    MM_TENSOR_THREADS = 384,
+    MM_TENSOR_REDUCE_THREADS = 128
 };
 
 /* The argument of the kernels. The maps have three dimensions: a stored row, the rows, the matrices of a
@@ -24,7 +25,13 @@ struct mm_tensor_plan {
     CUtensorMap b;
     CUtensorMap of_c; /* if the copy engine takes C */
     bool maps_c;
+    unsigned a_lines; /* of a block's stage: rows of op(A), and columns of op(B) that the block loads */
+    unsigned b_lines;
     struct mm_schedule schedule;
+    unsigned splits; /* split-K: parts of k, each of split_steps steps but the last; 1: it is not cut */
+    unsigned split_steps;
+    unsigned wide;    /* columns of a tile */
+    unsigned cluster; /* blocks, one below the other */
     struct mm_partial partial;
     struct mm_matrix c; /* of the first product */
     size_t c_step;      /* elements from one product's C to the next */
@@ -54,6 +61,7 @@ struct mm_tensor_kernels {
 struct mm_tensor_work {
     const struct mm_tensor_kernel *kernel;
     struct mm_schedule schedule;
+    unsigned splits;
     struct mm_matrix operands[2]; /* copies have no data */
     bool is_copied[2];
     bool is_transposed[2]; /* the copy */
@@ -61,6 +69,10 @@ struct mm_tensor_work {
 
 /* Of a plan that mm_cuda_tensor made, of a k that is not 0, when device memory is not short. */
 struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product);
+
+/* The kernels (struct mm_tensor_plan) that add up split-K's partial sums, of floats and of whole numbers. The
+ * grid has the blocks of the first along x, and a quarter of a tile's columns along y. */
+extern const void *const mm_tensor_reduce[2];
 
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,
     mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8;

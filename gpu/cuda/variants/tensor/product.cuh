@@ -6,7 +6,7 @@
  * instructions. They run while the consumer waits for the next stage, so the tensor cores always have work.
  *
  * The blocks of a cluster load a part of B's box each and multicast it to all. Clusters share the work by the
- * schedule of wgmma/schedule.h.
+ * schedule of wgmma/schedule.h, or each computes a part of one tile's k: then reduce.cu adds up the parts.
  *
  * float8's tensor cores keep 14 bits of a sum. So the sum of each stage, 128 of k, is added to one in float32
  * registers (PROMOTES). */
@@ -57,9 +57,9 @@ struct mm_tensor_tile {
     unsigned b;
 };
 
-template <class T>
-__device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan,
-                                                            unsigned cluster_tile) {
+/* Of block `rank` of a cluster of `cluster`, whose tiles have `wide` columns. */
+__device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan, unsigned cluster_tile,
+                                                            unsigned cluster, unsigned rank, unsigned wide) {
     mm_tensor_tile tile = {};
     if (plan.rank > 0) {
         const unsigned each = plan.schedule.cluster_tile_rows * plan.schedule.cluster_tile_cols;
@@ -74,8 +74,8 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
         }
     }
     const mm_tile of_cluster = mm_cluster_tile_of(plan.schedule, cluster_tile);
-    tile.row = (of_cluster.row * T::CLUSTER + blockIdx.x % T::CLUSTER) * MM_TENSOR_ROWS;
-    tile.col = of_cluster.col * T::WIDE;
+    tile.row = (of_cluster.row * cluster + rank) * MM_TENSOR_ROWS;
+    tile.col = of_cluster.col * wide;
     return tile;
 }
 
@@ -91,25 +91,34 @@ template <class T>
 __device__ __forceinline__ void mm_tensor_step(const mm_tensor_plan &plan, mm_tensor_walk &walk) {
     walk.is_over = !mm_next_work_tile(plan.schedule, walk.scheduler, walk.work);
     if (!walk.is_over)
-        walk.tile = mm_tensor_tile_of<T>(plan, walk.work.cluster_tile);
+        walk.tile =
+            mm_tensor_tile_of(plan, walk.work.cluster_tile, T::CLUSTER, blockIdx.x % T::CLUSTER, T::WIDE);
 }
 
 template <class T> __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_of(const mm_tensor_plan &plan) {
     mm_tensor_walk walk = {mm_scheduler_of(blockIdx.x / T::CLUSTER), {}, {}, false};
     mm_tensor_step<T>(plan, walk);
+    if (plan.splits > 1) { /* a block has one tile, and a part of its steps */
+        walk.work.begin = blockIdx.y * plan.split_steps;
+        walk.work.end = min(walk.work.begin + plan.split_steps, plan.schedule.steps);
+    }
     return walk;
 }
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Copies LINES lines of an operand, from one on, at a depth; with BLOCKS > 1 to all blocks of the cluster. */
+/* Copies `lines` lines of an operand, of LINES at most, from one on, at a depth; with BLOCKS > 1 to all
+ * blocks of the cluster. A K-major operand's map has boxes of so many. */
 template <unsigned LINES, unsigned BLOCKS, bool TURNED>
-__device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned line,
-                                               unsigned depth, unsigned matrix, uint64_t *barrier) {
+__device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned lines,
+                                               unsigned line, unsigned depth, unsigned matrix,
+                                               uint64_t *barrier) {
     constexpr uint16_t ALL = (1u << BLOCKS) - 1;
     constexpr unsigned EACH = TURNED ? MM_TENSOR_SQUARE : LINES;
 #pragma unroll
     for (unsigned i = 0; i < LINES; i += EACH) {
+        if (TURNED && i >= lines)
+            break;
         const int x = static_cast<int>(TURNED ? line + i : depth);
         const int y = static_cast<int>(TURNED ? depth : line + i);
         unsigned char *at = to + i * MM_TENSOR_LINE_BYTES;
@@ -132,14 +141,14 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             const unsigned stage = mm_wait_empty(shared.ring, at);
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
-            /* STAGE_BYTES counts what the other block multicasts. It may arrive before this expect: the phase
+            /* This counts what the other block multicasts. It may arrive before this expect: the phase
              * cannot end without this arrival. */
-            mm_barrier_expect(full, T::STAGE_BYTES);
-            mm_tensor_load<MM_TENSOR_ROWS, 1, T::A_TURNED>(to, plan.a, tile.row, step * T::DEPTH, tile.a,
-                                                           full);
+            mm_barrier_expect(full, (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
+            mm_tensor_load<MM_TENSOR_ROWS, 1, T::A_TURNED>(to, plan.a, plan.a_lines, tile.row,
+                                                           step * T::DEPTH, tile.a, full);
             mm_tensor_load<PART, T::CLUSTER, T::B_TURNED>(
-                to + T::A_BYTES + rank * PART * MM_TENSOR_LINE_BYTES, plan.b, tile.col + rank * PART,
-                step * T::DEPTH, tile.b, full);
+                to + T::A_BYTES + rank * PART * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
+                tile.col + rank * PART, step * T::DEPTH, tile.b, full);
         }
     }
 }
@@ -423,6 +432,11 @@ __device__ __forceinline__ void mm_tensor_consume(const mm_tensor_plan &plan,
             mm_tensor_promote<T>(shared, work, at, sums);
         else
             mm_tensor_add_up<T>(shared, work, at, sums);
+        if (plan.splits > 1) {
+            mm_store_sums(sums, mm_sums_at<T::SUMS>(static_cast<typename T::SUM *>(plan.partial.sums),
+                                                    blockIdx.y * gridDim.x + blockIdx.x));
+            break;
+        }
         if (work.begin > 0) {
             mm_publish(plan.partial, sums);
             continue;

@@ -4,7 +4,8 @@
  * The instruction, wgmma, multiplies a 64-row fragment by up to 256 columns at a time, both read from shared
  * memory. product.cuh has the kernel. Three sizes of tile: clusters of two blocks that compute 256×256 of C
  * (of float8 256×192), and single blocks of 128×128 or 128×64 if larger ones would leave multiprocessors
- * idle.
+ * idle. If even these are few, but k is long, tiles are cut along k as well (split-K): each block stores its
+ * partial sums, and a second kernel, reduce.cu, adds them up.
  *
  * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
  * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads
@@ -90,6 +91,7 @@ struct call {
     struct operand a;
     struct operand b;
     struct mm_schedule schedule;
+    unsigned splits;   /* parts of k, each computed by a block of its own; 1: it is not cut */
     size_t sums_bytes; /* of the workspace: partial sums, copies of A and of B */
     size_t bytes;
 };
@@ -104,37 +106,100 @@ static size_t cluster_tiles_of(const struct mm_product *product, const struct mm
            mm_size_divide_up(product->n, kernel->cols);
 }
 
-/* Measured on an H100. */
-static const struct mm_fix_up_cost fix_up = {10.0, 3.5};
+/* How many of a block's `whole` lines an operand of `all` lines fills. The copy engine is slow at lines past
+ * an operand's end, so those are left out: what lies in shared memory instead only reaches elements that C
+ * does not have. 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us (H100). */
+static unsigned lines_of(size_t all, unsigned whole, bool is_turned) {
+    enum { SWIZZLED = 8 };
+    return (unsigned)mm_size_min(whole, mm_size_round_up(all, is_turned ? MM_TENSOR_SQUARE : SWIZZLED));
+}
+
+/* How a product is computed, and how many cycles that takes beside the launch. The constants of the following
+ * functions were fitted to times of 31 shapes of bfloat16 and float8 with all tiles and splits (H100,
+ * 2026-11-26); the choice by them takes 1.2% longer than the best one (geometric mean). */
+struct way {
+    const struct mm_tensor_kernel *kernel; /* of K-major operands */
+    enum mm_tensor_size size;
+    struct mm_schedule schedule;
+    unsigned splits;
+    double cycles;
+};
+
+static const struct mm_fix_up_cost fix_up = {12.5, 3.5};
+
+/* A step of large tiles takes the cycles of its instructions, and one of the others those in which its
+ * operands arrive. All blocks together get so many bytes a cycle. */
+static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks) {
+    enum { BYTES_PER_CYCLE = 8192 };
+    const struct mm_tensor_kernel *kernel = way->kernel;
+    const double least[] = {
+        [MM_TENSOR_NARROW] = 400, [MM_TENSOR_SMALL] = 640, [MM_TENSOR_LARGE] = 4.0 * kernel->cols};
+    const unsigned lines = lines_of(product->m, MM_TENSOR_ROWS, false) +
+                           lines_of(product->n, kernel->cols / kernel->cluster, false);
+    return fmax(least[way->size], (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
+}
+
+/* The second kernel starts, and reads what the first has written. If its blocks find room beside those of the
+ * first, it has started before these end. */
+static double reduce_cycles(const struct way *way, size_t blocks, const struct mm_device *device) {
+    enum { START = 2500, EACH_SPLIT = 110, LATE_START = 3200, BYTES_PER_CYCLE = 1600 };
+    const double bytes = (double)blocks * MM_TENSOR_ROWS * way->kernel->cols * sizeof(float);
+    const bool is_late = blocks + blocks / way->splits > device->multiprocessors;
+    return START + EACH_SPLIT * way->splits + bytes / BYTES_PER_CYCLE + (is_late ? LATE_START : 0);
+}
+
+static unsigned split_steps_of(const struct mm_schedule *schedule, unsigned splits) {
+    return (unsigned)mm_size_divide_up(schedule->steps, splits);
+}
 
 static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
-                                      const struct mm_device *device) {
+                                      unsigned clusters_max) {
     const size_t depth = MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype);
     return mm_schedule_of(mm_product_count(product),
                           (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * MM_TENSOR_ROWS),
                           (unsigned)mm_size_divide_up(product->n, kernel->cols),
-                          (unsigned)mm_size_divide_up(product->k, depth),
-                          device->multiprocessors / kernel->cluster, &fix_up);
+                          (unsigned)mm_size_divide_up(product->k, depth), clusters_max, &fix_up);
 }
 
-/* The size that takes the least time. A step of large tiles takes the cycles of its instructions, and one of
- * the others those in which its operands arrive; measured on an H100. */
-static enum mm_tensor_size size_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
-                                   const struct mm_device *device) {
+/* Of this size. Only tiles that are all computed at once are split, into parts that none of them is empty. */
+static struct way best_way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
+                              enum mm_tensor_size size, const struct mm_device *device) {
+    const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
+    const size_t tiles = cluster_tiles_of(product, kernel),
+                 at_once = device->multiprocessors / kernel->cluster;
+    struct way best = {.kernel = kernel, .size = size, .splits = 1};
+    best.schedule = schedule_of(product, kernel, (unsigned)at_once);
+    best.cycles = step_cycles(product, &best, (size_t)best.schedule.clusters * kernel->cluster) *
+                  mm_schedule_steps(&best.schedule, &fix_up);
+    const unsigned steps = best.schedule.steps;
+    struct way way = best;
+    for (way.splits = 2; way.splits <= steps / MM_SHARE_STEPS_MIN && way.splits * tiles <= at_once;
+         way.splits++) {
+        const unsigned each = split_steps_of(&way.schedule, way.splits);
+        const size_t blocks = way.splits * tiles * kernel->cluster;
+        way.cycles = step_cycles(product, &way, blocks) * each + reduce_cycles(&way, blocks, device);
+        if ((way.splits - 1) * each < steps && way.cycles < best.cycles)
+            best = way;
+    }
+    if (best.splits > 1) {
+        best.schedule.clusters = best.schedule.whole_cluster_tiles = (unsigned)tiles;
+        best.schedule.share = best.schedule.longer_shares = 0;
+    }
+    return best;
+}
+
+/* Of all sizes, or of the one that was asked for. */
+static struct way way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
+                         const struct mm_device *device) {
     static const unsigned tiles[] = {
         [MM_TENSOR_NARROW] = 64, [MM_TENSOR_SMALL] = 128, [MM_TENSOR_LARGE] = 256};
-    enum mm_tensor_size best = MM_TENSOR_LARGE;
-    double least = INFINITY;
+    struct way best = {.cycles = INFINITY};
     for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
-        const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
-        const double cycles[] = {
-            [MM_TENSOR_NARROW] = 400, [MM_TENSOR_SMALL] = 640, [MM_TENSOR_LARGE] = 4.0 * kernel->cols};
-        const struct mm_schedule schedule = schedule_of(product, kernel, device);
-        const double taken = cycles[size] * mm_schedule_steps(&schedule, &fix_up);
-        if (product->tile == 0 ? taken >= least : product->tile != tiles[size])
+        if (product->tile != 0 && product->tile != tiles[size])
             continue;
-        best = size;
-        least = taken;
+        const struct way way = best_way_of(product, kernels, size, device);
+        if (way.cycles < best.cycles)
+            best = way;
     }
     return best;
 }
@@ -145,13 +210,13 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
     struct call call = {.type = type_of(product->a.dtype)};
     call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, needs_k_major);
     call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, needs_k_major);
-    call.kernel = &call.type->kernels
-                       ->of[size_of(product, call.type->kernels, device)][call.a.is_turned][call.b.is_turned];
-    const unsigned cluster = call.kernel->cluster;
-    call.schedule = schedule_of(product, call.kernel, device);
-    if (is_shared(&call.schedule))
-        call.sums_bytes =
-            (size_t)call.schedule.clusters * cluster * MM_TENSOR_ROWS * call.kernel->cols * sizeof(float);
+    const struct way way = way_of(product, call.type->kernels, device);
+    call.kernel = &call.type->kernels->of[way.size][call.a.is_turned][call.b.is_turned];
+    call.schedule = way.schedule;
+    call.splits = way.splits;
+    if (is_shared(&call.schedule) || call.splits > 1)
+        call.sums_bytes = (size_t)call.splits * call.schedule.clusters * call.kernel->cluster *
+                          MM_TENSOR_ROWS * call.kernel->cols * sizeof(float);
     call.bytes = call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
     return call;
 }
@@ -160,6 +225,7 @@ struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct
     const struct call call = call_of(plan, product);
     return (struct mm_tensor_work){.kernel = call.kernel,
                                    .schedule = call.schedule,
+                                   .splits = call.splits,
                                    .operands = {call.a.matrix, call.b.matrix},
                                    .is_copied = {call.a.is_copied, call.b.is_copied},
                                    .is_transposed = {call.a.turns, call.b.turns}};
@@ -275,6 +341,20 @@ static struct mm_layout layout_of(const struct call *call) {
                               .dynamic_shared_bytes = kernel->shared_bytes};
 }
 
+static struct mm_layout reduce_layout_of(const struct call *call) {
+    return (struct mm_layout){.kernel = mm_tensor_reduce[!mm_dtype_is_float(call->a.matrix.dtype)],
+                              .threads_x = MM_TENSOR_REDUCE_THREADS,
+                              .threads_y = 1,
+                              .follows = true};
+}
+
+/* Adds up what the blocks of the first grid have stored. */
+static enum mm_status reduce(const struct call *call, dim3 grid, void **arguments, struct mm_lane *lane,
+                             struct mm_error *error) {
+    const struct mm_layout layout = reduce_layout_of(call);
+    return mm_cuda_enqueue(&layout, (dim3){grid.x, call->kernel->cols / 4, 1}, arguments, lane, error);
+}
+
 static void place_stack(const struct mm_stack *stack, struct mm_tensor_plan *plan) {
     plan->rank = stack->rank;
     for (unsigned dim = 0; dim < stack->rank; dim++) {
@@ -289,6 +369,13 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
     const struct mm_layout layout = layout_of(call);
     const unsigned cluster = call->kernel->cluster;
     struct mm_tensor_plan plan = {.schedule = call->schedule,
+                                  .splits = call->splits,
+                                  .split_steps = split_steps_of(&call->schedule, call->splits),
+                                  .wide = call->kernel->cols,
+                                  .cluster = cluster,
+                                  .a_lines = lines_of(product->m, MM_TENSOR_ROWS, call->a.is_turned),
+                                  .b_lines =
+                                      lines_of(product->n, call->kernel->cols / cluster, call->b.is_turned),
                                   .partial = {lane->scratch, lane->ready},
                                   .c = mm_product_item(product, 0).c,
                                   .c_step = product->m * product->n};
@@ -298,14 +385,15 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
         place_stack(product->stack, &plan);
     enum mm_status status = find_encode(lane, &function, error);
     if (status == MM_OK)
-        status = map_operand(function, call->type, &call->a, MM_TENSOR_ROWS, &plan.a, error);
+        status = map_operand(function, call->type, &call->a, plan.a_lines, &plan.a, error);
     if (status == MM_OK)
-        status = map_operand(function, call->type, &call->b, call->kernel->cols / cluster, &plan.b, error);
+        status = map_operand(function, call->type, &call->b, plan.b_lines, &plan.b, error);
     if (status == MM_OK)
         status = map_result(function, product, &plan, error);
-    return status == MM_OK ? mm_cuda_enqueue(&layout, (dim3){call->schedule.clusters * cluster, 1, 1},
-                                             arguments, lane, error)
-                           : status;
+    const dim3 grid = {call->schedule.clusters * cluster, call->splits, 1};
+    if (status == MM_OK)
+        status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
+    return status == MM_OK && call->splits > 1 ? reduce(call, grid, arguments, lane, error) : status;
 }
 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
@@ -328,7 +416,10 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
                               struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
     const struct call call = call_of(plan, plan->launch_stack != NULL ? product : &one);
+    const struct mm_layout second = reduce_layout_of(&call);
     enum mm_status status = mm_cuda_load(&plan->layout, lane, error);
+    if (status == MM_OK && call.splits > 1)
+        status = mm_cuda_load(&second, lane, error);
     if (status == MM_OK && call.a.is_copied)
         status = copy_operand(mm_cuda_prepare, plan->device, &call.a, lane, error);
     if (status == MM_OK && call.b.is_copied)
