@@ -116,7 +116,7 @@ static unsigned lines_of(size_t all, unsigned whole, bool is_turned) {
 
 /* How a product is computed, and how many cycles that takes beside the launch. The constants of the following
  * functions were fitted to times of 31 shapes of bfloat16 and float8 with all tiles and splits (H100,
- * 2026-11-26); the choice by them takes 1.2% longer than the best one (geometric mean). */
+ * 2026-11-26). */
 struct way {
     const struct mm_tensor_kernel *kernel; /* of K-major operands */
     enum mm_tensor_size size;
