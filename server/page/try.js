@@ -81,7 +81,8 @@ const json = (text) => /^(-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false)$/.te
 function body(list) {
   if (both.some(isFile)) {
     const data = new FormData();
-    for (const x of both.filter((x) => !from(x) || isFile(x))) data.append(x.name, x.file ?? new Blob([csv(x)], { type: 'text/csv' }));
+    for (const x of both.filter(isFile)) data.append(x.name, x.file);
+    for (const x of typed()) data.append(x.name, new Blob([csv(x)], { type: 'text/csv' }));
     for (const pair of list) data.append(...pair);
     return { body: data };
   }
