@@ -1,15 +1,15 @@
 // Try: two operands, their product, where its time went, and the same request by curl and in Python. The form is the
 // state: its fields are named like the API's parameters. Elements stay texts, as JavaScript would round 64-bit integers.
-import { $, call, callJson, copied, copy, make, problemBox, remember } from './base.js';
+import { $, call, callJson, copied, copy, make, problemBox, remember, table } from './base.js';
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
 const TEXT_MAX = 4000; // characters of typed matrices that a link and a line may hold
 const EXAMPLE = { a: '1,2;3,4', b: '5,6;7,8' };
 const HERE = new URL('v1/matmul', document.baseURI).href;
 
-let form, variants, stored; // the server's lists, once they have come
-let running, whole, timed; // the last request's AbortController, the one for all of C, and the browser's times
-const both = [{ name: 'a' }, { name: 'b' }]; // the operands, called x below; with cells, file, shape, type
+let form, variants, stored = []; // what the server lists, once it has come
+let running, whole, timed; // the last request's AbortController, the request for all of C, the browser's times
+const both = [{ name: 'a' }, { name: 'b' }]; // the operands: cells, and of a file its file, shape and dtype
 
 const part = (name) => $('#try-' + name);
 const field = (name) => form.elements[name];
@@ -19,14 +19,28 @@ const say = (text) => { part('note').textContent = text; };
 const from = (x) => field(x.name + '_from').value;
 const isFile = (x) => from(x)[0] === '@';
 const isMade = (x) => from(x).endsWith(')');
+const isForm = () => both.some(isFile);
 const typed = () => both.filter((x) => !from(x));
 const csv = (x) => x.cells.map((row) => row.join() + '\n').join('');
 const isLong = () => typed().map(csv).join('').length > TEXT_MAX;
+const known = (x) => isFile(x) ? x : stored.find(({ name }) => name === from(x)) || {};
 
 export function open(section, parameters) {
   if (form && !parameters.size) return keep(); // back from another view
   if (!form) build(section);
-  read(parameters);
+  form.reset();
+  for (const x of both) {
+    const text = parameters.get(x.name) || EXAMPLE[x.name];
+    setCells(x, text === '?' ? [['', ''], ['', '']] : text.split(';').map((row) => row.split(',')));
+    x.file = null;
+  }
+  for (const [name, value] of parameters) {
+    const input = field(name);
+    if (input?.options) choose(input, value);
+    else if (input?.type === 'checkbox') input.checked = value === 'true';
+    else if (input) input.value = value;
+  }
+  update();
   if (both.every((x) => isFile(x) ? x.file : from(x) || x.cells.flat().some(Boolean))) return multiply(true);
   say('The link holds no files and no long matrices: add what is missing.');
   loadLists();
@@ -34,22 +48,6 @@ export function open(section, parameters) {
 
 export function close() {
   running?.abort();
-}
-
-function read(parameters) {
-  form.reset();
-  for (const x of both) {
-    const text = parameters.get(x.name) || EXAMPLE[x.name];
-    x.file = x.shape = null;
-    setCells(x, text === '?' ? [['', ''], ['', '']] : text.split(';').map((row) => row.split(',')));
-  }
-  for (const [name, value] of parameters) {
-    const input = field(name);
-    if (input?.type === 'checkbox') input.checked = value === 'true';
-    else if (input?.tagName === 'SELECT') choose(input, value);
-    else if (input?.form && input.tagName === 'INPUT') input.value = value;
-  }
-  update();
 }
 
 // Keeps the state in the address.
@@ -61,7 +59,7 @@ function keep() {
 // The dimensions of op(X), as far as they are known.
 function shapeOf(x) {
   if (isMade(x)) return [field('m').value, field('n').value];
-  const shape = from(x) ? x.shape || [] : [x.cells.length, x.cells[0].length];
+  const shape = from(x) ? known(x).shape || [] : [x.cells.length, x.cells[0].length];
   return shape[1] && field('transpose_' + x.name).checked ? [...shape.slice(0, -2), shape.at(-1), shape.at(-2)] : shape;
 }
 
@@ -79,16 +77,17 @@ function parameters(all) {
 const json = (text) => /^(-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false)$/.test(text) ? text : JSON.stringify(text);
 
 function body(list) {
-  if (both.some(isFile)) {
+  if (isForm()) {
     const data = new FormData();
     for (const x of both.filter(isFile)) data.append(x.name, x.file);
     for (const x of typed()) data.append(x.name, new Blob([csv(x)], { type: 'text/csv' }));
     for (const pair of list) data.append(...pair);
     return { body: data };
   }
-  const members = both.map((x) => [x.name, from(x) ? `{"from": "${from(x)}"}` : `[${x.cells.map((row) => `[${row.map(json)}]`)}]`]);
-  for (const [name, value] of list) if (!name.endsWith('_from')) members.push([name, json(value)]);
-  return { type: 'application/json', body: `{${members.map(([name, value]) => `"${name}": ${value}`).join(', ')}}` };
+  const members = both.map((x) => `"${x.name}": ` +
+    (from(x) ? `{"from": "${from(x)}"}` : `[${x.cells.map((row) => `[${row.map(json)}]`)}]`));
+  for (const [name, value] of list) if (!name.endsWith('_from')) members.push(`"${name}": ${json(value)}`);
+  return { type: 'application/json', body: `{${members.join(', ')}}` };
 }
 
 // quiet: at opening no dialog asks for a key.
@@ -98,14 +97,12 @@ async function multiply(quiet) {
   showProblem();
   say('Multiplying…');
   try {
-    await Promise.all(both.map(describe));
+    if (both.some((x) => from(x) && !isMade(x) && !isFile(x))) await loadLists();
     signal.throwIfAborted();
     keep();
-    drawCode();
-    const request = { method: 'POST', accept: 'application/json', quiet, signal, ...body(parameters()) };
-    const all = { method: 'POST', accept: 'application/x-npy', ...body(parameters(true)) };
-    const begun = performance.now(), shapes = both.map(shapeOf);
-    const response = await call('v1/matmul', request);
+    const method = 'POST', begun = performance.now(), shapes = both.map(shapeOf);
+    const all = { method, accept: 'application/x-npy', ...body(parameters(true)) };
+    const response = await call('v1/matmul', { method, accept: 'application/json', quiet, signal, ...body(parameters()) });
     const reply = exact(await response.text());
     whole = all;
     drawProduct(reply, ...shapes);
@@ -115,8 +112,9 @@ async function multiply(quiet) {
     if (!signal.aborted) drawTimes(response.headers.get('Server-Timing'), timed?.startTime >= begun ? timed : {}, reply);
   } catch (error) {
     if (error.name === 'AbortError') return;
-    say(quiet && error.status === 401 ? 'This server needs an API key: press Multiply.' : '');
-    if (!quiet || error.status !== 401) showProblem(error);
+    const isHint = quiet && error.status === 401;
+    say(isHint ? 'This server needs an API key: press Multiply.' : '');
+    if (!isHint) showProblem(error);
   }
   if (!variants) loadLists();
 }
@@ -128,7 +126,7 @@ function exact(text) {
 
 // Shows an error, and marks the field that it names; or takes both away.
 function showProblem(error) {
-  form.querySelector('.bad')?.classList.remove('bad');
+  $('.bad', form)?.classList.remove('bad');
   part('problem').replaceChildren(...error ? [problemBox(error)] : []);
   const name = (error?.field || '').replace('.', '_');
   (field(name) || field(name.replace(/_.*/, '')))?.classList.add('bad');
@@ -138,21 +136,15 @@ async function loadLists() {
   const [known, list] = await Promise.all(['v1/variants', 'v1/matrices'].map((path) =>
     callJson(path, undefined, { quiet: true }).catch(() => null)));
   variants = known?.variants.filter((row) => row.op === 'matmul' && row.available);
-  stored = list?.matrices;
+  stored = list?.matrices || [];
   update();
 }
 
-// Learns the shape and type of a stored matrix. If that fails, the product's error says why.
-async function describe(x) {
-  if (!from(x) || isMade(x) || isFile(x)) return;
-  const head = await call('v1/matrices/' + from(x), { method: 'HEAD', accept: '*/*', quiet: true }).catch(() => null);
-  x.shape = head?.headers.get('Matmul-Shape').split(',').map(Number);
-  x.type = head?.headers.get('Matmul-Dtype');
-}
-
 async function takeFile(x, file) {
-  choose(field(x.name + '_from'), '@' + file.name);
-  Object.assign(x, { file, shape: null, type: '', delimiter: '' });
+  const option = $('[value^="@"]', field(x.name));
+  option.value = '@' + file.name;
+  option.selected = true;
+  Object.assign(x, { file, shape: null, dtype: '', delimiter: '' });
   if (/\.csv$/i.test(file.name)) {
     const lines = (await file.text()).trimEnd().split('\n');
     x.delimiter = lines[0].includes(';') ? ';' : ',';
@@ -161,9 +153,9 @@ async function takeFile(x, file) {
     const head = await file.slice(0, 1024).text();
     const [, kind, bytes] = /'descr': '[<|](\w)(\d)/.exec(head) || [];
     x.shape = /'shape': \((.*?),?\)/.exec(head)?.[1].split(',').map(Number);
-    x.type = { f: 'float' + (bytes > 1 ? bytes * 8 : '8_e5m2'), i: 'int' + bytes * 8, u: 'uint8', b: 'bool' }[kind] || '';
+    x.dtype = { f: 'float' + (bytes > 1 ? bytes * 8 : '8_e5m2'), i: 'int' + bytes * 8, u: 'uint8', b: 'bool' }[kind] || '';
   }
-  $('.file p', field(x.name)).textContent = `${file.name}: ${x.shape ? `${x.shape.join('×')} ${x.type}` : 'not a .npy file'}`;
+  $('.file p', field(x.name)).textContent = `${file.name}: ${x.shape ? `${x.shape.join('×')} ${x.dtype}` : 'not a .npy file'}`;
   changed();
 }
 
@@ -177,26 +169,24 @@ function build(section) {
   new PerformanceObserver((list) => { // the browser's own list is full at some point
     timed = list.getEntriesByName(HERE).filter((one) => one.responseStatus !== 401).at(-1) || timed;
   }).observe({ type: 'resource' });
+  const on = (element, type, act) => element.addEventListener(type, act);
   const operandAt = (element) => both.find((x) => field(x.name).contains(element));
-  form.addEventListener('input', async ({ target }) => {
-    const x = operandAt(target);
+  on(form, 'input', ({ target }) => {
+    const x = operandAt(target), { at } = target.dataset;
     if (target.type === 'file') return target.files[0] && takeFile(x, target.files[0]);
-    if (target.dataset.at) {
-      const [row, column] = target.dataset.at.split(',');
-      x.cells[row][column] = target.value.trim();
-    }
+    if (at) x.cells[at.split(',')[0]][at.split(',')[1]] = target.value.trim();
     if (target.name === 'variant') field('tile').value = '';
-    if (x && target.tagName === 'SELECT') await describe(x);
     changed();
   });
-  form.addEventListener('click', ({ target }) => {
-    if (!target.value || target.tagName !== 'BUTTON') return;
+  on(form, 'click', ({ target }) => {
+    if (target.tagName !== 'BUTTON' || !target.value) return;
     const x = operandAt(target), [down, right] = target.value.split(',');
-    const to = (list, more, make) => Array.from({ length: Math.max(1, list.length + +more) }, (_, at) => list[at] ?? make());
-    setCells(x, to(x.cells, down, () => []).map((row) => to(row, row.length ? right : x.cells[0].length, () => '0')));
+    const rows = x.cells.length + +down, columns = x.cells[0].length + +right;
+    if (!rows || !columns) return;
+    setCells(x, Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, at) => x.cells[row]?.[at] ?? '0')));
     changed();
   });
-  form.addEventListener('paste', (event) => {
+  on(form, 'paste', (event) => {
     const text = event.clipboardData.getData('text').replace(/\r/g, '').replace(/\n+$/, '');
     if (!event.target.dataset.at || !/[\t;, \n]/.test(text)) return;
     event.preventDefault();
@@ -205,22 +195,23 @@ function build(section) {
     $('[data-at]', field(x.name)).focus();
     changed();
   });
-  form.addEventListener('keydown', move);
-  section.addEventListener('dragover', (event) => event.preventDefault());
-  section.addEventListener('drop', (event) => {
+  on(form, 'keydown', move);
+  on(section, 'dragover', (event) => event.preventDefault());
+  on(section, 'drop', (event) => {
     event.preventDefault();
     const x = operandAt(event.target), [file] = event.dataTransfer.files;
     if (x && file) takeFile(x, file);
   });
-  form.addEventListener('submit', (event) => {
+  on(form, 'submit', (event) => {
     event.preventDefault();
     multiply();
   });
-  document.addEventListener('keydown', (event) => {
+  on(document, 'keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !section.hidden) multiply();
   });
-  part('link').addEventListener('click', () => copy(location.href).then(() => say('Copied.')));
-  part('download').addEventListener('click', () => call('v1/matmul', whole).then(async (response) => {
+  on(part('link'), 'click', () => copy(location.href).then(() =>
+    say(isForm() || isLong() ? 'Copied. The link does not hold files and long matrices.' : 'Copied.')));
+  on(part('download'), 'click', () => call('v1/matmul', whole).then(async (response) => {
     const href = URL.createObjectURL(await response.blob());
     make('a', { href, download: 'c.npy' }).click();
     setTimeout(URL.revokeObjectURL, 10000, href);
@@ -229,32 +220,28 @@ function build(section) {
 
 // Arrow keys and Enter move between cells; to the sides only if the cursor is at that end, or all is selected.
 function move(event) {
-  const { key, target } = event, { selectionStart, selectionEnd, value } = target;
-  const all = selectionEnd - selectionStart === value?.length;
+  const { key, target } = event, { selectionStart, selectionEnd, value, dataset: { at } } = target;
+  if (!at || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const all = selectionEnd - selectionStart === value.length;
   const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], Enter: [1, 0], ArrowLeft: (all || selectionEnd === 0) && [0, -1],
-    ArrowRight: (all || selectionStart === value?.length) && [0, 1] }[key];
-  if (!target.dataset.at || !step || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    ArrowRight: (all || selectionStart === value.length) && [0, 1] }[key];
+  if (!step) return;
   event.preventDefault();
-  const at = target.dataset.at.split(',').map((one, axis) => +one + step[axis]);
-  $(`[data-at="${at}"]`, target.closest('table'))?.select();
+  $(`[data-at="${at.split(',').map((one, axis) => +one + step[axis])}"]`, target.closest('table'))?.select();
 }
 
 // Rows of equal length, of which the first are drawn.
 function setCells(x, rows) {
-  const length = Math.max(...rows.map((row) => row.length));
+  const length = Math.max(...rows.map((row) => row.length)), name = x.name.toUpperCase();
   x.cells = rows.map((row) => [...row, ...Array(length - row.length).fill('')]);
   const cell = (value, row, column) => make('input', { value, autocomplete: 'off', 'data-at': `${row},${column}`,
-    'aria-label': `${x.name.toUpperCase()}, row ${row + 1}, column ${column + 1}` });
-  $('.typed .scroll', field(x.name)).replaceChildren(matrixTable(sized([rows.length, length]), x.cells.slice(0, SHOWN).map((row, down) =>
+    'aria-label': `${name}, row ${row + 1}, column ${column + 1}` });
+  $('.typed div', field(x.name)).replaceWith(matrix(`${name}, ${sized([rows.length, length])}`, x.cells.slice(0, SHOWN).map((row, down) =>
     row.slice(0, SHOWN).map((value, right) => cell(value, down, right)))));
 }
 
 const sized = (shape) => (shape.join('×') || 'a number') + (shape.some((length) => length > SHOWN) ? `, at most ${SHOWN}×${SHOWN} shown` : '');
-
-function matrixTable(caption, rows) {
-  return make('table', {}, make('caption', {}, caption),
-    ...rows.map((row) => make('tr', {}, ...row.map((content) => make('td', { class: 'number' }, content)))));
-}
+const matrix = (caption, rows) => table(caption, (rows[0] || []).map((_, at) => ({ title: at + 1, number: true })), rows);
 
 function changed() {
   update();
@@ -266,9 +253,7 @@ function changed() {
 function update() {
   const show = (name, shown) => { field(name).parentNode.hidden = field(name).disabled = !shown; };
   for (const x of both) {
-    fill(x.name + '_from', [['', 'typed or pasted'], ['@' + (x.file?.name || ''), 'file: .npy or .csv'], ['uniform(1)', 'random: uniform(1)'],
-      ['uniform(2)', 'random: uniform(2)'], ['identity()', 'identity'],
-      ...(stored || []).map(({ name, shape, dtype }) => [name, `stored: ${name}, ${shape.join('×')} ${dtype}`])], '');
+    for (const { name, shape, dtype } of stored) offer(field(x.name + '_from'), name, `stored: ${name}, ${shape.join('×')} ${dtype}`);
     $('.typed', field(x.name)).hidden = from(x);
     $('.file', field(x.name)).hidden = !isFile(x);
   }
@@ -276,48 +261,49 @@ function update() {
   show('m', a);
   show('k', a && b);
   show('n', b);
-  if (variants) updateVariants(show);
+  if (variants) {
+    const backends = [...new Set(variants.map((row) => row.backend))], dtype = field('dtype').value;
+    const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu'); // as the server's `auto`
+    const rows = variants.filter((row) => row.backend === backend && (!dtype || row.dtypes.includes(dtype)));
+    const chosen = rows.find((row) => row.name === (field('variant').value || 'auto'));
+    fill('dtype', new Set(variants.flatMap((row) => row.dtypes)));
+    fill('backend', backends);
+    fill('variant', rows.map((row) => row.name), (name) => rows.find((row) => row.name === name)?.wrong_on_purpose);
+    fill('tile', chosen?.tiles || []);
+    show('tile', chosen?.tiles || field('tile').value);
+    part('summary').textContent = chosen ? `${chosen.name}: ${chosen.summary}` : '';
+  }
   drawCode();
 }
 
-// As a backend, `auto` is a GPU if there is one.
-function updateVariants(show) {
-  const backends = [...new Set(variants.map((row) => row.backend))], dtype = field('dtype').value;
-  const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu');
-  const rows = variants.filter((row) => row.backend === backend && (!dtype || row.dtypes.includes(dtype)));
-  const chosen = rows.find((row) => row.name === (field('variant').value || 'auto'));
-  const plain = (list) => [['', 'auto'], ...list.map((one) => [one, one])];
-  fill('dtype', plain([...new Set(variants.flatMap((row) => row.dtypes))]));
-  fill('backend', plain(backends));
-  fill('variant', [['', 'auto'], ...rows.filter((row) => row.name !== 'auto').map((row) =>
-    [row.name, row.name + (row.wrong_on_purpose ? ' (wrong on purpose)' : '')])]);
-  fill('tile', plain(chosen?.tiles || []));
-  show('tile', chosen?.tiles || field('tile').value);
-  part('summary').textContent = chosen ? `${chosen.name}: ${chosen.summary}` : '';
+// Choices, `auto` first. What is chosen stays, even if it is not listed: a link may come from another server.
+function fill(name, values, isWrong = () => false) {
+  const select = field(name), { value } = select;
+  select.replaceChildren(new Option('auto', ''));
+  for (const one of values) if (one !== 'auto') offer(select, `${one}`, one + (isWrong(one) ? ' (wrong on purpose)' : ''));
+  choose(select, value, `${value} (not here)`);
 }
 
-function fill(name, pairs, note = ' (not here)') {
-  const { value } = field(name);
-  field(name).replaceChildren(...pairs.map(([one, title]) => new Option(title, one)));
-  choose(field(name), value, note);
-}
-
-// What is chosen stays, even if it is not listed: a link may come from another server.
-function choose(select, value, note = '') {
-  if (![...select.options].some((option) => option.value === value)) select.append(new Option(value + note, value));
+function choose(select, value, title = value) {
+  offer(select, value, title);
   select.value = value;
+}
+
+function offer(select, value, title) {
+  if (![...select.options].some((option) => option.value === value)) select.append(new Option(title, value));
 }
 
 function drawProduct({ c, shape, dtype, variant, backend, device, path, verify }, a, b) {
   const size = c === undefined ? shape : [...a.slice(-2, -1), ...b.length > 1 ? b.slice(-1) : []];
   if (c !== undefined) for (let depth = shape.length; depth < 2; depth++) c = [c];
-  part('c').replaceChildren(matrixTable(`${sized(size)}, ${dtype}`, c || []));
-  const facts = [`variant ${variant}`, `backend ${backend}`, `device ${device}`, path && `path ${path}`];
+  part('c').replaceChildren(matrix(`C, ${sized(size)}, ${dtype}`, c || []));
+  const facts = [`variant ${variant}`, `backend ${backend}`, `device ${device}`];
+  if (path) facts.push(`path ${path}`);
   if (verify) {
     const [residual, bound] = [verify.residual, verify.bound].map((text) => +Number(text).toPrecision(3));
     facts.push(`check ${{ true: 'passed', false: 'FAILED' }[verify.passed] || 'of no row'}: residual ${residual}, bound ${bound}`);
   }
-  part('facts').textContent = facts.filter(Boolean).join(' · ');
+  part('facts').textContent = facts.join(' · ');
   part('out').hidden = false;
 }
 
@@ -326,58 +312,54 @@ function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0,
   const { total, ...spans } = Object.fromEntries([...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]));
   spans.other = Math.max(0, total - Object.values(spans).reduce((sum, ms) => sum + ms));
   const sent = requestStart - startTime, wait = Math.max(total, responseStart - requestStart), read = responseEnd - responseStart;
-  const added = (wait - total) / 2, begin = sent + added;
-  const bar = (start, ms) => {
-    const node = make('i');
-    node.style.left = start / (sent + wait + read) * 100 + '%';
-    node.style.width = ms / (sent + wait + read) * 100 + '%';
+  const added = (wait - total) / 2, begin = sent + added, end = sent + wait + read;
+  let at = begin;
+  const inner = Object.entries(spans).map(([name, ms]) => {
+    const start = Math.max(begin, Math.min(at, begin + total - ms)); // a shared launch may be longer than the total
+    at = start + ms;
+    return ['server: ' + name, 'span', [start, ms]];
+  });
+  const bar = (kind, start, ms) => {
+    const node = make('i', { class: kind });
+    node.style.left = start / end * 100 + '%';
+    node.style.width = ms / end * 100 + '%';
     return node;
   };
-  const row = (kind, name, ms, ...bars) => make('tr', { class: kind }, make('th', { scope: 'row' }, name),
-    make('td', { class: 'number' }, ms.toFixed(3)), make('td', {}, make('div', {}, ...bars)));
-  let at = begin;
-  const rows = Object.entries(spans).map(([name, ms]) => {
-    const start = Math.max(begin, Math.min(at, begin + total - ms)); // spans of a shared launch may be longer than the total
-    at = start + ms;
-    return row('span', name, ms, bar(start, ms));
-  });
-  part('times').replaceChildren(make('table', {}, make('caption', {}, 'Milliseconds' +
-    (batched > 1 ? `; upload and kernel are of the launch that ${batched} requests shared` : '')),
-    row('', 'browser: before sending', sent, bar(0, sent)), row('', 'browser: sent to first byte', wait, bar(sent, wait)),
-    row('server', 'server: total', total, bar(begin, total)), ...rows,
-    row('added', 'network and browser', added * 2, bar(sent, added), bar(begin + total, added)),
-    row('', 'browser: first to last byte', read, bar(sent + wait, read))));
+  part('times').replaceChildren(table('Milliseconds' + (batched > 1 ? `; ${batched} requests shared this upload and kernel` : ''),
+    [{ title: 'Span' }, { title: 'ms', number: true }, { title: 'When' }], [
+      ['browser: before sending', '', [0, sent]], ['browser: sent to first byte', '', [sent, wait]],
+      ['server: total', 'server', [begin, total]], ...inner,
+      ['network and browser', 'added', [sent, added], [begin + total, added]], ['browser: first to last byte', '', [sent + wait, read]],
+    ].map(([name, kind, ...bars]) => [name, bars.reduce((sum, [, ms]) => sum + ms, 0).toFixed(3),
+      make('div', {}, ...bars.map((one) => bar(kind, ...one)))])));
 }
 
 // The same request for a shell and for Python.
 function drawCode() {
-  const key = sessionStorage.getItem('matmuld-key'), list = parameters(), isForm = both.some(isFile);
+  const key = sessionStorage.getItem('matmuld-key'), list = parameters();
   const lines = [`curl -sS --fail-with-body ${HERE}`];
   const add = (option, text) => lines.push(`${option} '${text.replaceAll("'", "'\\''")}'`);
   if (key) lines.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
-  if (isForm) {
+  if (isForm()) {
     add('-H', 'Accept: application/json');
-    for (const x of both) {
-      if (isFile(x)) add('-F', `${x.name}=@"${from(x).slice(1).replace(/["\\]/g, '\\$&')}"`);
-      if (!from(x)) add('-F', `${x.name}=${csv(x)};type=text/csv`);
-    }
+    for (const x of both.filter(isFile)) add('-F', `${x.name}=@"${from(x).slice(1).replace(/["\\]/g, '\\$&')}"`);
+    for (const x of typed()) add('-F', `${x.name}=${csv(x)};type=text/csv`);
     for (const pair of list) add('-F', pair.join('='));
   } else add('-d', body(list).body);
   part('code').replaceChildren(...isLong() ? ['These matrices are too long for a line: save them as CSV files, and choose those above.'] :
-    [copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key, isForm), 'Python')]);
-  part('lost').textContent = isForm || isLong() ? 'The link does not hold files and long matrices.' : '';
+    [copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key), 'Python')]);
 }
 
 // The client sends arrays, or names stored matrices. What the server makes takes a plain request.
-function python(list, key, isForm) {
+function python(list, key) {
   const secret = 'os.environ["MATMULD_API_KEY"]', os = key ? 'os, ' : '';
   if (both.some(isMade)) {
-    return isForm ? '# The client sends arrays, or names stored matrices: make the other one by NumPy.' : `import ${os}urllib.request
-
-request = urllib.request.Request("${HERE}", b'${body(list).body}')
-${key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : ''}print(urllib.request.urlopen(request).read().decode())`;
+    return isForm() ? '# The client sends arrays, or names stored matrices: make the other one by NumPy.' :
+      `import ${os}urllib.request\n\nrequest = urllib.request.Request("${HERE}", b'${body(list).body}')\n` +
+      (key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : '') +
+      'print(urllib.request.urlopen(request).read().decode())';
   }
-  const type = field('dtype').value || both.map((x) => from(x) && x.type).find(Boolean) || 'float32';
+  const type = field('dtype').value || both.map((x) => known(x).dtype).find(Boolean) || 'float32';
   const special = /bfloat|float8/.test(type), dtype = special ? 'ml_dtypes.' + type : `"${type}"`;
   const words = { NaN: 'np.nan', Infinity: 'np.inf', '-Infinity': '-np.inf', true: 'True', false: 'False' };
   const [a, b] = both.map((x) => {
