@@ -4,25 +4,23 @@ import { $, call, callJson, copied, copy, make, problemBox, remember, table } fr
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
 const TEXT_MAX = 4000; // characters of typed matrices that a link and a line may hold
-const EXAMPLE = { a: '1,2;3,4', b: '5,6;7,8' };
 const HERE = new URL('v1/matmul', document.baseURI).href;
 
 let form, variants, stored = []; // what the server lists, once it has come
 let running, whole, timed; // the last request's AbortController, the request for all of C, the browser's times
-const both = [{ name: 'a' }, { name: 'b' }]; // the operands: cells, and of a file its file, shape and dtype
+const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8' }]; // also with cells, file, shape, dtype
 
 const part = (name) => $('#try-' + name);
 const field = (name) => form.elements[name];
 const say = (text) => { part('note').textContent = text; };
 
 // from(x): '' if typed, '@NAME' if a file, else as the API has it.
-const from = (x) => field(x.name + '_from').value;
+const from = (x) => x.from.value;
 const isFile = (x) => from(x)[0] === '@';
 const isMade = (x) => from(x).endsWith(')');
 const isForm = () => both.some(isFile);
 const typed = () => both.filter((x) => !from(x));
-const csv = (x) => x.cells.map((row) => row.join() + '\n').join('');
-const isLong = () => typed().map(csv).join('').length > TEXT_MAX;
+const isLong = () => typed().map((x) => x.cells).join().length > TEXT_MAX;
 const known = (x) => isFile(x) ? x : stored.find(({ name }) => name === from(x)) || {};
 
 export function open(section, parameters) {
@@ -30,7 +28,7 @@ export function open(section, parameters) {
   if (!form) build(section);
   form.reset();
   for (const x of both) {
-    const text = parameters.get(x.name) || EXAMPLE[x.name];
+    const text = parameters.get(x.name) || x.example;
     setCells(x, text === '?' ? [['', ''], ['', '']] : text.split(';').map((row) => row.split(',')));
     x.file = null;
   }
@@ -41,7 +39,7 @@ export function open(section, parameters) {
     else if (input) input.value = value;
   }
   update();
-  if (both.every((x) => isFile(x) ? x.file : from(x) || x.cells.flat().some(Boolean))) return multiply(true);
+  if (both.every((x) => isFile(x) ? x.file : from(x) || /[^,]/.test(x.cells))) return multiply(true);
   say('The link holds no files and no long matrices: add what is missing.');
   loadLists();
 }
@@ -52,15 +50,15 @@ export function close() {
 
 // Keeps the state in the address.
 function keep() {
-  const text = (x) => isLong() ? '?' : csv(x).trim().replaceAll('\n', ';');
-  remember('try', Object.fromEntries([...typed().map((x) => [x.name, text(x)]), ...new FormData(form)]));
+  const matrices = typed().map((x) => [x.name, isLong() ? '?' : x.cells.join(';')]);
+  remember('try', Object.fromEntries([...matrices, ...new FormData(form)]));
 }
 
 // The dimensions of op(X), as far as they are known.
 function shapeOf(x) {
   if (isMade(x)) return [field('m').value, field('n').value];
   const shape = from(x) ? known(x).shape || [] : [x.cells.length, x.cells[0].length];
-  return shape[1] && field('transpose_' + x.name).checked ? [...shape.slice(0, -2), shape.at(-1), shape.at(-2)] : shape;
+  return shape[1] && x.transpose.checked ? [...shape.slice(0, -2), shape.at(-1), shape.at(-2)] : shape;
 }
 
 // The request's parameters, as pairs of texts. What the page does not show of C is not transferred.
@@ -75,17 +73,17 @@ function parameters(all) {
 }
 
 const json = (text) => /^(-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false)$/.test(text) ? text : JSON.stringify(text);
+const rows = (x) => `[${x.cells.map((row) => `[${row.map(json)}]`)}]`;
 
 function body(list) {
   if (isForm()) {
     const data = new FormData();
     for (const x of both.filter(isFile)) data.append(x.name, x.file);
-    for (const x of typed()) data.append(x.name, new Blob([csv(x)], { type: 'text/csv' }));
+    for (const x of typed()) data.append(x.name, new Blob([x.cells.join('\n')], { type: 'text/csv' }));
     for (const pair of list) data.append(...pair);
     return { body: data };
   }
-  const members = both.map((x) => `"${x.name}": ` +
-    (from(x) ? `{"from": "${from(x)}"}` : `[${x.cells.map((row) => `[${row.map(json)}]`)}]`));
+  const members = both.map((x) => `"${x.name}": ` + (from(x) ? `{"from": "${from(x)}"}` : rows(x)));
   for (const [name, value] of list) if (!name.endsWith('_from')) members.push(`"${name}": ${json(value)}`);
   return { type: 'application/json', body: `{${members.join(', ')}}` };
 }
@@ -141,7 +139,7 @@ async function loadLists() {
 }
 
 async function takeFile(x, file) {
-  const option = $('[value^="@"]', field(x.name));
+  const option = $('[value^="@"]', x.panel);
   option.value = '@' + file.name;
   option.selected = true;
   Object.assign(x, { file, shape: null, dtype: '', delimiter: '' });
@@ -155,79 +153,80 @@ async function takeFile(x, file) {
     x.shape = /'shape': \((.*?),?\)/.exec(head)?.[1].split(',').map(Number);
     x.dtype = { f: 'float' + (bytes > 1 ? bytes * 8 : '8_e5m2'), i: 'int' + bytes * 8, u: 'uint8', b: 'bool' }[kind] || '';
   }
-  $('.file p', field(x.name)).textContent = `${file.name}: ${x.shape ? `${x.shape.join('×')} ${x.dtype}` : 'not a .npy file'}`;
+  $('.file p', x.panel).textContent = `${file.name}: ${x.shape ? `${x.shape.join('×')} ${x.dtype}` : 'not a .npy file'}`;
   changed();
 }
 
 function build(section) {
   form = part('form');
-  for (const { name } of both) {
-    field(name).append($('template', section).content.cloneNode(true));
-    $('select', field(name)).name = name + '_from';
-    $('[value=true]', field(name)).name = 'transpose_' + name;
+  for (const x of both) {
+    x.panel = field(x.name);
+    x.panel.append($('template', section).content.cloneNode(true));
+    x.from = $('select', x.panel);
+    x.from.name = x.name + '_from';
+    x.transpose = $('[value=true]', x.panel);
+    x.transpose.name = 'transpose_' + x.name;
   }
   new PerformanceObserver((list) => { // the browser's own list is full at some point
     timed = list.getEntriesByName(HERE).filter((one) => one.responseStatus !== 401).at(-1) || timed;
   }).observe({ type: 'resource' });
-  const on = (element, type, act) => element.addEventListener(type, act);
-  const operandAt = (element) => both.find((x) => field(x.name).contains(element));
-  on(form, 'input', ({ target }) => {
+  const operandAt = (element) => both.find((x) => x.panel.contains(element));
+  form.oninput = ({ target }) => {
     const x = operandAt(target), { at } = target.dataset;
     if (target.type === 'file') return target.files[0] && takeFile(x, target.files[0]);
     if (at) x.cells[at.split(',')[0]][at.split(',')[1]] = target.value.trim();
     if (target.name === 'variant') field('tile').value = '';
     changed();
-  });
-  on(form, 'click', ({ target }) => {
+  };
+  form.onclick = ({ target }) => {
     if (target.tagName !== 'BUTTON' || !target.value) return;
     const x = operandAt(target), [down, right] = target.value.split(',');
     const rows = x.cells.length + +down, columns = x.cells[0].length + +right;
     if (!rows || !columns) return;
     setCells(x, Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, at) => x.cells[row]?.[at] ?? '0')));
     changed();
-  });
-  on(form, 'paste', (event) => {
-    const text = event.clipboardData.getData('text').replace(/\r/g, '').replace(/\n+$/, '');
-    if (!event.target.dataset.at || !/[\t;, \n]/.test(text)) return;
-    event.preventDefault();
-    const x = operandAt(event.target), separator = ['\t', ';', ',', ' '].find((one) => text.includes(one));
-    setCells(x, text.split('\n').map((row) => row.split(separator).map((one) => one.trim())));
-    $('[data-at]', field(x.name)).focus();
+  };
+  form.onpaste = ({ target, clipboardData }) => {
+    const text = clipboardData.getData('text').trimEnd(), separator = ['\t', ';', ',', ' ', '\n'].find((one) => text.includes(one));
+    if (!target.dataset.at || !separator) return;
+    const x = operandAt(target);
+    setCells(x, text.split(/\r?\n/).map((row) => row.split(separator).map((one) => one.trim())));
+    $('[data-at]', x.panel).focus();
     changed();
-  });
-  on(form, 'keydown', move);
-  on(section, 'dragover', (event) => event.preventDefault());
-  on(section, 'drop', (event) => {
-    event.preventDefault();
-    const x = operandAt(event.target), [file] = event.dataTransfer.files;
-    if (x && file) takeFile(x, file);
-  });
-  on(form, 'submit', (event) => {
-    event.preventDefault();
+    return false;
+  };
+  form.onkeydown = move;
+  section.ondragover = () => false;
+  section.ondrop = ({ target, dataTransfer: { files } }) => {
+    if (operandAt(target) && files[0]) takeFile(operandAt(target), files[0]);
+    return false;
+  };
+  form.onsubmit = () => {
     multiply();
-  });
-  on(document, 'keydown', (event) => {
+    return false;
+  };
+  document.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !section.hidden) multiply();
   });
-  on(part('link'), 'click', () => copy(location.href).then(() =>
-    say(isForm() || isLong() ? 'Copied. The link does not hold files and long matrices.' : 'Copied.')));
-  on(part('download'), 'click', () => call('v1/matmul', whole).then(async (response) => {
+  part('link').onclick = () => copy(location.href).then(() =>
+    say(isForm() || isLong() ? 'Copied. The link does not hold files and long matrices.' : 'Copied.'));
+  part('download').onclick = () => call('v1/matmul', whole).then(async (response) => {
     const href = URL.createObjectURL(await response.blob());
     make('a', { href, download: 'c.npy' }).click();
     setTimeout(URL.revokeObjectURL, 10000, href);
-  }).catch(showProblem));
+  }).catch(showProblem);
 }
 
 // Arrow keys and Enter move between cells; to the sides only if the cursor is at that end, or all is selected.
-function move(event) {
-  const { key, target } = event, { selectionStart, selectionEnd, value, dataset: { at } } = target;
-  if (!at || event.ctrlKey || event.metaKey || event.shiftKey) return;
+function move({ key, target, ctrlKey, metaKey, shiftKey }) {
+  const { selectionStart, selectionEnd, value, dataset: { at } } = target;
+  if (!at || ctrlKey || metaKey || shiftKey) return;
   const all = selectionEnd - selectionStart === value.length;
   const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], Enter: [1, 0], ArrowLeft: (all || selectionEnd === 0) && [0, -1],
     ArrowRight: (all || selectionStart === value.length) && [0, 1] }[key];
   if (!step) return;
-  event.preventDefault();
   $(`[data-at="${at.split(',').map((one, axis) => +one + step[axis])}"]`, target.closest('table'))?.select();
+  return false;
 }
 
 // Rows of equal length, of which the first are drawn.
@@ -236,7 +235,7 @@ function setCells(x, rows) {
   x.cells = rows.map((row) => [...row, ...Array(length - row.length).fill('')]);
   const cell = (value, row, column) => make('input', { value, autocomplete: 'off', 'data-at': `${row},${column}`,
     'aria-label': `${name}, row ${row + 1}, column ${column + 1}` });
-  $('.typed div', field(x.name)).replaceWith(matrix(`${name}, ${sized([rows.length, length])}`, x.cells.slice(0, SHOWN).map((row, down) =>
+  $('.typed div', x.panel).replaceWith(matrix(`${name}, ${sized([rows.length, length])}`, x.cells.slice(0, SHOWN).map((row, down) =>
     row.slice(0, SHOWN).map((value, right) => cell(value, down, right)))));
 }
 
@@ -253,9 +252,9 @@ function changed() {
 function update() {
   const show = (name, shown) => { field(name).parentNode.hidden = field(name).disabled = !shown; };
   for (const x of both) {
-    for (const { name, shape, dtype } of stored) offer(field(x.name + '_from'), name, `stored: ${name}, ${shape.join('×')} ${dtype}`);
-    $('.typed', field(x.name)).hidden = from(x);
-    $('.file', field(x.name)).hidden = !isFile(x);
+    for (const { name, shape, dtype } of stored) offer(x.from, name, `stored: ${name}, ${shape.join('×')} ${dtype}`);
+    $('.typed', x.panel).hidden = from(x);
+    $('.file', x.panel).hidden = !isFile(x);
   }
   const [a, b] = both.map(isMade);
   show('m', a);
@@ -293,17 +292,15 @@ function offer(select, value, title) {
   if (![...select.options].some((option) => option.value === value)) select.append(new Option(title, value));
 }
 
-function drawProduct({ c, shape, dtype, variant, backend, device, path, verify }, a, b) {
+function drawProduct(reply, a, b) {
+  let { c, shape, dtype, verify } = reply;
   const size = c === undefined ? shape : [...a.slice(-2, -1), ...b.length > 1 ? b.slice(-1) : []];
   if (c !== undefined) for (let depth = shape.length; depth < 2; depth++) c = [c];
   part('c').replaceChildren(matrix(`C, ${sized(size)}, ${dtype}`, c || []));
-  const facts = [`variant ${variant}`, `backend ${backend}`, `device ${device}`];
-  if (path) facts.push(`path ${path}`);
-  if (verify) {
-    const [residual, bound] = [verify.residual, verify.bound].map((text) => +Number(text).toPrecision(3));
-    facts.push(`check ${{ true: 'passed', false: 'FAILED' }[verify.passed] || 'of no row'}: residual ${residual}, bound ${bound}`);
-  }
+  const facts = ['variant', 'backend', 'device', 'path'].filter((name) => reply[name]).map((name) => `${name} ${reply[name]}`);
+  if (verify) facts.push('verify: ' + Object.entries(verify).map((pair) => pair.join(' ')).join(', '));
   part('facts').textContent = facts.join(' · ');
+  part('facts').className = verify?.passed === false ? 'problem' : 'note';
   part('out').hidden = false;
 }
 
@@ -312,26 +309,23 @@ function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0,
   const { total, ...spans } = Object.fromEntries([...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]));
   spans.other = Math.max(0, total - Object.values(spans).reduce((sum, ms) => sum + ms));
   const sent = requestStart - startTime, wait = Math.max(total, responseStart - requestStart), read = responseEnd - responseStart;
-  const added = (wait - total) / 2, begin = sent + added, end = sent + wait + read;
+  const begin = sent + (wait - total) / 2;
   let at = begin;
   const inner = Object.entries(spans).map(([name, ms]) => {
     const start = Math.max(begin, Math.min(at, begin + total - ms)); // a shared launch may be longer than the total
     at = start + ms;
-    return ['server: ' + name, 'span', [start, ms]];
+    return ['server: ' + name, ms, start, 'span'];
   });
-  const bar = (kind, start, ms) => {
-    const node = make('i', { class: kind });
-    node.style.left = start / end * 100 + '%';
-    node.style.width = ms / end * 100 + '%';
-    return node;
-  };
   part('times').replaceChildren(table('Milliseconds' + (batched > 1 ? `; ${batched} requests shared this upload and kernel` : ''),
     [{ title: 'Span' }, { title: 'ms', number: true }, { title: 'When' }], [
-      ['browser: before sending', '', [0, sent]], ['browser: sent to first byte', '', [sent, wait]],
-      ['server: total', 'server', [begin, total]], ...inner,
-      ['network and browser', 'added', [sent, added], [begin + total, added]], ['browser: first to last byte', '', [sent + wait, read]],
-    ].map(([name, kind, ...bars]) => [name, bars.reduce((sum, [, ms]) => sum + ms, 0).toFixed(3),
-      make('div', {}, ...bars.map((one) => bar(kind, ...one)))])));
+      ['browser: before sending', sent, 0], ['browser: sent to first byte', wait, sent], ['server: total', total, begin, 'server'],
+      ...inner, ['network and browser', wait - total], ['browser: first to last byte', read, sent + wait],
+    ].map(([name, ms, start, kind]) => {
+      const bar = make('i', { class: kind, hidden: start === undefined });
+      bar.style.left = start / (sent + wait + read) * 100 + '%';
+      bar.style.width = ms / (sent + wait + read) * 100 + '%';
+      return [name, ms.toFixed(3), make('div', {}, bar)];
+    })));
 }
 
 // The same request for a shell and for Python.
@@ -343,7 +337,7 @@ function drawCode() {
   if (isForm()) {
     add('-H', 'Accept: application/json');
     for (const x of both.filter(isFile)) add('-F', `${x.name}=@"${from(x).slice(1).replace(/["\\]/g, '\\$&')}"`);
-    for (const x of typed()) add('-F', `${x.name}=${csv(x)};type=text/csv`);
+    for (const x of typed()) add('-F', `${x.name}=${x.cells.join('\n')};type=text/csv`);
     for (const pair of list) add('-F', pair.join('='));
   } else add('-d', body(list).body);
   part('code').replaceChildren(...isLong() ? ['These matrices are too long for a line: save them as CSV files, and choose those above.'] :
@@ -361,10 +355,9 @@ function python(list, key) {
   }
   const type = field('dtype').value || both.map((x) => known(x).dtype).find(Boolean) || 'float32';
   const special = /bfloat|float8/.test(type), dtype = special ? 'ml_dtypes.' + type : `"${type}"`;
-  const words = { NaN: 'np.nan', Infinity: 'np.inf', '-Infinity': '-np.inf', true: 'True', false: 'False' };
   const [a, b] = both.map((x) => {
     const file = JSON.stringify(from(x).slice(1));
-    if (!from(x)) return `np.array([${x.cells.map((row) => `[${row.map((text) => words[text] ?? json(text)).join(', ')}]`).join(', ')}], ${dtype})`;
+    if (!from(x)) return `np.array(${rows(x).replaceAll('true', 'True').replaceAll('false', 'False')}, ${dtype})`;
     if (!isFile(x)) return `client.stored("${from(x)}")`;
     return x.delimiter ? `np.loadtxt(${file}, ${dtype}, delimiter="${x.delimiter}", ndmin=2)` :
       `np.load(${file})` + (special ? `.view(${dtype})` : '');
