@@ -1,5 +1,5 @@
 // Try: two operands, their product, where its time went, and the same request by curl and in Python. The form is the
-// state: its fields are named like the API's parameters. Elements stay texts, as JavaScript would round 64-bit integers.
+// state: its fields are named like the API's parameters. Elements stay texts: JavaScript would round 64-bit integers.
 import { $, call, callJson, copied, copy, make, problemBox, remember, table } from './base.js';
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
@@ -8,7 +8,7 @@ const HERE = new URL('v1/matmul', document.baseURI).href;
 
 let form, variants, stored = []; // what the server lists, once it has come
 let running, whole, timed; // the last request's AbortController, the request for all of C, the browser's times
-const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8' }]; // also with cells, file, shape, dtype
+const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8' }]; // the operands
 
 const part = (name) => $('#try-' + name);
 const field = (name) => form.elements[name];
@@ -98,16 +98,18 @@ async function multiply(quiet) {
     if (both.some((x) => from(x) && !isMade(x) && !isFile(x))) await loadLists();
     signal.throwIfAborted();
     keep();
-    const method = 'POST', begun = performance.now(), shapes = both.map(shapeOf);
-    const all = { method, accept: 'application/x-npy', ...body(parameters(true)) };
-    const response = await call('v1/matmul', { method, accept: 'application/json', quiet, signal, ...body(parameters()) });
+    const begun = performance.now(), shapes = both.map(shapeOf);
+    const request = { method: 'POST', accept: 'application/json', quiet, signal, ...body(parameters()) };
+    const all = { method: 'POST', accept: 'application/x-npy', ...body(parameters(true)) };
+    const response = await call('v1/matmul', request);
     const reply = exact(await response.text());
     whole = all;
     drawProduct(reply, ...shapes);
     performance.mark('try-product');
     say('');
-    for (let tries = 0; tries < 50 && !(timed?.startTime >= begun); tries++) await new Promise((done) => setTimeout(done, 10));
-    if (!signal.aborted) drawTimes(response.headers.get('Server-Timing'), timed?.startTime >= begun ? timed : {}, reply);
+    const isTimed = () => timed?.startTime >= begun;
+    for (let tries = 0; tries < 50 && !isTimed(); tries++) await new Promise((done) => setTimeout(done, 10));
+    if (!signal.aborted) drawTimes(response.headers.get('Server-Timing'), isTimed() ? timed : {}, reply);
   } catch (error) {
     if (error.name === 'AbortError') return;
     const isHint = quiet && error.status === 401;
@@ -119,7 +121,7 @@ async function multiply(quiet) {
 
 // JSON, with its numbers as texts.
 function exact(text) {
-  return JSON.parse(text.replace(/"(\\.|[^"\\])*"|-?\d[\d.eE+-]*/g, (token) => token[0] === '"' ? token : `"${token}"`));
+  return JSON.parse(text.replace(/"(\\.|[^"\\])*"|-?\d[\d.eE+-]*/g, (one) => one[0] === '"' ? one : `"${one}"`));
 }
 
 // Shows an error, and marks the field that it names; or takes both away.
@@ -151,9 +153,11 @@ async function takeFile(x, file) {
     const head = await file.slice(0, 1024).text();
     const [, kind, bytes] = /'descr': '[<|](\w)(\d)/.exec(head) || [];
     x.shape = /'shape': \((.*?),?\)/.exec(head)?.[1].split(',').map(Number);
-    x.dtype = { f: 'float' + (bytes > 1 ? bytes * 8 : '8_e5m2'), i: 'int' + bytes * 8, u: 'uint8', b: 'bool' }[kind] || '';
+    const float = bytes > 1 ? 'float' + bytes * 8 : 'float8_e5m2';
+    x.dtype = { f: float, i: 'int' + bytes * 8, u: 'uint8', b: 'bool' }[kind] || '';
   }
-  $('.file p', x.panel).textContent = `${file.name}: ${x.shape ? `${x.shape.join('×')} ${x.dtype}` : 'not a .npy file'}`;
+  const known = x.shape ? `${x.shape.join('×')} ${x.dtype}` : 'not a .npy file';
+  $('.file p', x.panel).textContent = `${file.name}: ${known}`;
   changed();
 }
 
@@ -183,11 +187,13 @@ function build(section) {
     const x = operandAt(target), [down, right] = target.value.split(',');
     const rows = x.cells.length + +down, columns = x.cells[0].length + +right;
     if (!rows || !columns) return;
-    setCells(x, Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, at) => x.cells[row]?.[at] ?? '0')));
+    const row = (_, at) => Array.from({ length: columns }, (_, column) => x.cells[at]?.[column] ?? '0');
+    setCells(x, Array.from({ length: rows }, row));
     changed();
   };
   form.onpaste = ({ target, clipboardData }) => {
-    const text = clipboardData.getData('text').trimEnd(), separator = ['\t', ';', ',', ' ', '\n'].find((one) => text.includes(one));
+    const text = clipboardData.getData('text').trimEnd();
+    const separator = ['\t', ';', ',', ' ', '\n'].find((one) => text.includes(one));
     if (!target.dataset.at || !separator) return;
     const x = operandAt(target);
     setCells(x, text.split(/\r?\n/).map((row) => row.split(separator).map((one) => one.trim())));
@@ -235,12 +241,14 @@ function setCells(x, rows) {
   x.cells = rows.map((row) => [...row, ...Array(length - row.length).fill('')]);
   const cell = (value, row, column) => make('input', { value, autocomplete: 'off', 'data-at': `${row},${column}`,
     'aria-label': `${name}, row ${row + 1}, column ${column + 1}` });
-  $('.typed div', x.panel).replaceWith(matrix(`${name}, ${sized([rows.length, length])}`, x.cells.slice(0, SHOWN).map((row, down) =>
-    row.slice(0, SHOWN).map((value, right) => cell(value, down, right)))));
+  const shown = corner(x.cells).map((row, down) => row.map((value, at) => cell(value, down, at)));
+  $('.typed div', x.panel).replaceWith(matrix(`${name}, ${sized([rows.length, length])}`, shown));
 }
 
-const sized = (shape) => (shape.join('×') || 'a number') + (shape.some((length) => length > SHOWN) ? `, at most ${SHOWN}×${SHOWN} shown` : '');
-const matrix = (caption, rows) => table(caption, (rows[0] || []).map((_, at) => ({ title: at + 1, number: true })), rows);
+const sized = (shape) => (shape.join('×') || 'a number') +
+  (shape.some((length) => length > SHOWN) ? `, at most ${SHOWN}×${SHOWN} shown` : '');
+const corner = (rows) => rows.slice(0, SHOWN).map((row) => row.slice(0, SHOWN));
+const matrix = (caption, rows) => table(caption, (rows[0] || []).map(() => ({ title: '', number: true })), rows);
 
 function changed() {
   update();
@@ -252,7 +260,9 @@ function changed() {
 function update() {
   const show = (name, shown) => { field(name).parentNode.hidden = field(name).disabled = !shown; };
   for (const x of both) {
-    for (const { name, shape, dtype } of stored) offer(x.from, name, `stored: ${name}, ${shape.join('×')} ${dtype}`);
+    for (const { name, shape, dtype } of stored) {
+      offer(x.from, name, `stored: ${name}, ${shape.join('×')} ${dtype}`);
+    }
     $('.typed', x.panel).hidden = from(x);
     $('.file', x.panel).hidden = !isFile(x);
   }
@@ -279,7 +289,9 @@ function update() {
 function fill(name, values, isWrong = () => false) {
   const select = field(name), { value } = select;
   select.replaceChildren(new Option('auto', ''));
-  for (const one of values) if (one !== 'auto') offer(select, `${one}`, one + (isWrong(one) ? ' (wrong on purpose)' : ''));
+  for (const one of values) {
+    if (one !== 'auto') offer(select, `${one}`, one + (isWrong(one) ? ' (wrong on purpose)' : ''));
+  }
   choose(select, value, `${value} (not here)`);
 }
 
@@ -296,8 +308,9 @@ function drawProduct(reply, a, b) {
   let { c, shape, dtype, verify } = reply;
   const size = c === undefined ? shape : [...a.slice(-2, -1), ...b.length > 1 ? b.slice(-1) : []];
   if (c !== undefined) for (let depth = shape.length; depth < 2; depth++) c = [c];
-  part('c').replaceChildren(matrix(`C, ${sized(size)}, ${dtype}`, c || []));
-  const facts = ['variant', 'backend', 'device', 'path'].filter((name) => reply[name]).map((name) => `${name} ${reply[name]}`);
+  part('c').replaceChildren(matrix(`C, ${sized(size)}, ${dtype}`, corner(c || [])));
+  const facts = ['variant', 'backend', 'device', 'path'].filter((name) => reply[name])
+    .map((name) => `${name} ${reply[name]}`);
   if (verify) facts.push('verify: ' + Object.entries(verify).map((pair) => pair.join(' ')).join(', '));
   part('facts').textContent = facts.join(' · ');
   part('facts').className = verify?.passed === false ? 'problem' : 'note';
@@ -306,20 +319,23 @@ function drawProduct(reply, a, b) {
 
 // Two clocks: the server's time is drawn in the middle of the browser's wait for the first byte.
 function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0, responseEnd = 0 }, { batched }) {
-  const { total, ...spans } = Object.fromEntries([...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]));
+  const pairs = [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]);
+  const { total, ...spans } = Object.fromEntries(pairs);
   spans.other = Math.max(0, total - Object.values(spans).reduce((sum, ms) => sum + ms));
-  const sent = requestStart - startTime, wait = Math.max(total, responseStart - requestStart), read = responseEnd - responseStart;
-  const begin = sent + (wait - total) / 2;
+  const sent = requestStart - startTime, wait = Math.max(total, responseStart - requestStart);
+  const read = responseEnd - responseStart, begin = sent + (wait - total) / 2;
   let at = begin;
   const inner = Object.entries(spans).map(([name, ms]) => {
     const start = Math.max(begin, Math.min(at, begin + total - ms)); // a shared launch may be longer than the total
     at = start + ms;
     return ['server: ' + name, ms, start, 'span'];
   });
-  part('times').replaceChildren(table('Milliseconds' + (batched > 1 ? `; ${batched} requests shared this upload and kernel` : ''),
+  const shared = batched > 1 ? `; ${batched} requests shared this upload and kernel` : '';
+  part('times').replaceChildren(table('In order' + shared,
     [{ title: 'Span' }, { title: 'ms', number: true }, { title: 'When' }], [
-      ['browser: before sending', sent, 0], ['browser: sent to first byte', wait, sent], ['server: total', total, begin, 'server'],
-      ...inner, ['network and browser', wait - total], ['browser: first to last byte', read, sent + wait],
+      ['browser: before sending', sent, 0], ['browser: sent to first byte', wait, sent],
+      ['server: total', total, begin, 'server'], ...inner,
+      ['network and browser', wait - total], ['browser: first to last byte', read, sent + wait],
     ].map(([name, ms, start, kind]) => {
       const bar = make('i', { class: kind, hidden: start === undefined });
       bar.style.left = start / (sent + wait + read) * 100 + '%';
@@ -340,7 +356,8 @@ function drawCode() {
     for (const x of typed()) add('-F', `${x.name}=${x.cells.join('\n')};type=text/csv`);
     for (const pair of list) add('-F', pair.join('='));
   } else add('-d', body(list).body);
-  part('code').replaceChildren(...isLong() ? ['These matrices are too long for a line: save them as CSV files, and choose those above.'] :
+  part('code').replaceChildren(...isLong() ?
+    ['These matrices are too long for a line: save them as CSV files, and choose those above.'] :
     [copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key), 'Python')]);
 }
 

@@ -246,18 +246,20 @@ def made(browser):
     assert multiply(page) == [["7"]]
     same_by_lines(page, [["7"]])
 
-    # The second product takes the place of the first.
-    choose(page, "a_from", "uniform(1)")
-    choose(page, "b_from", "uniform(1)")
-    for name in "mkn":
-        put(page, f"[name={name}]", "3000")
-    page.find("#try .main").click()
-    choose(page, "b_from", "")
-    page.run("document.querySelector('[name=a_from]').value = ''")
-    page.driver.get_log("performance")
-    page.run(PASTE, page.find("[name=b] td input"), "4,0\n0,4")
-    assert multiply(page) == [["4", "8"], ["12", "16"]]
-    assert any('"canceled":true' in entry["message"] for entry in page.driver.get_log("performance")), "the first goes on"
+    # A second product takes the place of the first, which is cancelled.
+    choose(page, "a_from", "")
+    page.run(PASTE, page.find("[name=a] td input"), "1,2\n3,4")
+    page.run("""const real = fetch, set = (text) => {
+            const input = document.querySelector('[name=b] td input');
+            input.value = text;
+            input.dispatchEvent(new Event('input', { bubbles: true }));
+        };
+        window.signals = [];
+        window.fetch = (path, options) => (signals.push(options.signal), real(path, options));
+        window.twice = () => ['5', '6'].forEach((text) => (set(text), document.querySelector('#try .main').click()));""")
+    page.run(PASTE, page.find("[name=b] td input"), "0,1\n1,0")
+    assert multiply(page, lambda: page.run("twice()")) == [["8", "1"], ["22", "3"]]
+    assert page.run("return signals.map(signal => signal.aborted)") == [True, False], "the first goes on"
 
 
 def keys(browser):
