@@ -6,7 +6,7 @@ const SHOWN = 16; // the most rows and columns of a matrix on the page
 const TEXT_MAX = 4000; // characters of typed matrices that a link and a line may hold
 const HERE = new URL('v1/matmul', document.baseURI).href;
 
-let form, variants, stored = []; // what the server lists, once it has come
+let form, variants = [], stored = []; // what the server lists, once it has come
 let running, whole, timed; // the last request's AbortController, the request for all of C, the browser's times
 const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8' }]; // the operands
 
@@ -116,7 +116,7 @@ async function multiply(quiet) {
     say(isHint ? 'This server needs an API key: press Multiply.' : '');
     if (!isHint) showProblem(error);
   }
-  if (!variants) loadLists();
+  if (!variants.length) loadLists();
 }
 
 // JSON, with its numbers as texts.
@@ -135,7 +135,7 @@ function showProblem(error) {
 async function loadLists() {
   const [known, list] = await Promise.all(['v1/variants', 'v1/matrices'].map((path) =>
     callJson(path, undefined, { quiet: true }).catch(() => null)));
-  variants = known?.variants.filter((row) => row.op === 'matmul' && row.available);
+  variants = (known?.variants || []).filter((row) => row.op === 'matmul' && row.available);
   stored = list?.matrices || [];
   update();
 }
@@ -192,11 +192,12 @@ function build(section) {
     changed();
   };
   form.onpaste = ({ target, clipboardData }) => {
-    const text = clipboardData.getData('text').trimEnd();
+    const text = clipboardData.getData('text').replace(/^ +|\s+$/g, '');
     const separator = ['\t', ';', ',', ' ', '\n'].find((one) => text.includes(one));
     if (!target.dataset.at || !separator) return;
     const x = operandAt(target);
-    setCells(x, text.split(/\r?\n/).map((row) => row.split(separator).map((one) => one.trim())));
+    const between = separator === ' ' ? / +/ : separator;
+    setCells(x, text.split(/ *\r?\n */).map((row) => row.split(between).map((one) => one.trim())));
     $('[data-at]', x.panel).focus();
     changed();
     return false;
@@ -212,7 +213,7 @@ function build(section) {
     return false;
   };
   document.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !section.hidden) multiply();
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !section.hidden) form.requestSubmit();
   });
   part('link').onclick = () => copy(location.href).then(() =>
     say(isForm() || isLong() ? 'Copied. The link does not hold files and long matrices.' : 'Copied.'));
@@ -265,23 +266,22 @@ function update() {
     }
     $('.typed', x.panel).hidden = from(x);
     $('.file', x.panel).hidden = !isFile(x);
+    $('.file input', x.panel).required = isFile(x) && !x.file;
   }
   const [a, b] = both.map(isMade);
   show('m', a);
   show('k', a && b);
   show('n', b);
-  if (variants) {
-    const backends = [...new Set(variants.map((row) => row.backend))], dtype = field('dtype').value;
-    const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu'); // as the server's `auto`
-    const rows = variants.filter((row) => row.backend === backend && (!dtype || row.dtypes.includes(dtype)));
-    const chosen = rows.find((row) => row.name === (field('variant').value || 'auto'));
-    fill('dtype', new Set(variants.flatMap((row) => row.dtypes)));
-    fill('backend', backends);
-    fill('variant', rows.map((row) => row.name), (name) => rows.find((row) => row.name === name)?.wrong_on_purpose);
-    fill('tile', chosen?.tiles || []);
-    show('tile', chosen?.tiles || field('tile').value);
-    part('summary').textContent = chosen ? `${chosen.name}: ${chosen.summary}` : '';
-  }
+  const backends = [...new Set(variants.map((row) => row.backend))], dtype = field('dtype').value;
+  const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu'); // as the server's `auto`
+  const rows = variants.filter((row) => row.backend === backend && (!dtype || row.dtypes.includes(dtype)));
+  const chosen = rows.find((row) => row.name === (field('variant').value || 'auto'));
+  fill('dtype', new Set(variants.flatMap((row) => row.dtypes)));
+  fill('backend', backends);
+  fill('variant', rows.map((row) => row.name), (name) => rows.find((row) => row.name === name).wrong_on_purpose);
+  fill('tile', chosen?.tiles || []);
+  show('tile', chosen?.tiles || field('tile').value);
+  part('summary').textContent = chosen ? `${chosen.name}: ${chosen.summary}` : '';
   drawCode();
 }
 
@@ -292,7 +292,7 @@ function fill(name, values, isWrong = () => false) {
   for (const one of values) {
     if (one !== 'auto') offer(select, `${one}`, one + (isWrong(one) ? ' (wrong on purpose)' : ''));
   }
-  choose(select, value, `${value} (not here)`);
+  choose(select, value, variants.length ? `${value} (not here)` : value);
 }
 
 function choose(select, value, title = value) {

@@ -25,7 +25,8 @@ arguments[0].dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bu
 DROP = """const data = new DataTransfer(); data.items.add(new File([arguments[1]], arguments[2]));
 arguments[0].dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))"""
 SAID = re.compile(r"NaN|-?Infinity|-?\d[\d.eE+-]*")
-work = pathlib.Path(tempfile.mkdtemp(dir="."))
+scratch = tempfile.TemporaryDirectory(dir=".")
+work = pathlib.Path(scratch.name)
 
 
 def cells(page, selector="#try-c"):
@@ -117,7 +118,7 @@ def typing(page):
     choose(page, "dtype", "")
     for text, shape in (("1\t2\n3\tNaN\n-5\t1e2\n", [["1", "2"], ["3", "NaN"], ["-5", "1e2"]]),
                         ("1; 2\r\n0.5; 4\r\n", [["1", "2"], ["0.5", "4"]]), ("1,2\n3\n", [["1", "2"], ["3", ""]]),
-                        ("1 2 3\n4 5 6", [["1", "2", "3"], ["4", "5", "6"]])):
+                        (" 1  2 3\n 4 5 6 ", [["1", "2", "3"], ["4", "5", "6"]])):
         page.run(PASTE, page.find("[name=a] td input"), text)
         assert cells(page, "[name=a]") == shape, (text, cells(page, "[name=a]"))
     for name in ("− column", "+ row", "+ row", "− row", "+ column", "− column"):
@@ -205,6 +206,8 @@ def files(browser):
     (work / "it's a.npy").write_bytes(npy("<f8", (2, 3), struct.pack("<6d", 1, 2, 3, 4, 5, 6.25)))
     (work / "b.csv").write_text("1;2\n3;4\n5;-6\n")
     choose(page, "a_from", "@")
+    page.find("#try .main").click()
+    assert not page.run("return document.querySelector('#try-form').checkValidity()"), "a file is asked for"
     page.find("[name=a] [type=file]").send_keys(str((work / "it's a.npy").resolve()))
     page.wait(lambda page: "2×3 float64" in page.find("[name=a] .file p").text, "the head of the file is read")
     page.run(DROP, page.find("[name=b] legend"), (work / "b.csv").read_text(), "b.csv")
