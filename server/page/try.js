@@ -113,6 +113,7 @@ async function multiply(quiet) {
   } catch (error) {
     if (error.name === 'AbortError') return;
     const isHint = quiet && error.status === 401;
+    part('out').hidden = true;
     say(isHint ? 'This server needs an API key: press Multiply.' : '');
     if (!isHint) showProblem(error);
   }
