@@ -11,7 +11,7 @@ let running, whole, timed; // the last request's AbortController, the request fo
 const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8' }]; // the operands
 
 const part = (name) => $('#try-' + name);
-const field = (name) => form.elements[name];
+const field = (name) => form.elements.namedItem(name);
 const say = (text) => { part('note').textContent = text; };
 
 // from(x): '' if typed, '@NAME' if a file, else as the API has it.
@@ -83,7 +83,7 @@ function body(list) {
     for (const pair of list) data.append(...pair);
     return { body: data };
   }
-  const members = both.map((x) => `"${x.name}": ` + (from(x) ? `{"from": "${from(x)}"}` : rows(x)));
+  const members = both.map((x) => `"${x.name}": ` + (from(x) ? `{"from": ${JSON.stringify(from(x))}}` : rows(x)));
   for (const [name, value] of list) if (!name.endsWith('_from')) members.push(`"${name}": ${json(value)}`);
   return { type: 'application/json', body: `{${members.join(', ')}}` };
 }
@@ -350,33 +350,35 @@ function drawCode() {
   const key = sessionStorage.getItem('matmuld-key'), list = parameters();
   const lines = [`curl -sS --fail-with-body ${HERE}`];
   const add = (option, text) => lines.push(`${option} '${text.replaceAll("'", "'\\''")}'`);
+  const quoted = (text) => `"${text.replace(/["\\]/g, '\\$&')}"`; // curl opens files for others that begin with @ or <
   if (key) lines.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
   if (isForm()) {
     add('-H', 'Accept: application/json');
-    for (const x of both.filter(isFile)) add('-F', `${x.name}=@"${from(x).slice(1).replace(/["\\]/g, '\\$&')}"`);
-    for (const x of typed()) add('-F', `${x.name}=${x.cells.join('\n')};type=text/csv`);
-    for (const pair of list) add('-F', pair.join('='));
+    for (const x of both.filter(isFile)) add('-F', `${x.name}=@${quoted(from(x).slice(1))}`);
+    for (const x of typed()) add('-F', `${x.name}=${quoted(x.cells.join('\n'))};type=text/csv`);
+    for (const pair of list) add('--form-string', pair.join('='));
   } else add('-d', body(list).body);
   part('code').replaceChildren(...isLong() ?
     ['These matrices are too long for a line: save them as CSV files, and choose those above.'] :
     [copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key), 'Python')]);
 }
 
-// The client sends arrays, or names stored matrices. What the server makes takes a plain request.
+// The client sends arrays, or names stored matrices. What the server makes takes a plain request. A string of JSON is one
+// of Python too: no link can put code into these lines.
 function python(list, key) {
   const secret = 'os.environ["MATMULD_API_KEY"]', os = key ? 'os, ' : '';
   if (both.some(isMade)) {
     return isForm() ? '# The client sends arrays, or names stored matrices: make the other one by NumPy.' :
-      `import ${os}urllib.request\n\nrequest = urllib.request.Request("${HERE}", b'${body(list).body}')\n` +
+      `import ${os}urllib.request\n\nrequest = urllib.request.Request("${HERE}", ${JSON.stringify(body(list).body)}.encode())\n` +
       (key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : '') +
       'print(urllib.request.urlopen(request).read().decode())';
   }
   const type = field('dtype').value || both.map((x) => known(x).dtype).find(Boolean) || 'float32';
-  const special = /bfloat|float8/.test(type), dtype = special ? 'ml_dtypes.' + type : `"${type}"`;
+  const special = /^(bfloat|float8)\w+$/.test(type), dtype = special ? 'ml_dtypes.' + type : JSON.stringify(type);
   const [a, b] = both.map((x) => {
     const file = JSON.stringify(from(x).slice(1));
     if (!from(x)) return `np.array(${rows(x).replaceAll('true', 'True').replaceAll('false', 'False')}, ${dtype})`;
-    if (!isFile(x)) return `client.stored("${from(x)}")`;
+    if (!isFile(x)) return `client.stored(${JSON.stringify(from(x))})`;
     return x.delimiter ? `np.loadtxt(${file}, ${dtype}, delimiter="${x.delimiter}", ndmin=2)` :
       `np.load(${file})` + (special ? `.view(${dtype})` : '');
   });

@@ -1,10 +1,12 @@
 """The view #try: operands of every kind, the product against the API's own answer, the times, the lines for a shell and for
 Python, links, files, errors, and API keys."""
 
+import ast
 import json
 import os
 import pathlib
 import re
+import shlex
 import struct
 import subprocess
 import tempfile
@@ -195,6 +197,20 @@ def problems(browser):
     assert "bad" in page.find("[name=variant]").get_attribute("class")
 
 
+def quoting(browser):
+    """No text from a link leaves its quotes in the lines."""
+    evil = """x'"\\$(id)"""
+    for parameters in ({"a_from": evil}, {"a": evil, "dtype": "bfloat16" + evil}, {"b": evil, "a_from": "identity()", "variant": evil}):
+        page = browser.open("/#try?" + urllib.parse.urlencode(parameters))
+        page.expected = ["404", "400", "422"]
+        page.wait(lambda page: page.find("#try-problem").text, "it is refused")
+        curl, python = shown_lines(page)
+        sent = json.loads(shlex.split(curl)[-1])
+        texts = [node.value for node in ast.walk(ast.parse(python)) if isinstance(node, ast.Constant)]
+        assert evil in str(sent.get("variant")) or evil in (sent["a"].get("from") if "a_from" in parameters else sent["a"][0]), curl
+        assert any(evil in json.dumps(text) or evil in str(text) or json.dumps(evil) in str(text) for text in texts), python
+
+
 def npy(descr, shape, elements):
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     head = head.ljust(117) + "\n"
@@ -300,6 +316,7 @@ with Browser() as browser:
     times(page)
     links(browser, page)
     problems(browser)
+    quoting(browser)
     files(browser)
     made(browser)
     keys(browser)
