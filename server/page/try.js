@@ -24,7 +24,7 @@ const isLong = () => typed().map((x) => x.cells).join().length > TEXT_MAX;
 const known = (x) => isFile(x) ? x : stored.find(({ name }) => name === from(x)) || {};
 
 export function open(section, parameters) {
-  if (form && !parameters.size) return keep(); // back from another view
+  if (form && !parameters.size) return part('out').hidden ? multiply(true) : keep(); // back from another view
   if (!form) build(section);
   form.reset();
   for (const x of both) {
@@ -111,7 +111,7 @@ async function multiply(quiet) {
     for (let tries = 0; tries < 50 && !isTimed(); tries++) await new Promise((done) => setTimeout(done, 10));
     if (!signal.aborted) drawTimes(response.headers.get('Server-Timing'), isTimed() ? timed : {}, reply);
   } catch (error) {
-    if (error.name === 'AbortError') return;
+    if (error.name === 'AbortError') return running.signal === signal && say('');
     const isHint = quiet && error.status === 401;
     part('out').hidden = true;
     say(isHint ? 'This server needs an API key: press Multiply.' : '');
@@ -279,7 +279,7 @@ function update() {
   const chosen = rows.find((row) => row.name === (field('variant').value || 'auto'));
   fill('dtype', new Set(variants.flatMap((row) => row.dtypes)));
   fill('backend', backends);
-  fill('variant', rows.map((row) => row.name), (name) => rows.find((row) => row.name === name).wrong_on_purpose);
+  fill('variant', rows.map((row) => row.name));
   fill('tile', chosen?.tiles || []);
   show('tile', chosen?.tiles || field('tile').value);
   part('summary').textContent = chosen ? `${chosen.name}: ${chosen.summary}` : '';
@@ -287,11 +287,12 @@ function update() {
 }
 
 // Choices, `auto` first. What is chosen stays, even if it is not listed: a link may come from another server.
-function fill(name, values, isWrong = () => false) {
+function fill(name, values) {
   const select = field(name), { value } = select;
   select.replaceChildren(new Option('auto', ''));
   for (const one of values) {
-    if (one !== 'auto') offer(select, `${one}`, one + (isWrong(one) ? ' (wrong on purpose)' : ''));
+    const isWrong = variants.some((row) => row.name === one && row.wrong_on_purpose);
+    if (one !== 'auto') offer(select, `${one}`, one + (isWrong ? ' (wrong on purpose)' : ''));
   }
   choose(select, value, variants.length ? `${value} (not here)` : value);
 }
@@ -309,7 +310,7 @@ function drawProduct(reply, a, b) {
   let { c, shape, dtype, verify } = reply;
   const size = c === undefined ? shape : [...a.slice(-2, -1), ...b.length > 1 ? b.slice(-1) : []];
   if (c !== undefined) for (let depth = shape.length; depth < 2; depth++) c = [c];
-  part('c').replaceChildren(matrix(`C, ${sized(size)}, ${dtype}`, corner(c || [])));
+  part('c').replaceChildren(matrix(`C, ${sized(size)}, ${dtype}${c ? '' : ': download it to see it'}`, corner(c || [])));
   const facts = ['variant', 'backend', 'device', 'path'].filter((name) => reply[name])
     .map((name) => `${name} ${reply[name]}`);
   if (verify) facts.push('verify: ' + Object.entries(verify).map((pair) => pair.join(' ')).join(', '));
@@ -363,14 +364,17 @@ function drawCode() {
     [copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key), 'Python')]);
 }
 
-// The client sends arrays, or names stored matrices. What the server makes takes a plain request. A string of JSON is one
-// of Python too: no link can put code into these lines.
+// The client sends arrays, or names stored matrices. What the server makes takes a plain request. A string of JSON is
+// one of Python too: no link can put code into these lines.
 function python(list, key) {
   const secret = 'os.environ["MATMULD_API_KEY"]', os = key ? 'os, ' : '';
   if (both.some(isMade)) {
     return isForm() ? '# The client sends arrays, or names stored matrices: make the other one by NumPy.' :
-      `import ${os}urllib.request\n\nrequest = urllib.request.Request("${HERE}", ${JSON.stringify(body(list).body)}.encode())\n` +
-      (key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : '') +
+      `import ${os}urllib.request
+
+body = ${JSON.stringify(body(list).body)}
+request = urllib.request.Request("${HERE}", body.encode())
+${key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : ''}` +
       'print(urllib.request.urlopen(request).read().decode())';
   }
   const type = field('dtype').value || both.map((x) => known(x).dtype).find(Boolean) || 'float32';

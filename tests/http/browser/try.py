@@ -237,6 +237,10 @@ def files(browser):
     expected = [["-Infinity"], ["-Infinity"]]
     assert multiply(page) == expected
     same_by_lines(page, expected)
+    (work / "stack.npy").write_bytes(npy("<f4", (5, 1, 3), struct.pack("<15f", *range(15))))
+    page.find("[name=a] [type=file]").send_keys(str((work / "stack.npy").resolve()))
+    page.wait(lambda page: "5×1×3 float32" in page.find("[name=a] .file p").text, "the stack's head is read")
+    assert multiply(page) == [] and "5×1×1, float32: download it" in page.find("#try-c caption").text
 
 
 def made(browser):
@@ -280,6 +284,15 @@ def made(browser):
     page.run(PASTE, page.find("[name=b] td input"), "0,1\n1,0")
     assert multiply(page, lambda: page.run("twice()")) == [["8", "1"], ["22", "3"]]
     assert page.run("return signals.map(signal => signal.aborted)") == [True, False], "the first goes on"
+
+    # So does a product whose view is left; what was shown stays.
+    page.run("window.fetch = (path, { signal }) => new Promise((done, fail) => { signal.onabort = () => fail(signal.reason); })")
+    page.find("#try .main").click()
+    page.wait(lambda page: page.find("#try-note").text == "Multiplying…", "it runs")
+    page.find('nav a[href="#compare"]').click()
+    page.wait(lambda page: page.run("return document.querySelector('#try-note').textContent") == "", "it is cancelled")
+    page.find('nav a[href="#try"]').click()
+    page.wait(lambda page: cells(page) == [["8", "1"], ["22", "3"]] and page.find("#try-c").is_displayed(), "back as it was")
 
 
 def keys(browser):
