@@ -147,6 +147,7 @@ def times(page):
     before, wait, total, added, read = (rows[at] for at in (0, 1, 2, 11, 12))
     assert abs(sum(row[1] for row in rows[3:11]) - total[1]) < 0.01, rows
     assert abs(wait[1] - total[1] - added[1]) < 0.01, rows
+    assert abs(total[2] - wait[2] - (wait[2] + wait[3] - total[2] - total[3])) < 0.01, "the server's total is in the middle"
     at = total[2]
     for _, _, left, width in rows[3:11]:
         assert abs(left - at) < 0.01, rows
@@ -199,7 +200,7 @@ def problems(browser):
 
 def quoting(browser):
     """No text from a link leaves its quotes in the lines."""
-    evil = """x'"\\$(id)"""
+    evil = """x'")\\$(id)#"""
     for parameters in ({"a_from": evil}, {"a": evil, "dtype": "bfloat16" + evil}, {"b": evil, "a_from": "identity()", "variant": evil}):
         page = browser.open("/#try?" + urllib.parse.urlencode(parameters))
         page.expected = ["404", "400", "422"]
@@ -220,12 +221,12 @@ def npy(descr, shape, elements):
 def files(browser):
     page = browser.open("/")
     page.wait(lambda page: page.find("#try-times table"), "the first product")
-    (work / "it's a.npy").write_bytes(npy("<f8", (2, 3), struct.pack("<6d", 1, 2, 3, 4, 5, 6.25)))
+    (work / "it's; a.npy").write_bytes(npy("<f8", (2, 3), struct.pack("<6d", 1, 2, 3, 4, 5, 6.25)))
     (work / "b.csv").write_text("1;2\n3;4\n5;-6\n")
     choose(page, "a_from", "@")
     page.find("#try .main").click()
     assert not page.run("return document.querySelector('#try-form').checkValidity()"), "a file is asked for"
-    page.find("[name=a] [type=file]").send_keys(str((work / "it's a.npy").resolve()))
+    page.find("[name=a] [type=file]").send_keys(str((work / "it's; a.npy").resolve()))
     page.wait(lambda page: "2×3 float64" in page.find("[name=a] .file p").text, "the head of the file is read")
     page.run(DROP, page.find("[name=b] legend"), (work / "b.csv").read_text(), "b.csv")
     page.wait(lambda page: "b.csv: 3×2" in page.find("[name=b] .file p").text, "the file is dropped")
@@ -269,6 +270,11 @@ def made(browser):
     page.run(PASTE, page.find("[name=b] td input"), "1\n2\n3")
     assert multiply(page) == [["7"]]
     same_by_lines(page, [["7"]])
+    page.find("[name=transpose_a]").click()
+    page.find("[name=transpose_b]").click()
+    assert multiply(page) == [["1", "2", "3"], ["0", "0", "0"], ["2", "4", "6"]] and "3×3" in page.find("#try-c caption").text
+    page.find("[name=transpose_a]").click()
+    page.find("[name=transpose_b]").click()
 
     # A second product takes the place of the first, which is cancelled.
     choose(page, "a_from", "")
