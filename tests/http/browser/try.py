@@ -84,7 +84,8 @@ def same_by_lines(page, expected, environment=None):
         # A plain request prints the reply, the client an array as NumPy writes it.
         got = json.loads(printed)["c"] if printed.startswith("{") else [
             SAID.findall(row) for row in printed.replace("nan", "NaN").replace("inf", "Infinity").splitlines()]
-        assert [[str(float(x)) for x in row] for row in got] == [[str(float(x)) for x in row] for row in expected], (python, printed, expected)
+        plain = [[str(float(x)) for x in row] for row in got]
+        assert plain == [[str(float(x)) for x in row] for row in expected], (python, printed, expected)
 
 
 def opening(browser):
