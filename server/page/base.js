@@ -105,7 +105,7 @@ export function state() {
 export function remember(view, values) {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) if (value != null && value !== '') parameters.set(name, value);
-  const query = parameters.toString();
+  const query = parameters.toString().replace(/%(2C|3A|3B|28|29)/g, decodeURIComponent); // readable lists
   history.replaceState(null, '', '#' + view + (query ? '?' + query : ''));
 }
 
@@ -130,7 +130,7 @@ export function copied(text, what) {
 }
 
 // Browsers have a clipboard only for https and for localhost.
-async function copy(text) {
+export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = make('textarea', {}, text);
   document.body.append(area);
