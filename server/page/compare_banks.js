@@ -1,129 +1,123 @@
 // Where do banks conflict? A drawing of 32 lanes to move, with what the server predicts for them, and all strides.
-import { $, make } from './base.js';
-import { asker, benchmark, figures, options, plot } from './compare_part.js';
+import { $ } from './base.js';
+import { asker, figures, options, plot } from './compare_part.js';
 
 // The word of each lane, as the server has them (gpu/lab/access.h).
 const PATTERNS = {
+  stride: (lane, stride) => stride * lane,
   linear: (lane) => lane,
   permuted: (lane) => (lane & 16) | ((7 * lane + 3) & 15),
-  stride: (lane, stride) => stride * lane,
   same_bank: (lane) => 32 * lane,
   broadcast: () => 0,
 };
-const KEYS = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: -32, ArrowDown: 32, Home: -2047, End: 2047 };
-const CELL = 24, BANK_Y = 172; // of the drawing
+const KEYS = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 32, ArrowUp: -32 };
 const all = Array.from({ length: 32 }, (_, index) => index);
+
+function set(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+}
 
 function svg(tag, attributes, ...children) {
   const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  set(node, attributes);
   node.append(...children);
   return node;
 }
 
-// Fills the drawing. word(lane) tells a lane's word, or null; move(lane, word) is called when the user moves it. Returns
+// Fills the drawing; word(lane) is a lane's word, move(lane, word) is called when the user moves it. Returns
 // draw(words, row), where row is the server's prediction for these words.
 function drawing(root, word, move) {
-  const middle = (index) => CELL * index + CELL / 2;
+  const middle = (index) => 24 * index + 12;
   const text = (index, y, content = '') => svg('text', { x: middle(index), y }, content);
-  const to = (lane, value) => move(lane, Math.min(Math.max(value, 0), 2047));
-  const counts = all.map((bank) => text(bank, BANK_Y + 16));
+  const counts = all.map((bank) => text(bank, 188));
   const lanes = all.map((lane) => {
     const node = svg('g', { role: 'slider', tabindex: 0, 'aria-label': `Lane ${lane}`, 'aria-valuemin': 0, 'aria-valuemax': 2047 },
-      svg('line', { x1: middle(lane), y1: 42, y2: BANK_Y }), svg('circle', { cx: middle(lane), cy: 12, r: 11 }),
+      svg('line', { x1: middle(lane), y1: 42, y2: 172 }), svg('circle', { cx: middle(lane), cy: 12, r: 10 }),
       text(lane, 16, lane), text(lane, 38));
+    const by = (from, steps) => move(lane, Math.min(Math.max(from + steps, 0), 2047));
     let from = null; // where the pointer took the lane, and its word there
     node.addEventListener('keydown', (event) => {
-      if (event.key in KEYS) to(lane, (word(lane) ?? 0) + KEYS[event.key]);
-      else if (event.key === 'Delete') move(lane, null);
-      else return;
+      if (!KEYS[event.key]) return;
       event.preventDefault();
+      by(word(lane), KEYS[event.key]);
     });
-    node.addEventListener('pointerdown', ({ pointerId, clientX: x, clientY: y }) => {
+    node.addEventListener('pointerdown', ({ pointerId, clientX, clientY }) => {
       node.setPointerCapture(pointerId);
-      from = { x, y, word: word(lane) ?? 0 };
+      from = [clientX, clientY, word(lane)];
     });
     node.addEventListener('pointermove', ({ clientX, clientY }) => {
-      const steps = (way) => Math.round(way * 768 / root.clientWidth / CELL);
-      const value = from && from.word + steps(clientX - from.x) + 32 * steps(clientY - from.y);
-      if (from && value !== word(lane)) to(lane, value);
+      const cells = (pixels) => Math.round(pixels * 32 / root.clientWidth);
+      if (from) by(from[2], cells(clientX - from[0]) + 32 * cells(clientY - from[1]));
     });
     node.addEventListener('lostpointercapture', () => { from = null; });
     return node;
   });
-  root.append(...all.map((bank) => svg('rect', { x: CELL * bank + 1, y: BANK_Y, width: CELL - 2, height: 22 })), ...counts, ...lanes);
+  root.append(...all.map((bank) => svg('rect', { x: 24 * bank + 1, y: 172, width: 22, height: 22 })), ...counts, ...lanes);
 
   return (words, { banks, word_bytes: wordBytes, bank_bytes: bankBytes, padded }) => {
-    // The words that a lane's bank serves. If words are wider than banks, each half of the warp has its own pass.
-    const turn = (lane) => banks[lane] + (wordBytes > bankBytes && lane > 15 ? 32 : 0);
+    // If words are wider than banks, each half of the warp has its own pass.
+    const pass = (lane) => banks[lane] + (wordBytes > bankBytes && lane > 15 ? ' later' : '');
     const unit = (lane) => Math.floor((words[lane] + (padded ? words[lane] >> 5 : 0)) * wordBytes / bankBytes);
-    const degree = (lane) => new Set(all.filter((one) => banks[one] !== null && turn(one) === turn(lane)).map(unit)).size;
     for (const node of counts) node.textContent = '';
     lanes.forEach((node, lane) => {
       const bank = banks[lane];
-      const served = bank === null ? 0 : degree(lane);
-      if (served > 1 && served > counts[bank].textContent) counts[bank].textContent = served;
-      node.setAttribute('class', ['out', 'one', 'few', 'many'][(served > 0) + (served > 1) + (served > 7)]);
-      node.setAttribute('aria-valuenow', words[lane] ?? 0);
-      node.setAttribute('aria-valuetext', served ? `word ${words[lane]}, bank ${bank}, degree ${served}` : 'takes no part');
-      node.firstChild.setAttribute('x2', middle(bank ?? lane));
-      node.firstChild.setAttribute('visibility', served ? 'visible' : 'hidden');
+      const degree = bank === null ? 0 : new Set(all.filter((one) => pass(one) === pass(lane)).map(unit)).size;
+      if (degree > 1 && degree > counts[bank].textContent) counts[bank].textContent = degree;
+      set(node, { class: ['out', 'one', 'few', 'many'][(degree > 0) + (degree > 1) + (degree > 7)], 'aria-valuenow': words[lane] ?? 0,
+        'aria-valuetext': degree ? `word ${words[lane]}, bank ${bank}, degree ${degree}` : 'takes no part' });
+      set(node.firstChild, { x2: middle(bank ?? lane), visibility: degree ? 'visible' : 'hidden' });
       node.lastChild.textContent = words[lane] ?? '–';
     });
   };
 }
 
 function showStrides(part, { rows, device }) {
-  const shared = rows.filter((row) => row.memory === 'shared');
-  const { measured, word_bytes: wordBytes, bank_bytes: bankBytes } = shared[0];
-  const [plain, padded] = [false, true].map((gaps) => shared.filter((row) => row.padded === gaps));
-  const sets = [['degree', 'predicted_degree'], ['passes', 'predicted_wavefronts'], ...measured ? [['cycles', 'latency_cycles']] : []]
-    .flatMap(([title, name]) => [[title, plain], [title + ', padded', padded]].map(([label, of]) =>
-      ({ label, data: of.map((row) => row[name]), yAxisID: title === 'cycles' ? title : 'y' })));
-  figures(part, `Words of ${wordBytes} bytes, banks of ${bankBytes}, ${measured ? 'cycles measured on ' + device : 'predicted, not measured'}`,
-    plain, { stride: (row) => row.stride,
-      ...Object.fromEntries(sets.map(({ label, data }) => [label, (row) => data[plain.indexOf(row)]])) });
-  plot(part, 'Degree by stride', 'line', plain.map((row) => row.stride), sets.filter(({ label }) => !label.startsWith('passes')),
-    'stride', 'degree', { scales: measured ? { cycles: { position: 'right', title: { display: true, text: 'cycles' } } } : {} });
+  const [plain, padded] = [false, true].map((gaps) => rows.filter((row) => row.memory === 'shared' && row.padded === gaps));
+  const columns = ['predicted_degree', 'predicted_wavefronts', 'latency_cycles'].flatMap((name) =>
+    [[name, (row) => row[name]], [name + ', padded', (row) => padded[plain.indexOf(row)][name]]]);
+  figures(part, plain[0].measured ? 'Cycles measured on ' + device : 'Predicted, not measured', plain, 'stride', ...columns);
+  const sets = columns.filter(([name]) => !name.includes('wavefronts'))
+    .map(([name, read]) => ({ label: name.replaceAll('_', ' '), data: plain.map(read) })).filter(({ data }) => data[0]);
+  plot(part, 'line', plain.map((row) => row.stride), sets, 'stride', 'degree or cycles');
+  return '';
 }
 
-export function banks(part, { names, devices }) {
+export function banks(part, { devices }) {
   const [form, measure] = part.querySelectorAll('form');
-  const { pattern, stride, word_bytes: wordBytes, bank_bytes: bankBytes, offsets } = form.elements;
-  const of = (backend) => devices.find((device) => device.backend === backend);
-  options(pattern, [...names('AccessPattern').filter((name) => PATTERNS[name]), 'offsets'], 'stride');
-  options(wordBytes, names('AccessWord'), 4);
-  options(bankBytes, names('AccessWord'), of('cuda')?.shared_bank_bytes || 4);
-  measure.hidden = !of('cuda');
-  const predicting = of('cpu') ? 'cpu' : 'auto'; // the CPU takes no time of the GPU
+  const { pattern, stride, offsets, word_bytes: wordBytes, bank_bytes: bankBytes } = form;
+  const gpu = devices.find((device) => device.backend === 'cuda');
+  const predictor = devices.some((device) => device.backend === 'cpu') ? 'cpu' : 'auto'; // the CPU takes no time of the GPU
+  options(pattern, [...Object.keys(PATTERNS), 'offsets']);
+  bankBytes.value = gpu?.shared_bank_bytes || 4;
+  measure.hidden = !gpu;
 
   let words;
   const write = () => { offsets.value = words.map((word) => word ?? '-').join(' '); };
   const draw = drawing($('svg', part), (lane) => words[lane], (lane, word) => {
+    if (word === words[lane]) return;
     words[lane] = word;
     write();
     offsets.dispatchEvent(new Event('input', { bubbles: true }));
   });
-  const common = { op: 'shared_access', pattern: undefined, stride: undefined };
-  const lanes = asker(form, async (signal) => {
+  const access = (more) => ({ op: 'shared_access', word_bytes: +wordBytes.value, bank_bytes: +bankBytes.value, ...more });
+  const lanes = asker(form, async (post) => {
     const asked = words;
-    const { rows: [row] } = await benchmark(form, { ...common, offsets: asked, backend: predicting }, signal);
+    const { rows: [row] } = await post(access({ offsets: asked, padded: form.padded.checked, backend: predictor }));
     draw(asked, row);
-    $('.result', part).textContent = `Degree ${row.predicted_degree}, passes: ${row.predicted_wavefronts}`;
+    return `Degree ${row.predicted_degree}, passes: ${row.predicted_wavefronts}`;
   });
-  const strides = (backend) => async (signal) => showStrides(part, await benchmark(form,
-    { ...common, patterns: 'stride', padded: undefined, offsets: undefined, backend }, signal));
-  const predicted = asker(form, strides(predicting));
+  const strides = (backend) => async (post) => showStrides(part, await post(access({ patterns: 'stride', backend })));
+  const predicted = asker($('.drawn', part), strides(predictor));
   const measured = asker(measure, strides('cuda'));
 
   function show(control) {
     if (control === offsets) pattern.value = 'offsets';
-    const own = pattern.value === 'offsets';
-    stride.disabled = pattern.value !== 'stride';
+    const word = PATTERNS[pattern.value];
     const written = offsets.value.match(/\d+|-/g) || [];
-    words = all.map((lane) => (own ? (written[lane] > '-' ? +written[lane] : null) : PATTERNS[pattern.value](lane, +stride.value)));
-    if (!own) write();
-    return Promise.all([lanes.ask(), control !== wordBytes && control !== bankBytes && control || predicted.ask()]);
+    words = all.map((lane) => (word ? word(lane, +stride.value) : written[lane] > '-' ? +written[lane] : null));
+    if (word) write();
+    stride.disabled = pattern.value !== 'stride';
+    return Promise.all([lanes.ask(), control?.name.endsWith('_bytes') === false || predicted.ask()]);
   }
   return { show, stop: () => [lanes, predicted, measured].forEach((one) => one.stop()) };
 }

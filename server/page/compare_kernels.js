@@ -1,62 +1,48 @@
 // How many blocks fit on a multiprocessor, by their needs and by tile; and the source of each variant.
-import { $, call, make, number } from './base.js';
-import { asker, benchmark, figures, options, plot } from './compare_part.js';
+import { $, call, make } from './base.js';
+import { asker, figures, plot, text } from './compare_part.js';
 
 // Two tiles of float32 in shared memory. If they have more than 32×32 elements, each thread has several.
-const needs = (tile) => ({ tile, threads_per_block: (tile / Math.ceil(tile / 32)) ** 2, shared_bytes: 8 * tile * tile });
-const listed = (limiters) => limiters?.join(', ').replaceAll('_', ' ');
+const needs = (tile) => ({ kernel: 'two tiles', tile, threads_per_block: (tile / Math.ceil(tile / 32)) ** 2, shared_bytes: 8 * tile * tile });
 const percent = ({ warps, warps_max: most }) => (most ? 100 * warps / most : null);
 
-export function blocks(part, { variants, devices, names }) {
+export function blocks(part, { variants }) {
   const form = $('form', part);
-  const { compute_capability: capability, tile, threads_per_block: threads, registers_per_thread: registers, shared_bytes: shared } = form.elements;
-  const known = names('ComputeCapability');
-  options(capability, known, devices.map((one) => one.compute_capability).find((one) => known.includes(one)) || '9.0');
   const tiles = [...new Set(variants.flatMap((one) => [one.tile, ...one.tiles || []]))].filter(Boolean).sort((one, other) => one - other);
-  options(tile, ['', ...tiles], 16);
   const kernels = variants.flatMap((one) => (one.occupancy || []).map((entry) => ({ ...entry, kernel: `${one.op} ${one.name}` })));
-
-  const { ask, stop } = asker(form, async (signal) => {
-    const own = { threads_per_block: +threads.value, shared_bytes: +shared.value };
-    const wanted = [own, ...tiles.map(needs)];
+  const { ask, stop } = asker(form, async (post) => {
+    const [threads, shared] = [+form.threads_per_block.value, +form.shared_bytes.value];
+    const wanted = [{ kernel: 'yours', threads_per_block: threads, shared_bytes: shared }, ...tiles.map(needs)];
     const every = (name) => [...new Set(wanted.map((one) => one[name]))];
-    const { rows } = await benchmark(form, { op: 'occupancy', tile: undefined,
-      threads_per_block: every('threads_per_block'), shared_bytes: every('shared_bytes') }, signal);
-    const kernel = `two tiles, ${registers.value} registers`;
-    const [row, ...byTile] = wanted.map((one) => ({ kernel, ...one, ...rows.find((each) =>
-      each.threads_per_block === one.threads_per_block && each.shared_bytes === one.shared_bytes) }));
-    $('.result', part).textContent = `Blocks: ${row.blocks}. ${row.warps} of ${row.warps_max} warps, ${number(percent(row))} %. ` +
-      `Limited by ${listed(row.limiters)}. Each alone: ${listed(Object.entries(row.blocks_by).map(([name, fit]) => `${name} ${fit ?? 'any'}`))}.`;
-    const shown = [...byTile, ...kernels];
-    figures(part, 'What a multiprocessor holds', shown, { kernel: (one) => one.kernel, tile: (one) => one.tile,
-      threads: (one) => one.threads_per_block, registers: (one) => one.registers_per_thread, 'shared bytes': (one) => one.shared_bytes,
-      blocks: (one) => one.blocks, warps: (one) => one.warps, '% of all warps': percent, 'limited by': (one) => listed(one.limiters) });
+    const { rows } = await post({ op: 'occupancy', registers_per_thread: +form.registers_per_thread.value,
+      threads_per_block: every('threads_per_block'), shared_bytes: every('shared_bytes') });
+    const shown = [...wanted.map((one) => ({ ...one, ...rows.find((row) =>
+      row.threads_per_block === one.threads_per_block && row.shared_bytes === one.shared_bytes) })), ...kernels];
+    const [{ blocks: fit, limiters, compute_capability: chip }] = shown;
+    figures(part, 'What a multiprocessor holds', shown, 'kernel', 'tile', 'threads_per_block', 'registers_per_thread', 'shared_bytes',
+      'blocks', 'warps', ['% of all warps', percent], ['limited by', (one) => one.limiters], 'blocks_by');
     // A line for each kernel whose tile can be chosen.
     const lines = [...new Set(shown.map((one) => one.kernel))].map((label) => ({ label, spanGaps: true,
       data: shown.filter((one) => one.kernel === label && one.tile).map((one) => ({ x: `${one.tile}`, y: percent(one) })) }));
-    plot(part, 'Occupancy by tile', 'line', tiles.map(String), lines.filter(({ data }) => data.length > 1), 'tile', '% of all warps');
+    plot(part, 'line', tiles.map(String), lines.filter(({ data }) => data.length > 1), 'tile', '% of all warps');
+    return `Blocks on compute capability ${chip}: ${fit}, limited by ${text(limiters)}`;
   });
-  function show(control) {
-    if (control === tile && tile.value) ({ threads_per_block: threads.value, shared_bytes: shared.value } = needs(+tile.value));
-    else if (control === threads || control === shared) tile.value = '';
-    return ask();
-  }
-  return { show, stop };
+  return { show: ask, stop };
 }
 
 export function code(part, { variants }) {
-  const form = $('form', part);
-  const { source } = form.elements;
-  const choices = new Map(variants.flatMap((one) => one.sources.map((file) => [`${one.backend}/${one.op}/${one.name}/${file}`, { one, file }])));
-  const first = variants.find((one) => one.backend === 'cuda' && one.tile);
-  for (const [value, { one, file }] of choices)
-    source.append(make('option', { value, selected: one === first }, `${one.backend}: ${one.op} ${one.name}, ${file.split('/').pop()}`));
-  const { ask, stop } = asker(form, async (signal) => {
-    const { one, file } = choices.get(source.value);
-    const text = await (await call(`v1/variants/${one.name}/source?backend=${one.backend}&op=${one.op}&file=${file}`, { signal })).text();
-    $('.result', part).textContent = one.summary + (one.available ? '' : ` (here unavailable: ${one.unavailable_because})`);
-    $('code', part).textContent = text;
-    $('span', part).textContent = text.trimEnd().split('\n').map((_, line) => line + 1).join('\n');
+  const { source } = $('form', part);
+  const choices = variants.flatMap((one) => one.sources.map((file) => ({ one, file })));
+  const first = choices.find(({ one }) => one.backend === 'cuda' && one.tile);
+  source.append(...choices.map((choice) => make('option', { selected: choice === first },
+    [choice.one.backend, choice.one.op, choice.one.name, choice.file].join('/'))));
+  const { ask, stop } = asker($('form', part), async (post, signal) => {
+    const { one, file } = choices[source.selectedIndex];
+    const reply = await call(`v1/variants/${one.name}/source?backend=${one.backend}&op=${one.op}&file=${file}`, { signal });
+    const lines = await reply.text();
+    $('code', part).textContent = lines;
+    $('span', part).textContent = lines.trimEnd().split('\n').map((_, line) => line + 1).join('\n');
+    return one.summary + (one.available ? '' : ` (here unavailable: ${one.unavailable_because})`);
   });
-  return { show: () => ask(), stop };
+  return { show: ask, stop };
 }

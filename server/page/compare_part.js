@@ -1,71 +1,59 @@
-// What the parts of Compare share: forms, requests that follow them, tables and charts.
+// What the parts of Compare share: requests that follow a form, tables and charts.
 import { $, callJson, chart, colour, make, number, problemBox, table } from './base.js';
 
-export function options(select, values, chosen) {
-  select.append(...[...new Set(values)].map((value) => make('option', { value, selected: value === chosen }, value)));
+export function options(select, values) {
+  select.append(...[...new Set(values)].map((value) => make('option', {}, value)));
 }
 
-// Sends the controls of a form, which are named as the members of the request, and `more`.
-export function benchmark(form, more, signal) {
-  const body = {};
-  for (const { name, value, type, checked } of form.elements)
-    if (name) body[name] = type === 'checkbox' ? checked : /^\d+$/.test(value) ? +value : value;
-  return callJson('v1/benchmark', { ...body, ...more }, { signal });
-}
-
-// Lets a form ask the server by work(signal): when its button is pressed, which then cancels, or without a button by ask().
-// A new request ends the one before it.
+// Lets a form ask the server: when its button is pressed, or without a button by ask(). work(post, signal) does it, where
+// post(body) sends a benchmark, and returns what to say behind the form. A new request ends the one before it.
 export function asker(form, work) {
   const button = $('button', form);
-  const title = button?.textContent;
-  const said = make('div', { role: 'status' });
+  const said = make('p', { role: 'status' });
   let now = null;
   form.after(said);
-  function stop(problem) {
+  async function ask() {
     now?.abort();
-    now = null;
-    said.replaceChildren(problem ? problemBox(problem) : '');
-    if (button) button.textContent = title;
-  }
-  async function ask(delay = 40) {
-    if (!form.reportValidity()) return;
-    stop();
     const mine = now = new AbortController();
-    if (button) [button.textContent, said.textContent] = ['Cancel', 'Running…'];
-    await new Promise((resolve) => setTimeout(resolve, delay));
-    let problem;
-    if (mine === now) await work(mine.signal).catch((error) => { problem = error; });
+    const { signal } = mine;
+    if (button) said.replaceChildren(make('button', { onclick: () => mine.abort() }, 'Cancel'));
+    await new Promise((resolve) => setTimeout(resolve, 40));
     if (mine !== now) return;
-    stop(problem);
-    if (!button && problem?.code === 'busy') ask(1000); // a benchmark runs
+    try {
+      said.textContent = await work((body) => callJson('v1/benchmark', body, { signal }), signal);
+    } catch (error) {
+      if (mine !== now) return;
+      said.replaceChildren(signal.aborted ? '' : problemBox(error));
+      if (!button && error.code === 'busy') setTimeout(() => mine === now && ask(), 1000); // a benchmark runs
+    }
   }
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    if (now) stop();
-    else if (button) ask(0);
+    if (button) ask();
   });
-  return { ask, stop: () => stop() };
+  return { ask, stop: () => { now = now?.abort(); } };
 }
 
-const text = (value) => typeof value !== 'number' ? value ?? '–' : Number.isInteger(value) ? number(value, 15)
-  : Math.abs(value) < 1e-3 ? value.toExponential(2) : number(value, 4);
-
-// columns: { title: (row) => value }.
-export function figures(part, caption, rows, columns) {
-  const cells = rows.map((row) => Object.values(columns).map((read) => read(row)));
-  $('.figures', part).replaceChildren(table(caption, Object.keys(columns).map((title, column) =>
-    ({ title, number: cells.some((row) => typeof row[column] === 'number') })), cells.map((row) => row.map(text))));
+export function text(value) {
+  if (typeof value === 'object') return JSON.stringify(value ?? '–').replace(/["{}[\]]/g, '').replace(/[,:]/g, '$& ').replaceAll('_', ' ');
+  if (typeof value !== 'number') return value;
+  return value && value < 1e-3 ? value.toExponential(2) : number(value, Number.isInteger(value) ? 15 : 4);
 }
 
-// sets: as Chart.js has them, each in a colour of its own. x, y: the titles of the axes.
-export function plot(part, caption, type, labels, sets, x, y, { axis, scales, ...more } = {}) {
+// columns: members of the rows, or [title, read(row)]. Those that no row has are left out.
+export function figures(part, caption, rows, ...columns) {
+  const shown = columns.map((column) => [column].flat()).map(([title, read = (row) => row[title] ?? null]) =>
+    ({ title: title.replaceAll('_', ' '), cells: rows.map(read) })).filter(({ cells }) => cells.some((cell) => cell !== null));
+  $('.figures', part).replaceChildren(table(caption,
+    shown.map(({ title, cells }) => ({ title, number: cells.some((cell) => typeof cell === 'number') })),
+    rows.map((_, row) => shown.map(({ cells }) => text(cells[row])))));
+}
+
+// Draws datasets of Chart.js, each in its colour. axis: options of both axes.
+export function plot(part, type, labels, sets, x, y, { axis, ...more } = {}) {
   const titled = (title) => ({ title: { display: true, text: title }, ...axis });
-  chart($('.drawn', part), caption, () => ({
-    type,
-    data: { labels, datasets: sets.map((set, index) => {
-      const own = colour(set.colour || `series-${index % 6 + 1}`);
-      return { borderColor: own, backgroundColor: own, ...set };
-    }) },
-    options: { ...more, scales: { x: titled(x), y: titled(y), ...scales } },
-  }));
+  chart($('.drawn', part), `${y} by ${x}`, () => ({ type, data: { labels, datasets: sets.map((set, index) => {
+    const own = colour(`series-${index % 6 + 1}`);
+    return { borderColor: own, backgroundColor: own, ...set };
+  }) }, options: { scales: { x: titled(x), y: titled(y) }, ...more } }));
 }
