@@ -1,27 +1,25 @@
-// The view Compare: questions about kernels, one below the other. A part is built once by its function (part, server),
+// The view Compare: questions about kernels, one below the other. A part is built once by its function (part, variants),
 // which returns show(control), called when that control or the address has changed, and stop().
 import { $, callJson, make, problemBox, remember } from './base.js';
-import { roof, speed } from './compare_speed.js';
+import { speed } from './compare_speed.js';
 import { banks } from './compare_banks.js';
 import { blocks, code } from './compare_kernels.js';
 
-let parts = [];
-let built = null; // a promise: the parts are built once
+const builders = { speed, banks, blocks, code };
+const parts = [];
 let looked = null; // the part that is looked at
+const controls = () => document.querySelectorAll('#compare [name]');
 
-// All named controls are kept in the address, and filled from it.
 function keep() {
   const state = { part: looked };
-  for (const { name, type, checked, value } of document.querySelectorAll('#compare [name]')) {
-    if (type !== 'checkbox') state[name] = value;
-    else state[name] = [state[name], checked && value].filter(Boolean).join() || 'none';
-  }
+  for (const { name, type, checked, value } of controls())
+    state[name] = type !== 'checkbox' ? value : [state[name], checked && value].filter(Boolean).join() || 'none';
   remember('compare', state);
 }
 
 function fill(parameters) {
   looked = parameters.get('part');
-  for (const control of document.querySelectorAll('#compare [name]')) {
+  for (const control of controls()) {
     const value = parameters.get(control.name);
     if (value === null) continue;
     if (control.type === 'checkbox') control.checked = value.split(',').includes(control.value);
@@ -30,23 +28,21 @@ function fill(parameters) {
   }
 }
 
-async function build(section, quiet) {
-  const [{ variants }, { devices }] = await Promise.all(
-    ['v1/variants', 'v1/devices'].map((path) => callJson(path, undefined, { quiet })));
-  parts = Object.entries({ speed, roof, banks, blocks, code }).map(([name, builder]) => {
-    const part = $('.' + name, section);
-    const title = $('h3', part);
-    const { show, stop } = builder(part, { variants, devices });
-    title.id = 'compare-' + name;
-    part.setAttribute('aria-labelledby', title.id);
-    $('nav', section).append(make('a', { href: '#compare?part=' + name }, title.textContent));
+function build(section, variants) {
+  for (const part of section.querySelectorAll('section')) {
+    const name = part.className;
+    const title = $('h3', part).textContent;
+    part.setAttribute('aria-label', title);
+    $('nav', section).append(make('a', { href: '#compare?part=' + name }, title));
+    const built = builders[name]?.(part, variants);
+    if (!built) continue;
+    parts.push(built);
     part.addEventListener('input', ({ target }) => {
       looked = name;
-      show(target);
+      built.show(target);
       keep();
     });
-    return { show, stop };
-  });
+  }
   $('.parts', section).hidden = false;
 }
 
@@ -54,9 +50,9 @@ async function build(section, quiet) {
 export async function open(section, parameters, quiet = true) {
   const hint = $('.hint', section);
   try {
-    await (built ||= build(section, quiet));
+    const { variants } = parts.length ? {} : await callJson('v1/variants', undefined, { quiet });
+    if (!parts.length) build(section, variants);
   } catch (error) {
-    built = null;
     return hint.replaceChildren(error.status === 401 ? 'This server needs an API key. ' : problemBox(error),
       make('button', { onclick: () => open(section, parameters, false) }, 'Try again'));
   }

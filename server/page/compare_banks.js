@@ -1,6 +1,6 @@
 // Where do banks conflict? A drawing of 32 lanes to move, with what the server predicts for them, and all strides.
 import { $ } from './base.js';
-import { asker, figures, options, plot } from './compare_part.js';
+import { asker, figures, options, plot, text } from './compare_part.js';
 
 // The word of each lane, as the server has them (gpu/lab/access.h).
 const PATTERNS = {
@@ -12,47 +12,36 @@ const PATTERNS = {
 };
 const KEYS = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 32, ArrowUp: -32 };
 const all = Array.from({ length: 32 }, (_, index) => index);
+const middle = (index) => 24 * index + 12;
 
-function set(node, attributes) {
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-}
-
-function svg(tag, attributes, ...children) {
-  const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  set(node, attributes);
-  node.append(...children);
-  return node;
-}
-
-// Fills the drawing; word(lane) is a lane's word, move(lane, word) is called when the user moves it. Returns
-// draw(words, row), where row is the server's prediction for these words.
-function drawing(root, word, move) {
-  const middle = (index) => 24 * index + 12;
-  const text = (index, y, content = '') => svg('text', { x: middle(index), y }, content);
-  const counts = all.map((bank) => text(bank, 188));
-  const lanes = all.map((lane) => {
-    const node = svg('g', { role: 'slider', tabindex: 0, 'aria-label': `Lane ${lane}`, 'aria-valuemin': 0, 'aria-valuemax': 2047 },
-      svg('line', { x1: middle(lane), y1: 42, y2: 172 }), svg('circle', { cx: middle(lane), cy: 12, r: 10 }),
-      text(lane, 16, lane), text(lane, 38));
-    const by = (from, steps) => move(lane, Math.min(Math.max(from + steps, 0), 2047));
-    let from = null; // where the pointer took the lane, and its word there
-    node.addEventListener('keydown', (event) => {
-      if (!KEYS[event.key]) return;
-      event.preventDefault();
-      by(word(lane), KEYS[event.key]);
-    });
-    node.addEventListener('pointerdown', ({ pointerId, clientX, clientY }) => {
-      node.setPointerCapture(pointerId);
-      from = [clientX, clientY, word(lane)];
-    });
-    node.addEventListener('pointermove', ({ clientX, clientY }) => {
-      const cells = (pixels) => Math.round(pixels * 32 / root.clientWidth);
-      if (from) by(from[2], cells(clientX - from[0]) + 32 * cells(clientY - from[1]));
-    });
-    node.addEventListener('lostpointercapture', () => { from = null; });
-    return node;
+// Fills the drawing. move(lane, from, steps) is called when the user moves a lane by so many words from word `from`; null
+// stands for the lane's word. Returns draw(words, row), where row is the server's prediction for these words.
+function drawing(root, move) {
+  root.innerHTML = all.map((bank) => `<rect x="${24 * bank + 1}" y="172" width="22" height="22"/>
+    <text x="${middle(bank)}" y="188"></text>`).join('') + all.map((lane) => `<g role="slider" tabindex="0"
+    aria-label="Lane ${lane}" aria-valuemin="0" aria-valuemax="2047"><line x1="${middle(lane)}" y1="42" y2="172"/>
+    <circle cx="${middle(lane)}" cy="12" r="10"/><text x="${middle(lane)}" y="16">${lane}</text>
+    <text x="${middle(lane)}" y="38"></text></g>`).join('');
+  const lanes = [...root.querySelectorAll('g')];
+  const counts = root.querySelectorAll('rect + text');
+  let held = null; // where the pointer took a lane, and its word there
+  const laneOf = (event) => lanes.indexOf(event.target.closest('g'));
+  root.addEventListener('keydown', (event) => {
+    if (!KEYS[event.key]) return;
+    event.preventDefault();
+    move(laneOf(event), null, KEYS[event.key]);
   });
-  root.append(...all.map((bank) => svg('rect', { x: 24 * bank + 1, y: 172, width: 22, height: 22 })), ...counts, ...lanes);
+  root.addEventListener('pointerdown', (event) => {
+    const lane = laneOf(event);
+    if (lane < 0) return;
+    lanes[lane].setPointerCapture(event.pointerId);
+    held = { lane, x: event.clientX, y: event.clientY, word: +lanes[lane].ariaValueNow };
+  });
+  root.addEventListener('pointermove', ({ clientX, clientY }) => {
+    const cells = (pixels) => Math.round(pixels * 32 / root.clientWidth);
+    if (held) move(held.lane, held.word, cells(clientX - held.x) + 32 * cells(clientY - held.y));
+  });
+  root.addEventListener('lostpointercapture', () => { held = null; });
 
   return (words, { banks, word_bytes: wordBytes, bank_bytes: bankBytes, padded }) => {
     // If words are wider than banks, each half of the warp has its own pass.
@@ -60,55 +49,53 @@ function drawing(root, word, move) {
     const unit = (lane) => Math.floor((words[lane] + (padded ? words[lane] >> 5 : 0)) * wordBytes / bankBytes);
     for (const node of counts) node.textContent = '';
     lanes.forEach((node, lane) => {
-      const bank = banks[lane];
+      const [bank, word] = [banks[lane], words[lane]];
       const degree = bank === null ? 0 : new Set(all.filter((one) => pass(one) === pass(lane)).map(unit)).size;
       if (degree > 1 && degree > counts[bank].textContent) counts[bank].textContent = degree;
-      set(node, { class: ['out', 'one', 'few', 'many'][(degree > 0) + (degree > 1) + (degree > 7)], 'aria-valuenow': words[lane] ?? 0,
-        'aria-valuetext': degree ? `word ${words[lane]}, bank ${bank}, degree ${degree}` : 'takes no part' });
-      set(node.firstChild, { x2: middle(bank ?? lane), visibility: degree ? 'visible' : 'hidden' });
-      node.lastChild.textContent = words[lane] ?? '–';
+      node.setAttribute('class', ['out', 'one', 'few', 'many'][(degree > 0) + (degree > 1) + (degree > 7)]);
+      node.ariaValueNow = word ?? 0;
+      node.ariaValueText = degree ? `word ${word}, bank ${bank}, degree ${degree}` : 'takes no part';
+      node.firstChild.setAttribute('x2', middle(bank ?? lane));
+      node.lastChild.textContent = word ?? '–';
     });
   };
 }
 
 function showStrides(part, { rows, device }) {
-  const [plain, padded] = [false, true].map((gaps) => rows.filter((row) => row.memory === 'shared' && row.padded === gaps));
-  const columns = ['predicted_degree', 'predicted_wavefronts', 'latency_cycles'].flatMap((name) =>
-    [[name, (row) => row[name]], [name + ', padded', (row) => padded[plain.indexOf(row)][name]]]);
-  figures(part, plain[0].measured ? 'Cycles measured on ' + device : 'Predicted, not measured', plain, 'stride', ...columns);
-  const sets = columns.filter(([name]) => !name.includes('wavefronts'))
-    .map(([name, read]) => ({ label: name.replaceAll('_', ' '), data: plain.map(read) })).filter(({ data }) => data[0]);
-  plot(part, 'line', plain.map((row) => row.stride), sets, 'stride', 'degree or cycles');
+  const shared = rows.filter((row) => row.memory === 'shared');
+  const [{ measured }] = shared;
+  figures(part, measured ? 'Cycles measured on ' + device : 'Predicted, not measured', shared,
+    'stride', 'padded', 'predicted_degree', 'predicted_wavefronts', 'latency_cycles');
+  const names = measured ? ['predicted_degree', 'latency_cycles'] : ['predicted_degree'];
+  const sets = names.flatMap((name) => [false, true].map((padded) => ({ label: text(name) + (padded ? ', padded' : ''),
+    data: shared.filter((row) => row.padded === padded).map((row) => row[name]) })));
+  plot(part, 'line', all.map((index) => index + 1), sets, 'stride', 'degree or cycles');
   return '';
 }
 
-export function banks(part, { devices }) {
-  const [form, measure] = part.querySelectorAll('form');
-  const { pattern, stride, offsets, word_bytes: wordBytes, bank_bytes: bankBytes } = form;
-  const gpu = devices.find((device) => device.backend === 'cuda');
-  const predictor = devices.some((device) => device.backend === 'cpu') ? 'cpu' : 'auto'; // the CPU takes no time of the GPU
+export function banks(part) {
+  const form = $('form', part);
+  const { pattern, stride, offsets } = form;
   options(pattern, [...Object.keys(PATTERNS), 'offsets']);
-  bankBytes.value = gpu?.shared_bank_bytes || 4;
-  measure.hidden = !gpu;
-
   let words;
   const write = () => { offsets.value = words.map((word) => word ?? '-').join(' '); };
-  const draw = drawing($('svg', part), (lane) => words[lane], (lane, word) => {
+  const draw = drawing($('svg', part), (lane, from, steps) => {
+    const word = Math.min(Math.max((from ?? words[lane]) + steps, 0), 2047);
     if (word === words[lane]) return;
     words[lane] = word;
     write();
     offsets.dispatchEvent(new Event('input', { bubbles: true }));
   });
-  const access = (more) => ({ op: 'shared_access', word_bytes: +wordBytes.value, bank_bytes: +bankBytes.value, ...more });
+  const access = (more) =>
+    ({ op: 'shared_access', word_bytes: +form.word_bytes.value, bank_bytes: +form.bank_bytes.value, ...more });
   const lanes = asker(form, async (post) => {
     const asked = words;
-    const { rows: [row] } = await post(access({ offsets: asked, padded: form.padded.checked, backend: predictor }));
+    // Writes cost the same, and are predicted at once: a GPU would measure reads.
+    const { rows: [row] } = await post(access({ offsets: asked, padded: form.padded.checked, access: 'write' }));
     draw(asked, row);
     return `Degree ${row.predicted_degree}, passes: ${row.predicted_wavefronts}`;
   });
-  const strides = (backend) => async (post) => showStrides(part, await post(access({ patterns: 'stride', backend })));
-  const predicted = asker($('.drawn', part), strides(predictor));
-  const measured = asker(measure, strides('cuda'));
+  const strides = asker($('.drawn', part), async (post) => showStrides(part, await post(access({ patterns: 'stride' }))));
 
   function show(control) {
     if (control === offsets) pattern.value = 'offsets';
@@ -117,7 +104,7 @@ export function banks(part, { devices }) {
     words = all.map((lane) => (word ? word(lane, +stride.value) : written[lane] > '-' ? +written[lane] : null));
     if (word) write();
     stride.disabled = pattern.value !== 'stride';
-    return Promise.all([lanes.ask(), control?.name.endsWith('_bytes') === false || predicted.ask()]);
+    return Promise.all([lanes.show(), control?.name.endsWith('_bytes') === false || strides.show()]);
   }
-  return { show, stop: () => [lanes, predicted, measured].forEach((one) => one.stop()) };
+  return { show, stop: () => [lanes, strides].forEach((one) => one.stop()) };
 }

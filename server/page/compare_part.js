@@ -31,22 +31,21 @@ export function asker(form, work) {
     event.preventDefault();
     if (button) ask();
   });
-  return { ask, stop: () => { now = now?.abort(); } };
+  return { show: ask, stop: () => { now = now?.abort(); } };
 }
 
 export function text(value) {
-  if (typeof value === 'object') return JSON.stringify(value ?? '–').replace(/["{}[\]]/g, '').replace(/[,:]/g, '$& ').replaceAll('_', ' ');
-  if (typeof value !== 'number') return value;
+  if (typeof value !== 'number') return JSON.stringify(value ?? '–').replace(/["{}[\]]/g, '').replace(/[,:]/g, '$& ').replaceAll('_', ' ');
   return value && value < 1e-3 ? value.toExponential(2) : number(value, Number.isInteger(value) ? 15 : 4);
 }
 
 // columns: members of the rows, or [title, read(row)]. Those that no row has are left out.
 export function figures(part, caption, rows, ...columns) {
   const shown = columns.map((column) => [column].flat()).map(([title, read = (row) => row[title] ?? null]) =>
-    ({ title: title.replaceAll('_', ' '), cells: rows.map(read) })).filter(({ cells }) => cells.some((cell) => cell !== null));
+    ({ title: text(title), cells: rows.map(read) })).filter(({ cells }) => cells.some((cell) => cell !== null));
   $('.figures', part).replaceChildren(table(caption,
     shown.map(({ title, cells }) => ({ title, number: cells.some((cell) => typeof cell === 'number') })),
-    rows.map((_, row) => shown.map(({ cells }) => text(cells[row])))));
+    rows.map((_, row) => shown.map(({ cells }) => typeof cells[row] === 'string' ? cells[row] : text(cells[row])))));
 }
 
 // Draws datasets of Chart.js, each in its colour. axis: options of both axes.
