@@ -14,8 +14,8 @@ const KEYS = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 32, ArrowUp: -32 };
 const all = Array.from({ length: 32 }, (_, index) => index);
 const middle = (index) => 24 * index + 12;
 
-// Fills the drawing. move(lane, from, steps) is called when the user moves a lane by so many words from word `from`; null
-// stands for the lane's word. Returns draw(words, row), where row is the server's prediction for these words.
+// Fills the drawing. move(lane, steps, from) is called when the user moves a lane by so many words, from the word `from`
+// or from its own. Returns draw(words, row), where row is the server's prediction for these words.
 function drawing(root, move) {
   root.innerHTML = all.map((bank) => `<rect x="${24 * bank + 1}" y="172" width="22" height="22"/>
     <text x="${middle(bank)}" y="188"></text>`).join('') + all.map((lane) => `<g role="slider" tabindex="0"
@@ -29,7 +29,7 @@ function drawing(root, move) {
   root.addEventListener('keydown', (event) => {
     if (!KEYS[event.key]) return;
     event.preventDefault();
-    move(laneOf(event), null, KEYS[event.key]);
+    move(laneOf(event), KEYS[event.key]);
   });
   root.addEventListener('pointerdown', (event) => {
     const lane = laneOf(event);
@@ -39,7 +39,7 @@ function drawing(root, move) {
   });
   root.addEventListener('pointermove', ({ clientX, clientY }) => {
     const cells = (pixels) => Math.round(pixels * 32 / root.clientWidth);
-    if (held) move(held.lane, held.word, cells(clientX - held.x) + 32 * cells(clientY - held.y));
+    if (held) move(held.lane, cells(clientX - held.x) + 32 * cells(clientY - held.y), held.word);
   });
   root.addEventListener('lostpointercapture', () => { held = null; });
 
@@ -79,8 +79,8 @@ export function banks(part) {
   options(pattern, [...Object.keys(PATTERNS), 'offsets']);
   let words;
   const write = () => { offsets.value = words.map((word) => word ?? '-').join(' '); };
-  const draw = drawing($('svg', part), (lane, from, steps) => {
-    const word = Math.min(Math.max((from ?? words[lane]) + steps, 0), 2047);
+  const draw = drawing($('svg', part), (lane, steps, from = words[lane]) => {
+    const word = Math.min(Math.max(from + steps, 0), 2047);
     if (word === words[lane]) return;
     words[lane] = word;
     write();
@@ -95,7 +95,8 @@ export function banks(part) {
     draw(asked, row);
     return `Degree ${row.predicted_degree}, passes: ${row.predicted_wavefronts}`;
   });
-  const strides = asker($('.drawn', part), async (post) => showStrides(part, await post(access({ patterns: 'stride' }))));
+  const strides = asker($('.drawn', part), async (post) =>
+    showStrides(part, await post(access({ patterns: 'stride' }))));
 
   function show(control) {
     if (control === offsets) pattern.value = 'offsets';

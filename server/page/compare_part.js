@@ -5,47 +5,49 @@ export function options(select, values) {
   select.append(...[...new Set(values)].map((value) => make('option', {}, value)));
 }
 
-// Lets a form ask the server: when its button is pressed, or without a button by ask(). work(post, signal) does it, where
-// post(body) sends a benchmark, and returns what to say behind the form. A new request ends the one before it.
+// Lets a form ask the server: when its button is pressed, or without a button by show(). work(post, signal) does it,
+// where post(body) sends a benchmark, and returns what to say behind the form. A new request ends the one before it.
 export function asker(form, work) {
   const button = $('button', form);
   const said = make('p', { role: 'status' });
   let now = null;
   form.after(said);
-  async function ask() {
+  async function show() {
     now?.abort();
-    const mine = now = new AbortController();
-    const { signal } = mine;
-    if (button) said.replaceChildren(make('button', { onclick: () => mine.abort() }, 'Cancel'));
-    await new Promise((resolve) => setTimeout(resolve, 40));
-    if (mine !== now) return;
+    now = new AbortController();
+    const { signal } = now;
+    if (button) said.replaceChildren(make('button', { onclick: () => now.abort() }, 'Cancel'));
     try {
+      await new Promise((resolve) => setTimeout(resolve, 40)); // a lane may move on
+      signal.throwIfAborted();
       said.textContent = await work((body) => callJson('v1/benchmark', body, { signal }), signal);
     } catch (error) {
-      if (mine !== now) return;
-      said.replaceChildren(signal.aborted ? '' : problemBox(error));
-      if (!button && error.code === 'busy') setTimeout(() => mine === now && ask(), 1000); // a benchmark runs
+      if (!signal.aborted) said.replaceChildren(problemBox(error));
+      else if (button) said.textContent = 'Cancelled.';
+      if (error.code === 'busy' && !button) setTimeout(() => signal.aborted || show(), 1000); // a benchmark runs
     }
   }
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    if (button) ask();
+    if (button && !$('button', said)) show();
   });
-  return { show: ask, stop: () => { now = now?.abort(); } };
+  return { show, stop: () => now?.abort() };
 }
 
 export function text(value) {
-  if (typeof value !== 'number') return JSON.stringify(value ?? '–').replace(/["{}[\]]/g, '').replace(/[,:]/g, '$& ').replaceAll('_', ' ');
+  if (typeof value !== 'number')
+    return JSON.stringify(value ?? '–').replace(/["{}[\]]/g, '').replace(/[,:]/g, '$& ').replaceAll('_', ' ');
   return value && value < 1e-3 ? value.toExponential(2) : number(value, Number.isInteger(value) ? 15 : 4);
 }
 
 // columns: members of the rows, or [title, read(row)]. Those that no row has are left out.
 export function figures(part, caption, rows, ...columns) {
   const shown = columns.map((column) => [column].flat()).map(([title, read = (row) => row[title] ?? null]) =>
-    ({ title: text(title), cells: rows.map(read) })).filter(({ cells }) => cells.some((cell) => cell !== null));
+    ({ title: text(title), cells: rows.map(read) }))
+    .filter(({ cells }) => cells.some((cell) => cell !== null));
   $('.figures', part).replaceChildren(table(caption,
     shown.map(({ title, cells }) => ({ title, number: cells.some((cell) => typeof cell === 'number') })),
-    rows.map((_, row) => shown.map(({ cells }) => typeof cells[row] === 'string' ? cells[row] : text(cells[row])))));
+    rows.map((_, row) => shown.map(({ cells: { [row]: cell } }) => (typeof cell === 'string' ? cell : text(cell))))));
 }
 
 // Draws datasets of Chart.js, each in its colour. axis: options of both axes.

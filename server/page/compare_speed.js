@@ -11,37 +11,40 @@ const ofBlas = (row) => row.of_blas && 100 * row.of_blas;
 
 function showSpeed(part, { rows, m, k, n, dtype, device }) {
   figures(part, `m ${m}, k ${k}, n ${n}, ${dtype}, on ${device}. Loads, sectors and passes are predicted.`, rows,
-    ['variant', label], 'ran', ['median ms', (row) => row.kernel_ms && row.kernel_ms.median], ['GFLOP/s', (row) => row.gflops],
-    ['% of blas', ofBlas], 'relative_error', ['error / bound', (row) => row.max_error], 'global_loads', 'global_load_sectors',
-    'shared_load_passes', 'shared_store_passes', 'bank_conflict_passes', 'repeats',
+    ['variant', label], 'ran', ['median ms', (row) => row.kernel_ms && row.kernel_ms.median],
+    ['GFLOP/s', (row) => row.gflops], ['% of blas', ofBlas], 'relative_error', ['error / bound', (row) => row.max_error],
+    'global_loads', 'global_load_sectors', 'shared_load_passes', 'shared_store_passes', 'bank_conflict_passes', 'repeats',
     ['remark', (row) => (row.error ? row.error.detail : wrong(row) ? 'wrong: the error exceeds its bound' : null)]);
   const timed = rows.filter((row) => row.gflops);
+  const told = (row) => (wrong(row) ? ', wrong' : row.of_blas ? `, ${number(ofBlas(row))} % of blas` : '');
   $('.drawn', part).style.height = 6 + 2 * timed.length + 'rem';
-  plot(part, 'bar', timed.map((row) => label(row) + (wrong(row) ? ', wrong' : row.of_blas ? `, ${number(ofBlas(row))} % of blas` : '')),
+  plot(part, 'bar', timed.map((row) => label(row) + told(row)),
     [{ label: 'GFLOP/s', data: timed.map((row) => row.gflops) }], 'GFLOP/s', 'variant', { indexAxis: 'y' });
 }
 
-// rate: GB/s of a plain copy on the backend of the fastest row.
-function showRoof(part, { rows: [best, ...others], m, k, n, dtype }, rate) {
+// timed: the rows of one backend, the fastest first. rate: GB/s of a plain copy there.
+function showRoof(part, { m, k, n, dtype }, timed, rate) {
   // Operations for each byte that loads and stores ask for. On a CPU the server predicts the loaded elements alone.
   const bytes = (dtype.match(/\d+/) || 8) / 8; // bool has one
-  const intensity = (row) => row.arithmetic_intensity ?? (row.global_loads && 2 * m * k * n / (row.global_loads * bytes));
-  const rows = [best, ...others].filter((row) => row.gflops && row.backend === best.backend)
-    .map((row) => ({ label: label(row), x: intensity(row), y: row.gflops }));
-  $('.note', part).textContent = `Flat: ${label(best)}, the fastest. Sloped: a plain copy of ${COPIED}×${COPIED} elements, ` +
-    `${number(rate)} GB/s. Caches lift a kernel above it. FLOP/byte is predicted, before any cache; of a library it is unknown.`;
-  figures(part, 'The last benchmark', rows, ['variant', (row) => row.label], ['FLOP/byte', ({ x }) => x], ['GFLOP/s', ({ y }) => y],
-    ['GFLOP/s that memory allows', ({ x }) => x && rate * x], ['% of that', ({ x, y }) => x && 100 * y / rate / x]);
+  const rows = timed.map((row) => ({ label: label(row), y: row.gflops,
+    x: row.arithmetic_intensity ?? (row.global_loads && 2 * m * k * n / (row.global_loads * bytes)) }));
+  const [best] = rows;
+  $('.note', part).textContent = `Flat: ${best.label}, the fastest. Sloped: a plain copy of ${COPIED}×${COPIED} elements, ` +
+    `${number(rate)} GB/s; caches lift a kernel above it. FLOP/byte is predicted, before any cache; of a library it is unknown.`;
+  figures(part, 'The last benchmark', rows, ['variant', (row) => row.label], ['FLOP/byte', ({ x }) => x],
+    ['GFLOP/s', ({ y }) => y], ['GFLOP/s that memory allows', ({ x }) => x && rate * x],
+    ['% of that', ({ x, y }) => x && 100 * y / rate / x]);
   const points = rows.filter(({ x }) => x);
-  const ridge = best.gflops / rate;
-  const xs = [ridge, ...points.map(({ x }) => x)];
-  const line = [Math.min(...xs) / 2, ridge, Math.max(...xs) * 2].map((x) => ({ x, y: Math.min(best.gflops, rate * x) }));
+  const xs = [best.y / rate, ...points.map(({ x }) => x)];
+  const line = [Math.min(...xs) / 2, xs[0], Math.max(...xs) * 2].map((x) => ({ x, y: Math.min(best.y, rate * x) }));
   plot(part, 'scatter', [], [{ label: 'measured roof', data: line, showLine: true, pointRadius: 0, clip: 2 },
-    ...points.map((row) => ({ label: row.label, data: [row], pointRadius: 6 }))], 'FLOP/byte', 'GFLOP/s', { axis: { type: 'logarithmic' } });
+    ...points.map((row) => ({ label: row.label, data: [row], pointRadius: 6 }))],
+  'FLOP/byte', 'GFLOP/s', { axis: { type: 'logarithmic' } });
 }
 
 export function speed(part, variants) {
   const form = $('form', part);
+  const { m, k, n, dtype, repeats } = form;
   const usable = variants.filter((one) => one.available);
   const boxes = usable.filter((one) => one.op === 'matmul').flatMap((one) => ['', ...one.tiles || []].map((tile) => {
     const value = `${one.backend}:${one.name}${tile && '/' + tile}`;
@@ -50,27 +53,31 @@ export function speed(part, variants) {
     $('fieldset', form).append(make('label', { class: 'check' }, box, value, one.wrong_on_purpose ? ' (wrong on purpose)' : ''));
     return { one, box };
   }));
-  options(form.dtype, boxes.flatMap(({ one }) => one.dtypes));
+  options(dtype, boxes.flatMap(({ one }) => one.dtypes));
 
-  const copies = {};
-  // The variant of a transposition does not matter: its row tells how fast a plain copy was.
+  const rates = {}; // by backend
+  // Each row of a transposition tells how fast a plain copy was; a variant with tiles is not slow itself.
   async function copyRate(post, backend) {
-    const { name } = usable.filter((one) => one.op === 'transpose' && one.backend === backend).sort((one, other) => other.tile - one.tile)[0];
-    const { rows: [row] } = await post({ op: 'transpose', m: COPIED, n: COPIED, variants: [`${backend}:${name}`], repeats: 3 });
+    const { name } = usable.filter((one) => one.op === 'transpose' && one.backend === backend)
+      .sort((one, other) => other.tile - one.tile)[0];
+    const { rows: [row] } = await post(
+      { op: 'transpose', m: COPIED, n: COPIED, variants: [`${backend}:${name}`], repeats: 3 });
     return row.gigabytes_per_second / row.of_copy;
   }
   const { stop } = asker(form, async (post) => {
-    const reply = await post({ m: +form.m.value, k: +form.k.value, n: +form.n.value, dtype: form.dtype.value,
-      repeats: +form.repeats.value, variants: new FormData(form).getAll('variants') });
+    const reply = await post({ m: +m.value, k: +k.value, n: +n.value, dtype: dtype.value, repeats: +repeats.value,
+      variants: new FormData(form).getAll('variants') });
     reply.rows.sort((one, other) => other.gflops - one.gflops);
     showSpeed(part, reply);
-    const { backend } = reply.rows[0];
-    copies[backend] ||= await copyRate(post, backend);
-    showRoof(part.nextElementSibling, reply, copies[backend]);
+    const right = reply.rows.filter((row) => row.gflops && !wrong(row));
+    if (!right.length) return '';
+    const { backend } = right[0];
+    rates[backend] ||= await copyRate(post, backend);
+    showRoof(part.nextElementSibling, reply, right.filter((row) => row.backend === backend), rates[backend]);
     return '';
   });
   function show() {
-    for (const { one, box } of boxes) box.disabled = box.parentNode.hidden = !one.dtypes.includes(form.dtype.value);
+    for (const { one, box } of boxes) box.disabled = box.parentNode.hidden = !one.dtypes.includes(dtype.value);
   }
   return { show, stop };
 }

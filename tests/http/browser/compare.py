@@ -76,7 +76,8 @@ def last_reply(page, member):
 
 def time_them(page):
     page.find(".speed button.main").click()
-    page.wait(lambda page: not page.find(".speed [role=status]").text, "the benchmark ends")
+    page.wait(lambda page: page.find(".speed [role=status]").text != "Cancel", "the benchmark ends")
+    assert not page.find(".speed [role=status]").text, page.find(".speed [role=status]").text
 
 
 def check_speed(page):
@@ -123,7 +124,8 @@ def check_speed(page):
     enter(page, "repeats", 77)
     page.find(".speed button.main").click()
     page.wait(lambda page: page.find(".speed [role=status] button"), "a button to cancel").click()
-    page.wait(lambda page: page.run("return window.aborted") == 1 and not page.find(".speed [role=status]").text, "the request ends")
+    page.wait(lambda page: page.run("return window.aborted") == 1 and page.find(".speed [role=status]").text == "Cancelled.",
+              "the request ends")
     return reply
 
 
