@@ -1,5 +1,5 @@
-// The view Compare: questions about kernels, one below the other. A part is built once by its function (part, variants),
-// which returns show(control), called when that control or the address has changed, and stop().
+// The view Compare: questions about kernels, one below the other. Each part is built once by a function, which returns
+// show(control), called when that control or the address has changed, and stop().
 import { $, callJson, make, problemBox, remember } from './base.js';
 import { speed } from './compare_speed.js';
 import { banks } from './compare_banks.js';
@@ -7,6 +7,7 @@ import { blocks, code } from './compare_kernels.js';
 
 const builders = { speed, banks, blocks, code };
 const parts = [];
+let built = false;
 let looked = null; // the part that is looked at
 const controls = () => document.querySelectorAll('#compare [name]');
 
@@ -34,12 +35,12 @@ function build(section, variants) {
     const title = $('h3', part).textContent;
     part.setAttribute('aria-label', title);
     $('nav', section).append(make('a', { href: '#compare?part=' + name }, title));
-    const built = builders[name]?.(part, variants);
-    if (!built) continue;
-    parts.push(built);
+    if (!builders[name]) continue; // `speed` fills the roofline
+    const { show, stop } = builders[name](part, variants);
+    parts.push({ show, stop });
     part.addEventListener('input', ({ target }) => {
       looked = name;
-      built.show(target);
+      show(target);
       keep();
     });
   }
@@ -50,17 +51,19 @@ function build(section, variants) {
 export async function open(section, parameters, quiet = true) {
   const hint = $('.hint', section);
   try {
-    const { variants } = parts.length ? {} : await callJson('v1/variants', undefined, { quiet });
-    if (!parts.length) build(section, variants);
+    const { variants } = built || await callJson('v1/variants', undefined, { quiet });
+    if (!built) build(section, variants);
+    built = true;
   } catch (error) {
-    return hint.replaceChildren(error.status === 401 ? 'This server needs an API key. ' : problemBox(error),
-      make('button', { onclick: () => open(section, parameters, false) }, 'Try again'));
+    const again = () => open(section, parameters, false);
+    return hint.replaceChildren(problemBox(error), make('button', { onclick: again }, 'Try again'));
   }
   hint.replaceChildren();
   fill(parameters);
   await Promise.all(parts.map((part) => part.show()));
+  if (section.hidden) return; // another view has come meanwhile
   if (parameters.size) keep();
-  if (looked) $('.' + looked, section)?.scrollIntoView();
+  [...section.querySelectorAll('section')].find((part) => part.className === looked)?.scrollIntoView();
 }
 
 export function close() {

@@ -13,10 +13,10 @@ export function blocks(part, variants) {
   const known = variants.flatMap((one) =>
     (one.occupancy || []).map((entry) => ({ ...entry, kernel: `${one.op} ${one.name}` })));
   return asker(form, async (post) => {
-    const own = { kernel: 'yours', threads: +form.threads_per_block.value, shared: +form.shared_bytes.value };
+    const own = { kernel: 'yours', threads: +form.threads.value, shared: +form.shared.value };
     const asked = await Promise.all([own, ...[...tiles].map(needs)].map(async ({ kernel, tile, threads, shared }) => {
       const { rows: [row] } = await post({ op: 'occupancy', threads_per_block: threads, shared_bytes: shared,
-        registers_per_thread: +form.registers_per_thread.value });
+        registers_per_thread: +form.registers.value });
       return { kernel, tile, ...row };
     }));
     const rows = [...asked, ...known];

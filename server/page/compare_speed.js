@@ -30,7 +30,7 @@ function showRoof(part, { m, k, n, dtype }, timed, rate) {
     x: row.arithmetic_intensity ?? (row.global_loads && 2 * m * k * n / (row.global_loads * bytes)) }));
   const [best] = rows;
   $('.note', part).textContent = `Flat: ${best.label}, the fastest. Sloped: a plain copy of ${COPIED}×${COPIED} elements, ` +
-    `${number(rate)} GB/s; caches lift a kernel above it. FLOP/byte is predicted, before any cache; of a library it is unknown.`;
+    `${number(rate)} GB/s; caches lift a kernel above it. FLOP/byte is predicted, before caches; of a library it is unknown.`;
   figures(part, 'The last benchmark', rows, ['variant', (row) => row.label], ['FLOP/byte', ({ x }) => x],
     ['GFLOP/s', ({ y }) => y], ['GFLOP/s that memory allows', ({ x }) => x && rate * x],
     ['% of that', ({ x, y }) => x && 100 * y / rate / x]);
@@ -50,10 +50,11 @@ export function speed(part, variants) {
     const value = `${one.backend}:${one.name}${tile && '/' + tile}`;
     const checked = one.backend === usable[0].backend && !tile && FIRST.includes(one.name);
     const box = make('input', { type: 'checkbox', name: 'variants', value, checked });
-    $('fieldset', form).append(make('label', { class: 'check' }, box, value, one.wrong_on_purpose ? ' (wrong on purpose)' : ''));
-    return { one, box };
+    const wrongly = one.wrong_on_purpose ? ' (wrong on purpose)' : '';
+    $('fieldset', form).append(make('label', { class: 'check' }, box, value, wrongly));
+    return { box, dtypes: one.dtypes };
   }));
-  options(dtype, boxes.flatMap(({ one }) => one.dtypes));
+  options(dtype, boxes.flatMap(({ dtypes }) => dtypes));
 
   const rates = {}; // by backend
   // Each row of a transposition tells how fast a plain copy was; a variant with tiles is not slow itself.
@@ -77,7 +78,7 @@ export function speed(part, variants) {
     return '';
   });
   function show() {
-    for (const { one, box } of boxes) box.disabled = box.parentNode.hidden = !one.dtypes.includes(dtype.value);
+    for (const { box, dtypes } of boxes) box.disabled = box.parentNode.hidden = !dtypes.includes(dtype.value);
   }
   return { show, stop };
 }

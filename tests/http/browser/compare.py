@@ -213,9 +213,9 @@ def check_banks(page):
 
 
 def check_blocks(page):
-    enter(page, "threads_per_block", 256)
-    enter(page, "registers_per_thread", 40)
-    enter(page, "shared_bytes", 65536)
+    enter(page, "threads", 256)
+    enter(page, "registers", 40)
+    enter(page, "shared", 65536)
 
     def shown(page):
         rows = table(page, ".blocks")
@@ -250,7 +250,7 @@ def check_code(page):
 
 def check_address(browser):
     """A link reproduces the state, and an address edited by hand changes it; what it does not name stays."""
-    link = "/#compare?part=blocks&m=33&dtype=int32&variants=cpu:naive&pattern=stride&stride=8&padded=on&registers_per_thread=77"
+    link = "/#compare?part=blocks&m=33&dtype=int32&variants=cpu:naive&pattern=stride&stride=8&padded=on&registers=77"
     page = browser.open(link)
     ready(page)
     page.wait(lambda page: -5 < page.run("return document.querySelector('.blocks').getBoundingClientRect().top") < 5, "the part is in sight")
