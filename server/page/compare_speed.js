@@ -16,10 +16,10 @@ function showSpeed(part, { rows, m, k, n, dtype, device }) {
     'global_loads', 'global_load_sectors', 'shared_load_passes', 'shared_store_passes', 'bank_conflict_passes', 'repeats',
     ['remark', (row) => (row.error ? row.error.detail : wrong(row) ? 'wrong: the error exceeds its bound' : null)]);
   const timed = rows.filter((row) => row.gflops);
-  const told = (row) => (wrong(row) ? ', wrong' : row.of_blas ? `, ${number(ofBlas(row))} % of blas` : '');
+  const told = (row) => (wrong(row) ? ', wrong' : row.of_blas ? `, ${number(ofBlas(row))} %` : '');
   $('.drawn', part).style.height = 6 + 2 * timed.length + 'rem';
   plot(part, 'bar', timed.map((row) => label(row) + told(row)),
-    [{ label: 'GFLOP/s', data: timed.map((row) => row.gflops) }], 'GFLOP/s', 'variant', { indexAxis: 'y' });
+    [{ label: 'GFLOP/s', data: timed.map((row) => row.gflops) }], 'GFLOP/s', 'variant, % of blas', { indexAxis: 'y' });
 }
 
 // timed: the rows of one backend, the fastest first. rate: GB/s of a plain copy there.
