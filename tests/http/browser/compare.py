@@ -179,6 +179,9 @@ def check_banks(page):
     choose(page, "bank_bytes", 8)
     check_drawing(page, {"patterns": "stride", "strides": 31, "padded": True, "word_bytes": 8, "bank_bytes": 8}, "banks of 8 bytes")
     choose(page, "word_bytes", 4)
+    enter(page, "offsets", "33 34")
+    check_drawing(page, {"offsets": [33, 34], "padded": True, "word_bytes": 4, "bank_bytes": 8}, "two words in one of a bank, behind a gap")
+    choose(page, "pattern", "stride")
     choose(page, "bank_bytes", 4)
     page.find("[name=padded]").click()
 
