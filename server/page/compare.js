@@ -34,6 +34,7 @@ function build(section, variants) {
     const name = part.className;
     const title = $('h3', part).textContent;
     part.setAttribute('aria-label', title);
+    part.tabIndex = -1;
     $('nav', section).append(make('a', { href: '#compare?part=' + name }, title));
     if (!builders[name]) continue; // `speed` fills the roofline
     const { show, stop } = builders[name](part, variants);
@@ -50,20 +51,23 @@ function build(section, variants) {
 // quiet: nobody has asked for anything yet, so no dialog asks for the key.
 export async function open(section, parameters, quiet = true) {
   const hint = $('.hint', section);
+  const again = built;
   try {
     const { variants } = built || await callJson('v1/variants', undefined, { quiet });
     if (!built) build(section, variants);
     built = true;
   } catch (error) {
-    const again = () => open(section, parameters, false);
-    return hint.replaceChildren(problemBox(error), make('button', { onclick: again }, 'Try again'));
+    const retry = () => open(section, parameters, false);
+    return hint.replaceChildren(problemBox(error), make('button', { onclick: retry }, 'Try again'));
   }
   hint.replaceChildren();
   fill(parameters);
   await Promise.all(parts.map((part) => part.show()));
   if (section.hidden) return; // another view has come meanwhile
-  if (parameters.size) keep();
-  [...section.querySelectorAll('section')].find((part) => part.className === looked)?.scrollIntoView();
+  if (again || parameters.size) keep();
+  const part = [...section.querySelectorAll('section')].find((one) => one.className === looked);
+  part?.scrollIntoView();
+  part?.focus({ preventScroll: true });
 }
 
 export function close() {

@@ -263,14 +263,16 @@ def check_address(browser):
     assert state(page)["n"] == "256" and state(page)["m"] == "33"
     page.find('.parts nav a[href$="part=code"]').click()
     page.wait(lambda page: state(page).get("m") == "33" and state(page)["part"] == "code", "another part, the same state")
+    page.wait(lambda page: page.run("return document.activeElement.className") == "code", "that part has the focus")
     page.run("location.hash = '#compare?part=banks&stride=16&padded=none'")
     check_drawing(page, {"patterns": "stride", "strides": 16, "padded": False, "word_bytes": 4}, "an edited address")
     page.find('nav a[href="#operate"]').click()
     page.wait(lambda page: not page.find("#compare").is_displayed(), "another view")
     page.find('nav a[href="#compare"]').click()
     page.wait(lambda page: page.find("#compare").is_displayed(), "the view again")
+    page.wait(lambda page: state(page).get("stride") == "16", "the state is in the address again")
     assert page.find("[name=stride]").get_attribute("value") == "16" and len(page.find_all(".banks line")) == 32
-    page.judge()
+    assert not page.messages()[0]
 
 
 def check_key(browser):
