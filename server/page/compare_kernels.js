@@ -3,7 +3,8 @@ import { $, call, make } from './base.js';
 import { asker, figures, plot, text } from './compare_part.js';
 
 // Two tiles of float32 in shared memory. If they have more than 32×32 elements, each thread has several.
-const needs = (tile) => ({ kernel: 'two tiles', tile, threads: (tile / Math.ceil(tile / 32)) ** 2, shared: 8 * tile * tile });
+const needs = (tile) =>
+  ({ kernel: 'two tiles', tile, threads: (tile / Math.ceil(tile / 32)) ** 2, shared: 8 * tile * tile });
 const percent = ({ warps, warps_max: most }) => (most ? 100 * warps / most : null);
 
 export function blocks(part, variants) {

@@ -16,7 +16,7 @@ export function asker(form, work) {
     now?.abort();
     now = new AbortController();
     const { signal } = now;
-    if (button) said.replaceChildren(make('button', { onclick: () => now.abort() }, 'Cancel'));
+    if (button) said.replaceChildren('Running… ', make('button', { onclick: () => now.abort() }, 'Cancel'));
     try {
       await new Promise((resolve) => setTimeout(resolve, 40)); // a lane may move on
       signal.throwIfAborted();

@@ -29,8 +29,9 @@ function showRoof(part, { m, k, n, dtype }, timed, rate) {
   const rows = timed.map((row) => ({ label: label(row), y: row.gflops,
     x: row.arithmetic_intensity ?? (row.global_loads && 2 * m * k * n / (row.global_loads * bytes)) }));
   const [best] = rows;
-  $('.note', part).textContent = `Flat: ${best.label}, the fastest. Sloped: a plain copy of ${COPIED}×${COPIED} elements, ` +
-    `${number(rate)} GB/s; caches lift a kernel above it. FLOP/byte is predicted, before caches; of a library it is unknown.`;
+  $('.note', part).textContent = `Flat: ${best.label}, the fastest. Sloped: a plain copy of ${COPIED}×${COPIED} ` +
+    `elements, ${number(rate)} GB/s; caches lift a kernel above it. FLOP/byte is predicted, before caches, and ` +
+    'unknown of a library.';
   figures(part, 'The last benchmark', rows, ['variant', (row) => row.label], ['FLOP/byte', ({ x }) => x],
     ['GFLOP/s', ({ y }) => y], ['GFLOP/s that memory allows', ({ x }) => x && rate * x],
     ['% of that', ({ x, y }) => x && 100 * y / rate / x]);
@@ -63,6 +64,7 @@ export function speed(part, variants) {
       .sort((one, other) => other.tile - one.tile)[0];
     const { rows: [row] } = await post(
       { op: 'transpose', m: COPIED, n: COPIED, variants: [`${backend}:${name}`], repeats: 3 });
+    if (row.error) throw new Error(row.error.detail);
     return row.gigabytes_per_second / row.of_copy;
   }
   const { stop } = asker(form, async (post) => {

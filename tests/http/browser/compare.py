@@ -54,8 +54,10 @@ def enter(page, name, value):
 
 def choose(page, name, value):
     """Selenium's own choice sends no event `input`, as browsers do."""
-    page.run("const select = document.querySelector(`[name=${arguments[0]}]`); select.value = arguments[1];"
-             "for (const type of ['input', 'change']) select.dispatchEvent(new Event(type, { bubbles: true }))", name, str(value))
+    page.run(
+        "const select = document.querySelector(`[name=${arguments[0]}]`);"
+        "select.value = arguments[1];"
+        "for (const type of ['input', 'change']) select.dispatchEvent(new Event(type, { bubbles: true }))", name, str(value))
     assert page.find(f"[name={name}]").get_attribute("value") == str(value), (name, value)
 
 
@@ -66,17 +68,18 @@ def state(page):
 
 def ready(page):
     page.wait(lambda page: page.find(".banks [role=status]").text.startswith("Degree"), "the server predicts")
-    page.wait(lambda page: table(page, ".banks") and table(page, ".blocks") and page.find(".code code").text, "all parts are filled")
+    page.wait(lambda page: table(page, ".banks") and table(page, ".blocks") and page.find(".code code").text,
+              "all parts are filled")
 
 
 def last_reply(page, member):
-    """The last reply that the page received that has this text."""
+    """The last reply with this text that the page received."""
     return json.loads(page.run("return window.replies.filter(text => text.includes(arguments[0])).at(-1)", member))
 
 
 def time_them(page):
     page.find(".speed button.main").click()
-    page.wait(lambda page: page.find(".speed [role=status]").text != "Cancel", "the benchmark ends")
+    page.wait(lambda page: not page.find_all(".speed [role=status] button"), "the benchmark ends")
     assert not page.find(".speed [role=status]").text, page.find(".speed [role=status]").text
 
 
@@ -154,8 +157,9 @@ def check_drawing(page, body, what):
         if said != f"Degree {want['predicted_degree']}, passes: {want['predicted_wavefronts']}":
             return False
         lines, counts = page.run(
-            "return [[...document.querySelectorAll('.banks line')].map(line => line.closest('.out') ? null"
-            " : (line.getAttribute('x2') - 12) / 24), [...document.querySelectorAll('.banks rect + text')].map(one => +one.textContent)]")
+            "const lines = [...document.querySelectorAll('.banks line')], counts = [...document.querySelectorAll('.banks rect + text')];"
+            "return [lines.map(line => line.closest('.out') ? null : (line.getAttribute('x2') - 12) / 24),"
+            " counts.map(one => +one.textContent)]")
         return lines == want["banks"] and max([1, *counts]) == want["predicted_degree"]
     page.wait(shown, f"the drawing of {what} is as the API predicts: {want}")
     return want
@@ -177,10 +181,12 @@ def check_banks(page):
     choose(page, "word_bytes", 8)
     check_drawing(page, {"patterns": "stride", "strides": 31, "padded": True, "word_bytes": 8}, "words of 8 bytes")
     choose(page, "bank_bytes", 8)
-    check_drawing(page, {"patterns": "stride", "strides": 31, "padded": True, "word_bytes": 8, "bank_bytes": 8}, "banks of 8 bytes")
+    check_drawing(page, {"patterns": "stride", "strides": 31, "padded": True, "word_bytes": 8, "bank_bytes": 8},
+                  "banks of 8 bytes")
     choose(page, "word_bytes", 4)
     enter(page, "offsets", "33 34")
-    check_drawing(page, {"offsets": [33, 34], "padded": True, "word_bytes": 4, "bank_bytes": 8}, "two words in one of a bank, behind a gap")
+    check_drawing(page, {"offsets": [33, 34], "padded": True, "word_bytes": 4, "bank_bytes": 8},
+                  "two words in one of a bank, behind a gap")
     choose(page, "pattern", "stride")
     choose(page, "bank_bytes", 4)
     page.find("[name=padded]").click()
@@ -256,8 +262,10 @@ def check_address(browser):
     link = "/#compare?part=blocks&m=33&dtype=int32&variants=cpu:naive&pattern=stride&stride=8&padded=on&registers=77"
     page = browser.open(link)
     ready(page)
-    page.wait(lambda page: -5 < page.run("return document.querySelector('.blocks').getBoundingClientRect().top") < 5, "the part is in sight")
-    assert [page.find(f"[name={name}]").get_attribute("value") for name in ("m", "k", "dtype", "stride")] == ["33", "256", "int32", "8"]
+    page.wait(lambda page: abs(page.run("return document.querySelector('.blocks').getBoundingClientRect().top")) < 5,
+              "the part is in sight")
+    for name, value in (("m", "33"), ("k", "256"), ("dtype", "int32"), ("stride", "8"), ("registers", "77")):
+        assert page.find(f"[name={name}]").get_attribute("value") == value, name
     assert [box.get_attribute("value") for box in page.find_all("[name=variants]:checked")] == ["cpu:naive"]
     check_drawing(page, {"patterns": "stride", "strides": 8, "padded": True, "word_bytes": 4}, "the link's pattern")
     assert state(page)["n"] == "256" and state(page)["m"] == "33"
