@@ -57,15 +57,16 @@ export async function open(section, parameters, quiet = true) {
     if (!built) build(section, variants);
     built = true;
   } catch (error) {
-    const retry = () => open(section, parameters, false);
-    return hint.replaceChildren(problemBox(error), make('button', { onclick: retry }, 'Try again'));
+    const key = error.status === 401;
+    return hint.replaceChildren(key ? 'This server needs an API key. ' : problemBox(error),
+      make('button', { onclick: () => open(section, parameters, false) }, key ? 'Enter the key' : 'Try again'));
   }
   hint.replaceChildren();
   fill(parameters);
   await Promise.all(parts.map((part) => part.show()));
   if (section.hidden) return; // another view has come meanwhile
   if (again || parameters.size) keep();
-  const part = [...section.querySelectorAll('section')].find((one) => one.className === looked);
+  const part = looked && $('section.' + CSS.escape(looked), section);
   part?.scrollIntoView();
   part?.focus({ preventScroll: true });
 }
