@@ -1,0 +1,60 @@
+// What the parts of Compare share: requests that follow a form, tables and charts.
+import { $, callJson, chart, colour, make, number, problemBox, table } from './base.js';
+
+export function options(select, values) {
+  select.append(...[...new Set(values)].map((value) => make('option', {}, value)));
+}
+
+// Lets a form ask the server: when its button is pressed, or without a button by show(). work(post, signal) does it,
+// where post(body) sends a benchmark, and returns what to say behind the form. A new request ends the one before it.
+export function asker(form, work) {
+  const button = $('button', form);
+  const said = make('p', { role: 'status' });
+  let now = null;
+  form.after(said);
+  async function show() {
+    now?.abort();
+    now = new AbortController();
+    const { signal } = now;
+    if (button) said.replaceChildren('Running… ', make('button', { onclick: () => now.abort() }, 'Cancel'));
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 40)); // a lane may move on
+      signal.throwIfAborted();
+      said.textContent = await work((body) => callJson('v1/benchmark', body, { signal }), signal);
+    } catch (error) {
+      if (!signal.aborted) said.replaceChildren(problemBox(error));
+      else if (button) said.textContent = 'Cancelled.';
+      if (error.code === 'busy' && !button) setTimeout(() => signal.aborted || show(), 1000); // a benchmark runs
+    }
+  }
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    if (button && !$('button', said)) show();
+  });
+  return { show, stop: () => now?.abort() };
+}
+
+export function text(value) {
+  if (typeof value !== 'number')
+    return JSON.stringify(value ?? '–').replace(/["{}[\]]/g, '').replace(/[,:]/g, '$& ').replaceAll('_', ' ');
+  return value && value < 1e-3 ? value.toExponential(2) : number(value, Number.isInteger(value) ? 15 : 4);
+}
+
+// columns: members of the rows, or [title, read(row)]. Those that no row has are left out.
+export function figures(part, caption, rows, ...columns) {
+  const shown = columns.map((column) => [column].flat()).map(([title, read = (row) => row[title] ?? null]) =>
+    ({ title: text(title), cells: rows.map(read) }))
+    .filter(({ cells }) => cells.some((cell) => cell !== null));
+  $('.figures', part).replaceChildren(table(caption,
+    shown.map(({ title, cells }) => ({ title, number: cells.some((cell) => typeof cell === 'number') })),
+    rows.map((_, row) => shown.map(({ cells: { [row]: cell } }) => (typeof cell === 'string' ? cell : text(cell))))));
+}
+
+// Draws datasets of Chart.js, each in its colour. axis: options of both axes.
+export function plot(part, type, labels, sets, x, y, { axis, ...more } = {}) {
+  const titled = (title) => ({ title: { display: true, text: title }, ...axis });
+  chart($('.drawn', part), `${y} by ${x}`, () => ({ type, data: { labels, datasets: sets.map((set, index) => {
+    const own = colour(`series-${index % 6 + 1}`);
+    return { borderColor: own, backgroundColor: own, ...set };
+  }) }, options: { scales: { x: titled(x), y: titled(y) }, ...more } }));
+}

@@ -1,0 +1,86 @@
+// Which kernel is fastest, and what limits it? Times variants, and holds them against the measured rates of the device.
+import { $, make, number } from './base.js';
+import { asker, figures, options, plot } from './compare_part.js';
+
+const FIRST = ['naive', 'tiled_16', 'tiled_32', 'register_tiled', 'blas']; // checked at first, if the server has them
+const COPIED = 4096; // the edge of the matrix whose copy measures the memory
+
+const label = (row) => `${row.backend}:${row.variant}` + (row.tile ? '/' + row.tile : '');
+const wrong = (row) => row.max_error === 'Infinity' || row.max_error > 1;
+const ofBlas = (row) => row.of_blas && 100 * row.of_blas;
+
+function showSpeed(part, { rows, m, k, n, dtype, device }) {
+  figures(part, `m ${m}, k ${k}, n ${n}, ${dtype}, on ${device}. Loads, sectors and passes are predicted.`, rows,
+    ['variant', label], 'ran', ['median ms', (row) => row.kernel_ms && row.kernel_ms.median],
+    ['GFLOP/s', (row) => row.gflops], ['% of blas', ofBlas], 'relative_error', ['error / bound', (row) => row.max_error],
+    'global_loads', 'global_load_sectors', 'shared_load_passes', 'shared_store_passes', 'bank_conflict_passes', 'repeats',
+    ['remark', (row) => (row.error ? row.error.detail : wrong(row) ? 'wrong: the error exceeds its bound' : null)]);
+  const timed = rows.filter((row) => row.gflops);
+  const told = (row) => (wrong(row) ? ', wrong' : row.of_blas ? `, ${number(ofBlas(row))} %` : '');
+  $('.drawn', part).style.height = 6 + 2 * timed.length + 'rem';
+  plot(part, 'bar', timed.map((row) => label(row) + told(row)),
+    [{ label: 'GFLOP/s', data: timed.map((row) => row.gflops) }], 'GFLOP/s', 'variant, % of blas', { indexAxis: 'y' });
+}
+
+// timed: the rows of one backend, the fastest first. rate: GB/s of a plain copy there.
+function showRoof(part, { m, k, n, dtype }, timed, rate) {
+  // Operations for each byte that loads and stores ask for. On a CPU the server predicts the loaded elements alone.
+  const bytes = (dtype.match(/\d+/) || 8) / 8; // bool has one
+  const rows = timed.map((row) => ({ label: label(row), y: row.gflops,
+    x: row.arithmetic_intensity ?? (row.global_loads && 2 * m * k * n / (row.global_loads * bytes)) }));
+  const [best] = rows;
+  $('.note', part).textContent = `Flat: ${best.label}, the fastest. Sloped: a plain copy of ${COPIED}×${COPIED} ` +
+    `elements, ${number(rate)} GB/s; caches lift a kernel above it. FLOP/byte is predicted, before caches, and ` +
+    'unknown of a library.';
+  figures(part, 'The last benchmark', rows, ['variant', (row) => row.label], ['FLOP/byte', ({ x }) => x],
+    ['GFLOP/s', ({ y }) => y], ['GFLOP/s that memory allows', ({ x }) => x && rate * x],
+    ['% of that', ({ x, y }) => x && 100 * y / rate / x]);
+  const points = rows.filter(({ x }) => x);
+  const xs = [best.y / rate, ...points.map(({ x }) => x)];
+  const line = [Math.min(...xs) / 2, xs[0], Math.max(...xs) * 2].map((x) => ({ x, y: Math.min(best.y, rate * x) }));
+  plot(part, 'scatter', [], [{ label: 'measured roof', data: line, showLine: true, pointRadius: 0, clip: 2 },
+    ...points.map((row) => ({ label: row.label, data: [row], pointRadius: 6 }))],
+  'FLOP/byte', 'GFLOP/s', { axis: { type: 'logarithmic' } });
+}
+
+export function speed(part, variants) {
+  const form = $('form', part);
+  const { m, k, n, dtype, repeats } = form;
+  const usable = variants.filter((one) => one.available);
+  const boxes = usable.filter((one) => one.op === 'matmul').flatMap((one) => ['', ...one.tiles || []].map((tile) => {
+    const value = `${one.backend}:${one.name}${tile && '/' + tile}`;
+    const checked = one.backend === usable[0].backend && !tile && FIRST.includes(one.name);
+    const box = make('input', { type: 'checkbox', name: 'variants', value, checked });
+    const wrongly = one.wrong_on_purpose ? ' (wrong on purpose)' : '';
+    $('fieldset', form).append(make('label', { class: 'check' }, box, value, wrongly));
+    return { box, dtypes: one.dtypes };
+  }));
+  options(dtype, boxes.flatMap(({ dtypes }) => dtypes));
+
+  const rates = {}; // by backend
+  // Each row of a transposition tells how fast a plain copy was; a variant with tiles is not slow itself.
+  async function copyRate(post, backend) {
+    const { name } = usable.filter((one) => one.op === 'transpose' && one.backend === backend)
+      .sort((one, other) => other.tile - one.tile)[0];
+    const { rows: [row] } = await post(
+      { op: 'transpose', m: COPIED, n: COPIED, variants: [`${backend}:${name}`], repeats: 3 });
+    if (row.error) throw new Error(row.error.detail);
+    return row.gigabytes_per_second / row.of_copy;
+  }
+  const { stop } = asker(form, async (post) => {
+    const reply = await post({ m: +m.value, k: +k.value, n: +n.value, dtype: dtype.value, repeats: +repeats.value,
+      variants: new FormData(form).getAll('variants') });
+    reply.rows.sort((one, other) => other.gflops - one.gflops);
+    showSpeed(part, reply);
+    const right = reply.rows.filter((row) => row.gflops && !wrong(row));
+    if (!right.length) return '';
+    const { backend } = right[0];
+    rates[backend] ||= await copyRate(post, backend);
+    showRoof(part.nextElementSibling, reply, right.filter((row) => row.backend === backend), rates[backend]);
+    return '';
+  });
+  function show() {
+    for (const { box, dtypes } of boxes) box.disabled = box.parentNode.hidden = !dtypes.includes(dtype.value);
+  }
+  return { show, stop };
+}
