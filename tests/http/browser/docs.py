@@ -157,6 +157,6 @@ with Browser() as browser:
     for size in SIZES:
         for scheme in SCHEMES:
             page = opened(browser, "/docs", size, scheme)
-            page.run("document.querySelectorAll('#multiply details').forEach(one => { one.open = true; })")
+            page.run("document.querySelectorAll('#listMatrices details').forEach(one => { one.open = true; })")
             run(page, "listVariants")
             page.finish("docs")
