@@ -99,6 +99,7 @@ function form(path, method, parameters, { requestBody, responses }) {
     } catch (error) {
       result.replaceChildren(problemBox(error));
     }
+    write(); // there may be a key now
   };
   fill();
   if (example) example.onchange = fill;

@@ -3,8 +3,10 @@
 import { $, byteText, call, callJson, chart, colour, make, number, problemBox, remember, table } from './base.js';
 
 const own = ['/metrics', '/readyz', '/v1/devices'];
-const charts = { rate: { rate: 'requests/s' }, latency: { p50: 'p50, ms', p99: 'p99, ms' }, queue: { queue: 'products waiting' } };
-let section, timer, paused, withOwn, refused; // refused: the key that the server did not take, null if the tab had none
+const charts = { rate: { rate: 'requests/s' }, latency: { p50: 'p50 of a minute, ms', p99: 'p99 of a minute, ms' },
+  queue: { queue: 'products waiting' } };
+let section, timer, polling, paused, withOwn;
+let refused; // the key that the server did not take; null if the tab had none
 let readings = []; // of the last minute, and the one before
 let points = []; // of the charts: five minutes
 
@@ -73,8 +75,9 @@ function show() {
     ['Device', 'Name', 'State', 'Memory used', '#Errors', '#Kernels/s', '#Kernel time'],
     devices.map(({ backend, index, name, state, memory_bytes: limit, memory_free_bytes: free }) => {
       const device = `${backend}:${index}`, kernels = (what) => rate(select('kernel_duration_seconds_' + what, { backend }));
+      const share = kernels('sum');
       return [device, name, state, free == null ? '–' : used(device, limit - free, limit),
-        whole(total('device_errors_total', { device })), number(kernels('count')), number(kernels('sum') * 100) + '%'];
+        whole(total('device_errors_total', { device })), number(kernels('count')), share === null ? '–' : number(share * 100) + '%'];
     }));
 
   const requests = select('http_requests_total'), paths = new Set(requests.filter((one) => one.value).map((one) => one.route));
@@ -110,13 +113,19 @@ function draw(before) {
   }
 }
 
+// What has not changed stays: a screen reader would say it again.
+function put(host, node) {
+  if (host.textContent !== node.textContent) host.replaceChildren(node);
+}
+
 // Takes a reading, unless it is not to; /metrics last, so that it counts no request of this page as under way.
 async function poll(quiet = true) {
-  clearTimeout(timer);
-  const key = sessionStorage.getItem('matmuld-key'), state = $('[role=status]', section), hint = $('.hint', section);
+  const key = sessionStorage.getItem('matmuld-key'), hint = $('.hint', section);
+  if (polling) return;
+  polling = true;
   if (!document.hidden && !(quiet && (paused || refused === key))) try {
     const ready = await call('readyz').then(() => 'Ready', (error) => 'Not ready: ' + error.message);
-    if (state.textContent !== ready) state.textContent = ready; // else a screen reader says it again
+    put($('[role=status]', section), new Text(ready));
     const { devices } = await callJson('v1/devices', undefined, { quiet });
     const reading = { devices, ...read(await (await call('metrics', { quiet })).text()) };
     if (readings.at(-1)?.start !== reading.start) readings = []; // restarted: its counters begin at 0
@@ -130,9 +139,10 @@ async function poll(quiet = true) {
   } catch (error) {
     const denied = error.status === 401;
     if (denied) refused = sessionStorage.getItem('matmuld-key');
-    hint.replaceChildren(denied ? make('p', {}, 'The figures need an API key. ',
+    put(hint, denied ? make('p', {}, 'The figures need an API key. ',
       make('button', { type: 'button', onclick: () => poll(false) }, 'Enter a key')) : problemBox(error));
   }
+  polling = false;
   clearTimeout(timer);
   if (!section.hidden) timer = setTimeout(poll, 2000);
 }

@@ -167,6 +167,7 @@ def follows_made_up_metrics(page):
     page.wait(lambda page: facts(page)["Version"] == "9.9", "Resume takes a reading")
     identity, _ = chart(page, "rate")
     assert rows(page, "requests")["/v1/matmul"] == ["100"] + ["–"] * 7, "there is nothing to compare it with"
+    assert rows(page, "devices")["cuda:0"][4:] == ["–", "–"]
 
     serve(page, made_up(1, 138, 2, 5))
     assert tick(page) == ["readyz", "v1/devices", "metrics"]
