@@ -134,7 +134,8 @@ def stores(page):
     Select(field(page, "readMatrix", "Accept")).select_by_visible_text("application/json")
     status, _, text = run(page, "readMatrix")
     assert status == "404 Not Found" and json.loads(text)["code"] == "no_such_matrix"
-    assert json.loads(curl(page, "deleteMatrix")[1])["code"] == "no_such_matrix", "-X DELETE"
+    assert json.loads(curl(page, "storeMatrix")[1])["shape"] == [1, 3] and len(fetch("/v1/matrices")["matrices"]) == 1
+    assert curl(page, "deleteMatrix")[1] == "" and fetch("/v1/matrices")["matrices"] == []
 
 
 def opened(browser, address="/docs", *how):

@@ -18,6 +18,7 @@ window.setTimeout = (callback) => { window.tick = callback; return 0; };
 window.clearTimeout = () => { window.tick = null; };
 window.fetch = async (path, { headers }) => {
   asked.push(path);
+  await window.held;
   const [status, text, key] = replies[path];
   if (status === 0) throw new TypeError('no connection');
   const denied = key && headers.Authorization !== 'Bearer ' + key;
@@ -212,8 +213,16 @@ def follows_made_up_metrics(page):
     page.wait(lambda page: page.find("dialog #key-value"), "the dialog").send_keys("secret\n")
     page.wait(lambda page: rows(page, "requests")["/v1/matmul"][0] == "30" and not page.find("#operate .hint").text, "the key is used")
 
-    page.run("asked.length = 0; location.hash = '#compare'")
-    page.wait(lambda page: page.find("#compare").is_displayed() and page.run("return tick") is None, "another view ends the polling")
+    page.run("window.held = new Promise(release => { window.release = release; }); window.ended = tick();"
+             "location.hash = '#compare'")
+    page.wait(lambda page: page.find("#compare").is_displayed(), "the other view")
+    page.driver.execute_async_script("release(); ended.then(arguments[0])")
+    assert page.run("return tick") is None, "another view ends the polling, in the middle of a poll too"
+    page.run("location.hash = '#operate'")
+    page.wait(lambda page: page.run("return Boolean(tick)"), "it goes on")
+    page.run("location.hash = '#compare'")
+    page.wait(lambda page: page.find("#compare").is_displayed(), "the other view")
+    assert page.run("return tick") is None, "another view ends the polling"
 
 
 with Browser() as browser:
