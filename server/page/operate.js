@@ -3,8 +3,7 @@
 import { $, byteText, call, callJson, chart, colour, make, number, problemBox, remember, table } from './base.js';
 
 const own = ['/metrics', '/readyz', '/v1/devices'];
-const charts = { rate: { rate: 'requests/s' }, latency: { p50: 'p50 of a minute, ms', p99: 'p99 of a minute, ms' },
-  queue: { queue: 'products waiting' } };
+const charts = { rate: { rate: 'requests/s' }, latency: { p50: 'p50, ms', p99: 'p99, ms' }, queue: { queue: 'products waiting' } };
 let section, timer, polling, paused, withOwn;
 let refused; // the key that the server did not take; null if the tab had none
 let readings = []; // of the last minute, and the one before
@@ -58,7 +57,8 @@ const used = (label, bytes, limit) => make('span', {}, `${byteText(bytes)} of ${
   make('meter', { 'aria-label': label + ' used', max: limit, value: bytes }));
 
 function show() {
-  const { now, start, devices } = readings.at(-1), over = `over the last ${number((now - readings[0].now) / 1000)} s`;
+  const { now, start, devices } = readings.at(-1), seconds = (now - readings[0].now) / 1000;
+  const over = seconds ? `over the last ${number(seconds)} s` : 'from the next reading on';
   const share = (name) => used(name, total(name) - total(name, { state: 'free' }), total(name));
   const facts = {
     Version: select('build_info')[0].version,
@@ -101,7 +101,7 @@ function draw(before) {
   points = points.filter((point) => point.now > now - 300000);
 
   const all = Object.entries(Object.assign({}, ...Object.values(charts)));
-  place('points', 'The latest readings', ['Time', ...all.map(([, label]) => '#' + label)],
+  place('points', 'The latest readings, with the latency of the minute before', ['Time', ...all.map(([, label]) => '#' + label)],
     points.slice(-20).reverse().map((point) => [point.time, ...all.map(([member]) => number(point[member]))]));
   for (const [name, lines] of Object.entries(charts)) {
     const host = $('.' + name, section);
