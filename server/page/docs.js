@@ -20,7 +20,8 @@ function type(schema, seen = [], indent = '\n') {
   if (seen.includes(name)) return name;
   const is = resolve(schema), inner = (one, further = indent) => type(one, name ? [...seen, name] : seen, further);
   if ('const' in is) return JSON.stringify(is.const);
-  if (is.enum) return is.enum.filter((value) => value !== is.not?.const).map((value) => JSON.stringify(value)).join(' | ');
+  const values = is.enum?.filter((value) => value !== is.not?.const);
+  if (values) return values.map((value) => JSON.stringify(value)).join(' | ');
   if (is.anyOf) return is.anyOf.map((one) => inner(one)).join(' | ');
   if (is.items) return `[${inner(is.items)}, …]`;
   if (is.properties) return `{${Object.entries(is.properties).map(([member, one]) => {
@@ -28,13 +29,13 @@ function type(schema, seen = [], indent = '\n') {
     return `${indent}  ${member}${optional}: ${inner(one, indent + '  ')}`
       + (usual === undefined ? '' : ` = ${JSON.stringify(usual)}`) + (description ? `  // ${description}` : '');
   }).join('')}${indent}}`;
-  return [[is.type ?? 'any'].flat().join(' | '), 'minimum' in is && `≥ ${is.minimum}`, 'maximum' in is && `≤ ${is.maximum}`]
-    .filter(Boolean).join(', ');
+  return [[is.type ?? 'any'].flat().join(' | '), ...'minimum' in is ? [`≥ ${is.minimum}`] : [],
+    ...'maximum' in is ? [`≤ ${is.maximum}`] : []].join(', ');
 }
 
 // The media types of a body or a reply; of JSON its schema.
-const media = (content = {}) => Object.entries(content).flatMap(([kind, { schema }]) =>
-  [make('p', {}, code(kind), ' ', rich(resolve(schema).description)), kind.includes('json') ? block(type(schema)) : '']);
+const media = (content = {}) => Object.entries(content).flatMap(([kind, { schema }]) => [
+  make('p', {}, code(kind), ' ', rich(resolve(schema).description)), kind.includes('json') ? block(type(schema)) : '']);
 
 // Indents JSON as it stands: to parse it would round large integers.
 function pretty(text) {
@@ -54,7 +55,8 @@ async function reply(response, headers = {}) {
   let text = /json|text|xml/.test(kind) ? new TextDecoder().decode(bytes.slice(0, shown_bytes_max)) : '';
   if (/json/.test(kind) && !text.includes('\n')) text = pretty(text);
   const more = text && bytes.byteLength <= shown_bytes_max ? '' : `… ${bytes.byteLength} bytes in all`;
-  return [make('p', {}, make('strong', {}, `${response.status} ${response.statusText}`)), block(lines.join('\n')), block(text + more)];
+  return [make('p', {}, make('strong', {}, `${response.status} ${response.statusText}`)),
+    block(lines.join('\n')), block(text + more)];
 }
 
 const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -62,7 +64,8 @@ const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 // The form that sends a request, the same as a line of curl, and the reply.
 function form(path, method, parameters, { requestBody, responses }) {
   const choice = (names) => names.length > 0 && make('select', {}, ...names.map((name) => make('option', {}, name)));
-  const inputs = parameters.filter((one) => one.in === 'path').map(({ name, example }) => [name, make('input', { value: example })]);
+  const inputs = parameters.filter((one) => one.in === 'path')
+    .map(({ name, example }) => [name, make('input', { value: example })]);
   const query = parameters.some((one) => one.in === 'query') && make('input', { placeholder: 'name=value&…' });
   const json = 'application/json', types = Object.keys(resolve(Object.values(responses)[0]).content ?? {});
   const accept = types.length > 1 && choice(types);
@@ -73,7 +76,8 @@ function form(path, method, parameters, { requestBody, responses }) {
 
   // The arguments of call().
   const request = () => {
-    const to = inputs.reduce((at, [name, input]) => at.replace(`{${name}}`, encodeURIComponent(input.value)), path).slice(1);
+    const named = (at, [name, input]) => at.replace(`{${name}}`, encodeURIComponent(input.value));
+    const to = inputs.reduce(named, path).slice(1);
     return [(query?.value ? `${to}?${query.value}` : to) || '.', { method, any: true,
       ...(accept && { accept: accept.value }), ...(body && { type: json, body: body.value }) }];
   };
@@ -103,7 +107,7 @@ function form(path, method, parameters, { requestBody, responses }) {
   };
   fill();
   if (example) example.onchange = fill;
-  const fields = [...inputs, ['Query', query], ['Accept', accept], ['Example', example]].filter(([, control]) => control);
+  const fields = [...inputs, ['Query', query], ['Accept', accept], ['Example', example]].filter((field) => field[1]);
   return make('form', { onsubmit: run, oninput: write, onchange: write },
     make('div', { class: 'row' }, ...fields.map(([title, control]) => make('label', {}, title, control)),
       make('button', { class: 'main' }, 'Run')),
@@ -119,11 +123,13 @@ function operation(path, name, shared = [], { operationId: id, summary, descript
     make('p', {}, rich(summary)), make('p', { class: 'note' }, rich(description)),
     form(path, method, parameters, rest),
     fold('Parameters', grid('Parameters of ' + where, ['Name', 'In', 'Type', 'Default', 'Meaning'],
-      parameters.map(({ name, in: place, required, schema, description }) => [code(name), place + (required ? ', required' : ''),
-        type(schema), resolve(schema).default, rich(description ?? resolve(schema).description)]))),
+      parameters.map(({ name, in: place, required, schema, description }) => [code(name),
+        place + (required ? ', required' : ''), type(schema), resolve(schema).default,
+        rich(description ?? resolve(schema).description)]))),
     rest.requestBody ? fold('Body', ...media(rest.requestBody.content)) : '',
-    fold('Replies', grid('Replies of ' + where, ['Status', 'Headers', 'Meaning'], replies.map(([status, { headers, description }]) =>
-      [status, Object.keys(headers ?? {}).join(', '), rich(description)])), ...media(replies[0][1].content)));
+    fold('Replies', grid('Replies of ' + where, ['Status', 'Headers', 'Meaning'],
+      replies.map(([status, { headers = {}, description }]) => [status, Object.keys(headers).join(', '), rich(description)])),
+    ...media(replies[0][1].content)));
 }
 
 function errors() {
@@ -141,9 +147,9 @@ async function show() {
   const articles = Object.entries(api.paths).flatMap(([path, { parameters, ...operations }]) =>
     Object.entries(operations).map(([method, described]) => operation(path, method, parameters, described)));
   articles.push(errors());
+  const links = articles.map(({ id, firstChild }) => make('a', { href: '#' + id }, firstChild.textContent));
   main.append(make('p', {}, rich(api.info.description)), make('div', { class: 'docs' },
-    make('nav', { 'aria-label': 'Contents' }, ...articles.map(({ id, firstChild }) => make('a', { href: '#' + id }, firstChild.textContent))),
-    make('div', {}, ...articles)));
+    make('nav', { 'aria-label': 'Contents' }, ...links), make('div', {}, ...articles)));
   document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 

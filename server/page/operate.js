@@ -3,7 +3,9 @@
 import { $, byteText, call, callJson, chart, colour, make, number, problemBox, remember, table } from './base.js';
 
 const own = ['/metrics', '/readyz', '/v1/devices'];
-const charts = { rate: { rate: 'requests/s' }, latency: { p50: 'p50, ms', p99: 'p99, ms' }, queue: { queue: 'products waiting' } };
+// The members of a point, and which of them each chart draws.
+const titles = { rate: 'requests/s', p50: 'p50, ms', p99: 'p99, ms', queue: 'products waiting' };
+const charts = { rate: ['rate'], latency: ['p50', 'p99'], queue: ['queue'] };
 let section, timer, polling, paused, withOwn;
 let refused; // the key that the server did not take; null if the tab had none
 let readings = []; // of the last minute, and the one before
@@ -45,9 +47,9 @@ function quantile(q, buckets) {
 }
 
 // Shows a table in the place of an older one, whose box keeps its focus and how far it is scrolled. "#": a number.
-function place(name, caption, titles, rows) {
-  const fresh = table(caption, titles.map((title) => ({ title: title.replace('#', ''), number: title[0] === '#' })), rows);
-  const host = $('.' + name, section);
+function place(name, caption, columns, rows) {
+  const heads = columns.map((title) => ({ title: title.replace('#', ''), number: title[0] === '#' }));
+  const fresh = table(caption, heads, rows), host = $('.' + name, section);
   if (!host.firstChild) return host.append(fresh);
   for (const part of ['caption', 'tbody']) $(part, host).replaceWith($(part, fresh));
 }
@@ -77,39 +79,43 @@ function show() {
       const device = `${backend}:${index}`, kernels = (what) => rate(select('kernel_duration_seconds_' + what, { backend }));
       const share = kernels('sum');
       return [device, name, state, free == null ? '–' : used(device, limit - free, limit),
-        whole(total('device_errors_total', { device })), number(kernels('count')), share === null ? '–' : number(share * 100) + '%'];
+        whole(total('device_errors_total', { device })), number(kernels('count')),
+        share === null ? '–' : number(share * 100) + '%'];
     }));
 
-  const requests = select('http_requests_total'), paths = new Set(requests.filter((one) => one.value).map((one) => one.route));
+  const some = (name) => select(name).filter((one) => one.value);
+  const paths = new Set(some('http_requests_total').map((one) => one.route));
   place('requests', `Requests since the start; rates and latency ${over}`,
     ['Path', '#Requests', '#2xx/s', '#3xx/s', '#4xx/s', '#5xx/s', '#p50, ms', '#p90, ms', '#p99, ms'],
     ['all', ...paths].map((route) => {
       const labels = route === 'all' ? {} : { route }, of = select('http_requests_total', labels);
-      return [route, whole(sum(of)), ...['2', '3', '4', '5'].map((digit) => number(rate(of.filter((one) => one.code[0] === digit)))),
+      return [route, whole(sum(of)),
+        ...['2', '3', '4', '5'].map((digit) => number(rate(of.filter((one) => one.code[0] === digit)))),
         ...[.5, .9, .99].map((q) => quantile(q, select('request_duration_seconds_bucket', labels)).text)];
     }));
-  const rejected = select('rejected_total'), codes = rejected.filter((one) => one.value);
+  const codes = some('rejected_total').map((one) => [one.reason, [one]]);
   place('rejected', `Problem replies since the start; rate ${over}`, ['Code', '#Replies', '#Replies/s'],
-    [['all', rejected], ...codes.map((one) => [one.reason, [one]])].map(([code, of]) => [code, whole(sum(of)), number(rate(of))]));
+    [['all', select('rejected_total')], ...codes].map(([code, of]) => [code, whole(sum(of)), number(rate(of))]));
 }
 
 function draw(before) {
   const { now } = readings.at(-1), buckets = select('request_duration_seconds_bucket');
   if (now - points.at(-1)?.now > 10000) points.push({ now: now - 1 }); // nothing is known of the time between
-  points.push({ now, time: new Date().toLocaleTimeString(), rate: rate(select('http_requests_total', {}, before), before),
-    p50: quantile(.5, buckets).ms, p99: quantile(.99, buckets).ms, queue: total('queue_jobs') });
+  points.push({ now, time: new Date().toLocaleTimeString(), queue: total('queue_jobs'),
+    rate: rate(select('http_requests_total', {}, before), before),
+    p50: quantile(.5, buckets).ms, p99: quantile(.99, buckets).ms });
   points = points.filter((point) => point.now > now - 300000);
 
-  const all = Object.entries(Object.assign({}, ...Object.values(charts)));
-  place('points', 'The latest readings, with the latency of the minute before', ['Time', ...all.map(([, label]) => '#' + label)],
-    points.slice(-20).reverse().map((point) => [point.time, ...all.map(([member]) => number(point[member]))]));
-  for (const [name, lines] of Object.entries(charts)) {
-    const host = $('.' + name, section);
-    const data = ([member, label], index) => ({ label, pointRadius: 1, borderColor: colour('series-' + (index + 1)),
+  place('points', 'The latest readings, with the latency of the minute before',
+    ['Time', ...Object.values(titles).map((title) => '#' + title)], points.slice(-20).reverse()
+      .map((point) => [point.time, ...Object.keys(titles).map((member) => number(point[member]))]));
+  for (const [name, members] of Object.entries(charts)) {
+    const data = (member, index) => ({ label: titles[member], borderColor: colour('series-' + (index + 1)), pointRadius: 1,
       data: points.map((point) => ({ x: (point.now - now) / 60000, y: point[member] ?? null })) });
     const x = { type: 'linear', min: -5, max: 0, ticks: { callback: (minutes) => minutes + ' min' } };
-    chart(host, Object.values(lines).join(' and ') + ' over five minutes', () => ({ type: 'line',
-      data: { datasets: Object.entries(lines).map(data) }, options: { scales: { x, y: { beginAtZero: true } } } }), true);
+    const options = { scales: { x, y: { beginAtZero: true } } };
+    chart($('.' + name, section), members.map((member) => titles[member]).join(' and ') + ' over five minutes',
+      () => ({ type: 'line', data: { datasets: members.map(data) }, options }), true);
   }
 }
 

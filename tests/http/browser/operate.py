@@ -128,7 +128,8 @@ def made_up(start, requests, slow, waiting):
     counts = {".001": 0, ".002": requests, "+Inf": requests + slow}
     for route, code in (("/v1/matmul", 200), ("/metrics", 200)):
         lines.append(f'matmuld_http_requests_total{{route="{route}",code="{code}"}} {requests + slow}')
-        lines += [f'matmuld_request_duration_seconds_bucket{{route="{route}",le="{le}"}} {count}' for le, count in counts.items()]
+        lines += [f'matmuld_request_duration_seconds_bucket{{route="{route}",le="{le}"}} {count}'
+                  for le, count in counts.items()]
     lines += [f'matmuld_kernel_duration_seconds_{what}{{variant="simt",backend="cuda",op="matmul"}} {value}'
               for what, value in (("count", requests), ("sum", requests / 100))]
     lines += ['matmuld_device_errors_total{device="cuda:1",kind="device_failed"} 3',
@@ -211,7 +212,8 @@ def follows_made_up_metrics(page):
     assert tick(page) == [], "the same key is not tried again"
     page.find("#operate .hint button").click()
     page.wait(lambda page: page.find("dialog #key-value"), "the dialog").send_keys("secret\n")
-    page.wait(lambda page: rows(page, "requests")["/v1/matmul"][0] == "30" and not page.find("#operate .hint").text, "the key is used")
+    page.wait(lambda page: rows(page, "requests")["/v1/matmul"][0] == "30", "the key is used")
+    page.wait(lambda page: not page.find("#operate .hint").text, "the hint goes")
 
     page.run("window.held = new Promise(release => { window.release = release; }); window.ended = tick();"
              "location.hash = '#compare'")
