@@ -29,8 +29,9 @@ export function problemBox(error) {
 }
 
 // Sends a request to a path such as 'v1/matmul', and returns the fetch Response of a success. Throws a Problem. If the
-// server wants an API key, asks for it once for all requests that wait; `quiet` throws instead.
-export async function call(path, { method = 'GET', body, type, accept, signal, quiet = false } = {}) {
+// server wants an API key, asks for it once for all requests that wait; `quiet` throws instead. `any` returns the
+// Response of an error too.
+export async function call(path, { method = 'GET', body, type, accept, signal, quiet = false, any = false } = {}) {
   for (;;) {
     const headers = {};
     const key = sessionStorage.getItem('matmuld-key');
@@ -39,13 +40,14 @@ export async function call(path, { method = 'GET', body, type, accept, signal, q
     if (accept) headers.Accept = accept;
     let response;
     try {
-      response = await fetch(path, { method, headers, body, signal });
+      // A stored matrix has one ETag in all forms, for which a cache would return the form that it has.
+      response = await fetch(path, { method, headers, body, signal, cache: 'no-store' });
     } catch (error) {
       if (error.name === 'AbortError') throw error;
       throw new Problem(0, { title: 'No connection', detail: 'The server did not answer; try again.' });
     }
-    if (response.ok) return response;
     if (response.status === 401 && !quiet && await askKey(key)) continue;
+    if (response.ok || any) return response;
     const text = await response.text();
     let problem = {};
     try { problem = JSON.parse(text); } catch { /* a proxy's page */ }
@@ -152,14 +154,21 @@ export const colour = (name) => getComputedStyle(document.documentElement).getPr
 
 // Draws a chart of Chart.js into an element, in place of the one that it holds. The caller shows a table of the same
 // figures beside it: without Chart.js there is no chart. configure() returns the configuration; it runs again when
-// the colour scheme changes. `label` says in a sentence what the chart shows.
+// the colour scheme changes. `label` says in a sentence what the chart shows. `keep` gives new data to the chart that is
+// there.
 const charts = new Map();
 
-export async function chart(host, label, configure) {
+export async function chart(host, label, configure, keep = false) {
   const Chart = await loadCharts();
   host.hidden = !Chart;
   if (!Chart) return;
-  charts.get(host)?.drawn.destroy();
+  const held = charts.get(host);
+  if (keep && held) {
+    held.configure = configure;
+    held.drawn.data = configure().data;
+    return held.drawn.update();
+  }
+  held?.drawn.destroy();
   const canvas = make('canvas', { role: 'img', 'aria-label': label });
   host.classList.add('chart');
   host.replaceChildren(canvas);

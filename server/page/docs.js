@@ -1,3 +1,157 @@
-import { wireKey } from './base.js';
+// The API page: this server's /openapi.json for people, with requests that they can send. Nothing runs by itself.
+import { $, call, copied, make, problemBox, table, wireKey } from './base.js';
+
+const main = $('main'), shown_bytes_max = 20000;
+let api;
+
+// A node of the document with its $ref followed. What stands beside the $ref wins.
+const resolve = ({ $ref, ...rest } = {}) =>
+  ($ref ? { ...resolve($ref.slice(2).split('/').reduce((at, name) => at[name], api)), ...rest } : rest);
+
+const code = (text) => make('code', {}, text);
+const block = (text) => make('pre', { tabindex: '0' }, code(text));
+const rich = (text = '') => make('span', {}, ...text.split('`').map((part, index) => (index % 2 ? code(part) : part)));
+const fold = (title, ...content) => make('details', {}, make('summary', {}, title), ...content);
+const grid = (caption, titles, rows) => table(caption, titles.map((title) => ({ title })), rows);
+
+// A schema as a short text. `seen` are the names on the way to it: a recursion ends at its own name.
+function type(schema, seen = [], indent = '\n') {
+  const name = schema.$ref?.split('/').pop();
+  if (seen.includes(name)) return name;
+  const is = resolve(schema), inner = (one, further = indent) => type(one, name ? [...seen, name] : seen, further);
+  if ('const' in is) return JSON.stringify(is.const);
+  const values = is.enum?.filter((value) => value !== is.not?.const);
+  if (values) return values.map((value) => JSON.stringify(value)).join(' | ');
+  if (is.anyOf) return is.anyOf.map((one) => inner(one)).join(' | ');
+  if (is.items) return `[${inner(is.items)}, …]`;
+  if (is.properties) return `{${Object.entries(is.properties).map(([member, one]) => {
+    const { default: usual, description } = resolve(one), optional = is.required?.includes(member) ? '' : '?';
+    return `${indent}  ${member}${optional}: ${inner(one, indent + '  ')}`
+      + (usual === undefined ? '' : ` = ${JSON.stringify(usual)}`) + (description ? `  // ${description}` : '');
+  }).join('')}${indent}}`;
+  return [[is.type ?? 'any'].flat().join(' | '), ...'minimum' in is ? [`≥ ${is.minimum}`] : [],
+    ...'maximum' in is ? [`≤ ${is.maximum}`] : []].join(', ');
+}
+
+// The media types of a body or a reply; of JSON its schema.
+const media = (content = {}) => Object.entries(content).flatMap(([kind, { schema }]) => [
+  make('p', {}, code(kind), ' ', rich(resolve(schema).description)), kind.includes('json') ? block(type(schema)) : '']);
+
+// Indents JSON as it stands: to parse it would round large integers.
+function pretty(text) {
+  let depth = 0;
+  const line = () => '\n' + '  '.repeat(depth);
+  return text.replace(/"(?:[^"\\]|\\.)*"|[{}]|,\s*(?="(?:[^"\\]|\\.)*"\s*:)/g, (token) => {
+    depth += { '{': 1, '}': -1 }[token] ?? 0;
+    return token === '{' ? token + line() : token === '}' ? line() + token : token[0] === ',' ? ',' + line() : token;
+  });
+}
+
+// What came back, with the headers that the document names.
+async function reply(response, headers = {}) {
+  const bytes = await response.arrayBuffer(), kind = response.headers.get('Content-Type') ?? '';
+  const lines = ['Content-Type', ...Object.keys(headers)].filter((name) => response.headers.has(name))
+    .map((name) => `${name}: ${response.headers.get(name)}`);
+  let text = /json|text|xml/.test(kind) ? new TextDecoder().decode(bytes.slice(0, shown_bytes_max)) : '';
+  if (/json/.test(kind) && !text.includes('\n')) text = pretty(text);
+  const more = text && bytes.byteLength <= shown_bytes_max ? '' : `… ${bytes.byteLength} bytes in all`;
+  return [make('p', {}, make('strong', {}, `${response.status} ${response.statusText}`)),
+    block(lines.join('\n')), block(text + more)];
+}
+
+const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+// The form that sends a request, the same as a line of curl, and the reply.
+function form(path, method, parameters, { requestBody, responses }) {
+  const choice = (names) => names.length > 0 && make('select', {}, ...names.map((name) => make('option', {}, name)));
+  const inputs = parameters.filter((one) => one.in === 'path')
+    .map(({ name, example }) => [name, make('input', { value: example })]);
+  const query = parameters.some((one) => one.in === 'query') && make('input', { placeholder: 'name=value&…' });
+  const json = 'application/json', types = Object.keys(resolve(Object.values(responses)[0]).content ?? {});
+  const accept = types.length > 1 && choice(types);
+  if (accept && types.includes(json)) accept.value = json;
+  const examples = requestBody?.content[json].examples ?? {}, example = choice(Object.keys(examples));
+  const body = example && make('textarea', { rows: 3, spellcheck: 'false' });
+  const curl = make('div'), result = make('div', { role: 'status' });
+
+  // The arguments of call().
+  const request = () => {
+    const named = (at, [name, input]) => at.replace(`{${name}}`, encodeURIComponent(input.value));
+    const to = inputs.reduce(named, path).slice(1);
+    return [(query?.value ? `${to}?${query.value}` : to) || '.', { method, any: true,
+      ...(accept && { accept: accept.value }), ...(body && { type: json, body: body.value }) }];
+  };
+  const write = () => {
+    const [to, sent] = request(), words = ['curl -sS', quote(new URL(to, location).href)];
+    if (method !== (body ? 'POST' : 'GET')) words.push('-X ' + method);
+    if (sessionStorage.getItem('matmuld-key')) words.push('-H "Authorization: Bearer $KEY"');
+    if (sent.accept) words.push('-H ' + quote('Accept: ' + sent.accept));
+    if (body) words.push('-H ' + quote('Content-Type: ' + json), '-d ' + quote(body.value));
+    curl.replaceChildren(copied(words.join(' '), `curl for ${method} ${path}`));
+  };
+  const fill = () => {
+    if (body) body.value = JSON.stringify(Object.values(examples)[example.selectedIndex].value, null, 1)
+      .replace(/(?<=[[{])\n *|\n *(?=[\]}])/g, '').replace(/\n */g, ' ').replace(/"(-?\d{16,})"/g, '$1');
+    write();
+  };
+  const run = async (event) => {
+    event.preventDefault();
+    result.textContent = 'Waiting for the server …';
+    try {
+      const response = await call(...request());
+      result.replaceChildren(...await reply(response, resolve(responses[response.status]).headers));
+    } catch (error) {
+      result.replaceChildren(problemBox(error));
+    }
+    write(); // there may be a key now
+  };
+  fill();
+  if (example) example.onchange = fill;
+  const fields = [...inputs, ['Query', query], ['Accept', accept], ['Example', example]].filter((field) => field[1]);
+  return make('form', { onsubmit: run, oninput: write, onchange: write },
+    make('div', { class: 'row' }, ...fields.map(([title, control]) => make('label', {}, title, control)),
+      make('button', { class: 'main' }, 'Run')),
+    body ? make('label', {}, 'Body', body) : '', curl, result);
+}
+
+function operation(path, name, shared = [], { operationId: id, summary, description, ...rest }) {
+  const method = name.toUpperCase(), where = `${method} ${path}`;
+  const parameters = [...shared, ...rest.parameters ?? []].map(resolve);
+  const replies = Object.entries(rest.responses).map(([status, response]) => [status, resolve(response)]);
+  return make('article', { id },
+    make('h3', {}, make('a', { href: '#' + id }, code(where))),
+    make('p', {}, rich(summary)), make('p', { class: 'note' }, rich(description)),
+    form(path, method, parameters, rest),
+    fold('Parameters', grid('Parameters of ' + where, ['Name', 'In', 'Type', 'Default', 'Meaning'],
+      parameters.map(({ name, in: place, required, schema, description }) => [code(name),
+        place + (required ? ', required' : ''), type(schema), resolve(schema).default,
+        rich(description ?? resolve(schema).description)]))),
+    rest.requestBody ? fold('Body', ...media(rest.requestBody.content)) : '',
+    fold('Replies', grid('Replies of ' + where, ['Status', 'Headers', 'Meaning'],
+      replies.map(([status, { headers = {}, description }]) => [status, Object.keys(headers).join(', '), rich(description)])),
+    ...media(replies[0][1].content)));
+}
+
+function errors() {
+  const rows = Object.values(api.components.responses).flatMap(({ content, description }) => {
+    const { status, code: is } = content?.['application/problem+json']?.schema.properties ?? {};
+    return status ? [[status.const, code(is.const ?? is.enum.join(', ')), description]] : [];
+  });
+  return make('article', { id: 'errors' }, make('h3', {}, 'Errors'),
+    grid('The problem replies of all paths', ['Status', 'Code', 'Meaning'], rows));
+}
+
+async function show() {
+  const text = await (await call('openapi.json')).text();
+  api = JSON.parse(text.replace(/(?<=[[:,] *)-?\d{16,}(?=[\],} ])/g, '"$&"')); // as numbers they would be rounded
+  const articles = Object.entries(api.paths).flatMap(([path, { parameters, ...operations }]) =>
+    Object.entries(operations).map(([method, described]) => operation(path, method, parameters, described)));
+  articles.push(errors());
+  const links = articles.map(({ id, firstChild }) => make('a', { href: '#' + id }, firstChild.textContent));
+  main.append(make('p', {}, rich(api.info.description)), make('div', { class: 'docs' },
+    make('nav', { 'aria-label': 'Contents' }, ...links), make('div', {}, ...articles)));
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
+}
 
 wireKey();
+show().catch((error) => main.append(problemBox(error)));

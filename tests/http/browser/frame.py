@@ -2,7 +2,7 @@
 
 import urllib.request
 
-from browser import SCHEMES, SIZES, URL, Browser
+from browser import URL, Browser
 
 OWN_BYTES_MAX, ALL_BYTES_MAX = 60 * 1024, 300 * 1024
 
@@ -21,7 +21,3 @@ with Browser() as browser:
     print(f"the page has {own} bytes of its own, {sum(weights.values())} with Chart.js")
     assert own <= OWN_BYTES_MAX and sum(weights.values()) <= ALL_BYTES_MAX, weights
     page.judge()
-
-    for size in SIZES:
-        for scheme in SCHEMES:
-            browser.open("/docs", size, scheme).finish("docs")
