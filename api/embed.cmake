@@ -1,5 +1,6 @@
 # Makes files a part of the program. Included, it defines mm_embed; as a script, with INPUT, OUTPUT and NAME, it
-# writes a file's bytes as a C array: NAME, ended by NUL, and NAME_bytes, its length without that.
+# writes a file's bytes as a C array: NAME, ended by NUL, and NAME_bytes, its length without that. With GZIP it
+# compresses INPUT.
 
 # mm_embed(OUT TABLE ROOT FILE…): OUT gets the C files for a target: one for each FILE, an absolute path, and `struct
 # mm_embedded_files TABLE` with a row for each. A row's path begins at the folder ROOT; if that is empty, it is the name.
@@ -43,7 +44,21 @@ function(mm_embed_array out file name)
     set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
+# mm_embed_gzip(OUT FILE): FILE's name with .gz behind it, in the build folder, which the build makes.
+function(mm_embed_gzip out file)
+    get_filename_component(name ${file} NAME)
+    set(made ${CMAKE_CURRENT_BINARY_DIR}/${name}.gz)
+    add_custom_command(OUTPUT ${made}
+        COMMAND ${CMAKE_COMMAND} -D INPUT=${file} -D GZIP=${made} -P ${PROJECT_SOURCE_DIR}/api/embed.cmake
+        DEPENDS ${file} ${PROJECT_SOURCE_DIR}/api/embed.cmake VERBATIM)
+    set(${out} ${made} PARENT_SCOPE)
+endfunction()
+
 if(NOT CMAKE_SCRIPT_MODE_FILE)
+    return()
+endif()
+if(GZIP)
+    file(ARCHIVE_CREATE OUTPUT ${GZIP} PATHS ${INPUT} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9 MTIME 0)
     return()
 endif()
 file(READ ${INPUT} bytes HEX)

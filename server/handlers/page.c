@@ -1,14 +1,19 @@
 /* GET /, /docs and /page/NAME: the page for people, whose files the build made a part of the program
  * (server/page). */
 #include "api/embedded.h"
+#include "server/http/condition.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* The files of server/page, and chart.js, by name. */
+/* The files of server/page, and chart.js, by name; each also compressed, with .gz behind its name. */
 extern const struct mm_embedded_files mm_page_files;
 
+enum { NAME_MAX_BYTES = 64 };
+
+/* NULL: there is no such file. */
 static const char *type_of(const char *name) {
     static const struct {
         const char *end;
@@ -17,17 +22,27 @@ static const char *type_of(const char *name) {
                  {".css", "text/css; charset=utf-8"},
                  {".js", "text/javascript; charset=utf-8"}};
     const char *end = strrchr(name, '.');
-    size_t row = 0;
-    while (strcmp(types[row].end, end) != 0)
-        row++;
-    return types[row].type;
+    for (size_t row = 0; end != NULL && row < sizeof types / sizeof types[0]; row++)
+        if (strcmp(types[row].end, end) == 0)
+            return types[row].type;
+    return NULL;
+}
+
+static bool takes_gzip(struct mm_request *request) {
+    const char *codings =
+        MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    return codings != NULL && mm_list_has(codings, "gzip", false);
 }
 
 static enum mm_status reply_file(struct mm_request *request, const char *name) {
-    const struct mm_embedded_file *file = mm_embedded_find(&mm_page_files, name);
+    char compressed[NAME_MAX_BYTES]; /* longer than any, so that what is cut is no name of a file */
+    snprintf(compressed, sizeof compressed, "%s.gz", name);
+    const char *type = type_of(name), *coding = takes_gzip(request) ? "gzip" : NULL;
+    const struct mm_embedded_file *file =
+        type == NULL ? NULL : mm_embedded_find(&mm_page_files, coding != NULL ? compressed : name);
     if (file == NULL)
         return mm_fail(&request->error, MM_NOT_FOUND, "the page has no file of this name; the page is at /");
-    return mm_reply_page(request, file, type_of(name));
+    return mm_reply_page(request, file, type, coding);
 }
 
 enum mm_status mm_page_index(struct mm_request *request) {

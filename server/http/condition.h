@@ -11,9 +11,9 @@ enum mm_condition {
     MM_CONDITION_LONG_NONE_MATCH
 };
 
-/* Whether a list of ETags, or *, names this one; NULL: there is nothing to name. weak: W/"x" names "x". Any
- * thread. */
-bool mm_etag_is_listed(const char *list, const char *etag, bool weak);
+/* Whether a header's list, or *, names this item, such as an ETag; NULL: there is nothing to name. weak: W/"x"
+ * names "x". Any thread. */
+bool mm_list_has(const char *list, const char *item, bool weak);
 
 /* Judges the request's conditions on a value with this ETag; NULL: there is no value. The connection's
  * thread. */

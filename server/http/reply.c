@@ -158,12 +158,15 @@ static const char page_policy[] =
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
-                             const char *type) {
+                             const char *type, const char *coding) {
     const bool is_known = mm_condition_judge(request, file->etag) == MM_CONDITION_MATCHED;
     struct MHD_Response *response =
         is_known ? respond_without_body(*file->bytes) : respond_with_kept(file->text, *file->bytes);
     if (!is_known)
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (coding != NULL)
+        add_header(&response, MHD_HTTP_HEADER_CONTENT_ENCODING, coding);
+    add_header(&response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
     add_header(&response, MHD_HTTP_HEADER_ETAG, file->etag);
     add_header(&response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     add_header(&response, "Content-Security-Policy", page_policy);

@@ -18,9 +18,10 @@ enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t
 /* The same for a text that outlives all replies, and is not copied. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type);
 
-/* The same for a file of the page, with what a browser may do with it, or a 304. */
+/* The same for a file of the page, with what a browser may do with it, or a 304. coding: of its text; NULL:
+ * none. */
 enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
-                             const char *type);
+                             const char *type, const char *coding);
 
 /* The same as a 200 or 201, with ETag and the request's own path as Location: a matrix was stored. */
 enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *text, size_t length,

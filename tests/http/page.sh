@@ -1,5 +1,5 @@
 #!/bin/sh
-# The files of the page as HTTP: types, policy, ETags, no key needed, and switched off. What they show, browser.sh tests.
+# The files of the page as HTTP: types, policy, ETags, gzip, no key needed, and switched off. What they show, browser.sh tests.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -16,6 +16,13 @@ while read -r path file type; do
     expect "$path: known" 304 ETag: "$etag" Content-Length: "$(wc -c <"$here/../../server/page/$file")" Content-Security-Policy: "$policy"
     ask "$path" -H 'If-None-Match: "0123456789abcdef0123456789abcdef"'
     expect "$path: another" 200
+    ask "$path" -H 'Accept-Encoding: br, gzip'
+    expect "$path: gzip" 200 Content-Type: "$type; charset=utf-8" Content-Encoding: gzip Vary: Accept-Encoding
+    gzip -d <"$scratch/got" >"$scratch/plain"
+    same "$path: gzip: is the file" 0 "$(cmp "$scratch/plain" "$here/../../server/page/$file" >&2; echo $?)"
+    [ "$(header ETag "$scratch/head")" != "$etag" ] || fail "$path: two codings have one ETag"
+    ask "$path" -H 'Accept-Encoding: identity'
+    expect "$path: identity" 200 ETag: "$etag" Content-Encoding: '' Vary: Accept-Encoding
     ask "$path" --head
     expect "$path: HEAD" 200 ETag: "$etag"
 done <<'END'
@@ -26,7 +33,7 @@ done <<'END'
 END
 ask /page/chart.js
 expect "the charts" 200 Content-Type: 'text/javascript; charset=utf-8'
-for path in /page/ /page/nothing.js /page/../page.c /page/base.js/ /docs/; do
+for path in /page/ /page/nothing.js /page/../page.c /page/base.js.gz /page/base.js/ /docs/; do
     ask "$path" --path-as-is
     expect "$path" 404 code not_found
 done

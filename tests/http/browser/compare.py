@@ -48,17 +48,17 @@ def agree(cell, value):
 
 
 def enter(page, name, value):
-    page.run("const control = document.querySelector(`[name=${arguments[0]}]`); control.focus(); control.select()", name)
-    page.find(f"[name={name}]").send_keys(str(value))
+    page.run("const control = document.querySelector(`#compare [name=${arguments[0]}]`); control.focus(); control.select()", name)
+    page.find(f"#compare [name={name}]").send_keys(str(value))
 
 
 def choose(page, name, value):
     """Selenium's own choice sends no event `input`, as browsers do."""
     page.run(
-        "const select = document.querySelector(`[name=${arguments[0]}]`);"
+        "const select = document.querySelector(`#compare [name=${arguments[0]}]`);"
         "select.value = arguments[1];"
         "for (const type of ['input', 'change']) select.dispatchEvent(new Event(type, { bubbles: true }))", name, str(value))
-    assert page.find(f"[name={name}]").get_attribute("value") == str(value), (name, value)
+    assert page.find(f"#compare [name={name}]").get_attribute("value") == str(value), (name, value)
 
 
 def state(page):
@@ -85,7 +85,7 @@ def time_them(page):
 
 def check_speed(page):
     variants = [one for one in fetch("/v1/variants")["variants"] if one["op"] == "matmul" and one["available"]]
-    boxes = {box.get_attribute("value"): box for box in page.find_all("[name=variants]")}
+    boxes = {box.get_attribute("value"): box for box in page.find_all("#compare [name=variants]")}
     assert set(boxes) == {f"cpu:{one['name']}" for one in variants}, boxes
     for name, box in boxes.items():
         if box.is_selected() != (name in ("cpu:naive", "cpu:tiled_16", "cpu:auto")):
@@ -265,7 +265,7 @@ def check_address(browser):
     page.wait(lambda page: abs(page.run("return document.querySelector('.blocks').getBoundingClientRect().top")) < 5,
               "the part is in sight")
     for name, value in (("m", "33"), ("k", "256"), ("dtype", "int32"), ("stride", "8"), ("registers", "77")):
-        assert page.find(f"[name={name}]").get_attribute("value") == value, name
+        assert page.find(f"#compare [name={name}]").get_attribute("value") == value, name
     assert [box.get_attribute("value") for box in page.find_all("[name=variants]:checked")] == ["cpu:naive"]
     check_drawing(page, {"patterns": "stride", "strides": 8, "padded": True, "word_bytes": 4}, "the link's pattern")
     assert state(page)["n"] == "256" and state(page)["m"] == "33"
