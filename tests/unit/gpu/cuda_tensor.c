@@ -18,6 +18,8 @@ static const char kernels[8];
              {{&kernels[index], 64, 1, 1}, {&kernels[index], 64, 1, 1}}},                                    \
             {{{&kernels[index], 128, 1, 1}, {&kernels[index], 128, 1, 1}},                                   \
              {{&kernels[index], 128, 1, 1}, {&kernels[index], 128, 1, 1}}},                                  \
+            {{{&kernels[index], 192, 1, 1}, {&kernels[index], 192, 1, 1}},                                   \
+             {{&kernels[index], 192, 1, 1}, {&kernels[index], 192, 1, 1}}},                                  \
             {{{&kernels[index], wide, 2, 1}, {&kernels[index], wide, 2, 1}},                                 \
              {{&kernels[index], wide, 2, 1}, {&kernels[index], wide, 2, 1}}},                                \
         }                                                                                                    \

@@ -50,7 +50,7 @@ struct mm_tensor_kernel {
 };
 
 /* The kernels of a type: [size of the tile][A, B not K-major]; NULL if the type has to be K-major. */
-enum mm_tensor_size { MM_TENSOR_NARROW, MM_TENSOR_SMALL, MM_TENSOR_LARGE, MM_TENSOR_SIZES };
+enum mm_tensor_size { MM_TENSOR_NARROW, MM_TENSOR_SMALL, MM_TENSOR_MEDIUM, MM_TENSOR_LARGE, MM_TENSOR_SIZES };
 
 struct mm_tensor_kernels {
     struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];

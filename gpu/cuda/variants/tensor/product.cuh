@@ -504,10 +504,12 @@ mm_tensor_kernels mm_tensor_kernels_of() {
     mm_tensor_kernels kernels = {};
     auto &narrow = kernels.of[MM_TENSOR_NARROW];
     auto &small = kernels.of[MM_TENSOR_SMALL];
+    auto &medium = kernels.of[MM_TENSOR_MEDIUM];
     auto &large = kernels.of[MM_TENSOR_LARGE];
 #define MM_BOTH(a, b)                                                                                        \
     narrow[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 64, 1, a, b>>();    \
     small[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 128, 1, a, b>>();    \
+    medium[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 192, 1, a, b>>();   \
     large[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, COLS, 2, a, b>>()
     MM_BOTH(false, false);
     if constexpr (BYTES == 2) {

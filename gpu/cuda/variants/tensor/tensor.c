@@ -2,10 +2,10 @@
  * tf32 (11 significant bits) and is as fast.
  *
  * The instruction, wgmma, multiplies a 64-row fragment by up to 256 columns at a time, both read from shared
- * memory. product.cuh has the kernel. Three sizes of tile: clusters of two blocks that compute 256×256 of C
- * (of float8 256×192), and single blocks of 128×128 or 128×64 if larger ones would leave multiprocessors
- * idle. If even these are few, but k is long, tiles are cut along k as well (split-K): each block stores its
- * partial sums, and a second kernel, reduce.cu, adds them up.
+ * memory. product.cuh has the kernel. Four sizes of tile: clusters of two blocks that compute 256×256 of C
+ * (of float8 256×192), and single blocks of 128×192, 128×128 or 128×64 if larger ones would leave
+ * multiprocessors idle. If even these are few, but k is long, tiles are cut along k as well (split-K): each
+ * block stores its partial sums, and a second kernel, reduce.cu, adds them up.
  *
  * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
  * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads
@@ -114,9 +114,9 @@ static unsigned lines_of(size_t all, unsigned whole, bool is_turned) {
     return (unsigned)mm_size_min(whole, mm_size_round_up(all, is_turned ? MM_TENSOR_SQUARE : SWIZZLED));
 }
 
-/* How a product is computed, and how many cycles that takes beside the launch. The constants of the following
- * functions were fitted to times of 31 shapes of bfloat16 and float8 with all tiles and splits (H100,
- * 2026-11-26). */
+/* How a product is computed, and how many cycles that takes beside a launch. The constants of the following
+ * functions were fitted to times of 192 products of bfloat16, float8, int8 and tf32 with all tiles, and with
+ * splits (H100, 2026-11-26): the choice takes 0.7% longer than the best one (geometric mean). */
 struct way {
     const struct mm_tensor_kernel *kernel; /* of K-major operands */
     enum mm_tensor_size size;
@@ -125,24 +125,35 @@ struct way {
     double cycles;
 };
 
-static const struct mm_fix_up_cost fix_up = {12.5, 3.5};
+/* Of one block; and what a launch takes more than that of the narrow kernel: clusters start late. */
+static const struct {
+    double step_cycles;
+    double start_cycles;
+} sizes[] = {[MM_TENSOR_NARROW] = {300, 0},
+             [MM_TENSOR_SMALL] = {640, 600},
+             [MM_TENSOR_MEDIUM] = {840, 600},
+             [MM_TENSOR_LARGE] = {820, 4000}};
 
-/* A step of large tiles takes the cycles of its instructions, and one of the others those in which its
- * operands arrive. All blocks together get so many bytes a cycle. */
+/* All blocks together get so many bytes a cycle. */
 static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks) {
     enum { BYTES_PER_CYCLE = 8192 };
     const struct mm_tensor_kernel *kernel = way->kernel;
-    const double least[] = {
-        [MM_TENSOR_NARROW] = 400, [MM_TENSOR_SMALL] = 640, [MM_TENSOR_LARGE] = 4.0 * kernel->cols};
     const unsigned lines = lines_of(product->m, MM_TENSOR_ROWS, false) +
                            lines_of(product->n, kernel->cols / kernel->cluster, false);
-    return fmax(least[way->size], (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
+    return fmax(sizes[way->size].step_cycles,
+                (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
+}
+
+static struct mm_fix_up_cost fix_up_of(const struct way *way) {
+    enum { CYCLES = 10000, CYCLES_PER_COL = 10 };
+    const double step = sizes[way->size].step_cycles;
+    return (struct mm_fix_up_cost){CYCLES / step, CYCLES_PER_COL * way->kernel->cols / step};
 }
 
 /* The second kernel starts, and reads what the first has written. If its blocks find room beside those of the
  * first, it has started before these end. */
 static double reduce_cycles(const struct way *way, size_t blocks, const struct mm_device *device) {
-    enum { START = 2500, EACH_SPLIT = 110, LATE_START = 3200, BYTES_PER_CYCLE = 1600 };
+    enum { START = 2500, EACH_SPLIT = 110, LATE_START = 2000, BYTES_PER_CYCLE = 1600 };
     const double bytes = (double)blocks * MM_TENSOR_ROWS * way->kernel->cols * sizeof(float);
     const bool is_late = blocks + blocks / way->splits > device->multiprocessors;
     return START + EACH_SPLIT * way->splits + bytes / BYTES_PER_CYCLE + (is_late ? LATE_START : 0);
@@ -153,31 +164,34 @@ static unsigned split_steps_of(const struct mm_schedule *schedule, unsigned spli
 }
 
 static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
-                                      unsigned clusters_max) {
+                                      unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
     const size_t depth = MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype);
     return mm_schedule_of(mm_product_count(product),
                           (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * MM_TENSOR_ROWS),
                           (unsigned)mm_size_divide_up(product->n, kernel->cols),
-                          (unsigned)mm_size_divide_up(product->k, depth), clusters_max, &fix_up);
+                          (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* Of this size. Only tiles that are all computed at once are split, into parts that none of them is empty. */
+/* Of this size. Tiles are split only if all parts are computed at once and none is empty. */
 static struct way best_way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                               enum mm_tensor_size size, const struct mm_device *device) {
     const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
     const size_t tiles = cluster_tiles_of(product, kernel),
                  at_once = device->multiprocessors / kernel->cluster;
     struct way best = {.kernel = kernel, .size = size, .splits = 1};
-    best.schedule = schedule_of(product, kernel, (unsigned)at_once);
-    best.cycles = step_cycles(product, &best, (size_t)best.schedule.clusters * kernel->cluster) *
-                  mm_schedule_steps(&best.schedule, &fix_up);
+    const struct mm_fix_up_cost fix_up = fix_up_of(&best);
+    best.schedule = schedule_of(product, kernel, (unsigned)at_once, &fix_up);
+    best.cycles = sizes[size].start_cycles +
+                  step_cycles(product, &best, (size_t)best.schedule.clusters * kernel->cluster) *
+                      mm_schedule_steps(&best.schedule, &fix_up);
     const unsigned steps = best.schedule.steps;
     struct way way = best;
     for (way.splits = 2; way.splits <= steps / MM_SHARE_STEPS_MIN && way.splits * tiles <= at_once;
          way.splits++) {
         const unsigned each = split_steps_of(&way.schedule, way.splits);
         const size_t blocks = way.splits * tiles * kernel->cluster;
-        way.cycles = step_cycles(product, &way, blocks) * each + reduce_cycles(&way, blocks, device);
+        way.cycles = sizes[size].start_cycles + step_cycles(product, &way, blocks) * each +
+                     reduce_cycles(&way, blocks, device);
         if ((way.splits - 1) * each < steps && way.cycles < best.cycles)
             best = way;
     }
@@ -192,7 +206,7 @@ static struct way best_way_of(const struct mm_product *product, const struct mm_
 static struct way way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                          const struct mm_device *device) {
     static const unsigned tiles[] = {
-        [MM_TENSOR_NARROW] = 64, [MM_TENSOR_SMALL] = 128, [MM_TENSOR_LARGE] = 256};
+        [MM_TENSOR_NARROW] = 64, [MM_TENSOR_SMALL] = 128, [MM_TENSOR_MEDIUM] = 192, [MM_TENSOR_LARGE] = 256};
     struct way best = {.cycles = INFINITY};
     for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
         if (product->tile != 0 && product->tile != tiles[size])
@@ -447,7 +461,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
                               struct mm_error *error) {
     if (product->tile == FLOAT64_TILE)
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
-                             "%s of %s has tiles of 64, 128 and 256, not of %u", plan->variant->name,
+                             "%s of %s has tiles of 64, 128, 192 and 256, not of %u", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);
     if (plan->is_frugal)
         return mm_cuda_tiled_16(product, plan, error);
