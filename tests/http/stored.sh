@@ -112,7 +112,7 @@ benchmark|{"a": {"from": "v"}, "n": 4}|422 code bad_shape .field a
 benchmark|{"a": {"from": "none"}, "n": 4}|422 code bad_shape .field a
 END_OF_CASES
 ask /v1/benchmark -d '{"a": {"from": "endless"}, "n": 1, "variants": ["naive"]}' -H 'Accept: text/plain'
-like "a table of what could not be judged" '*- *- *- *6' "$(tail -n 1 "$scratch/got")"
+like "a table of what could not be judged" 'naive * - *- *-*' "$(grep -m 1 '^naive' "$scratch/got")" # of CUDA there are two
 
 # Beside a raw body, whose dimensions may be left out as far as the stored operand tells them.
 printf '1 1 1 ' | "$FLOAT32" encode >"$scratch/ones"
