@@ -8,7 +8,7 @@ let wanted; // the name of the view that is on its way, or shown
 async function show() {
   const { view, parameters } = state();
   const isView = Object.hasOwn(views, view);
-  if (!isView && shown) return; // "#main" of the skip link
+  if (!isView && shown) return;
   const name = wanted = isView ? view : 'try';
   if (shown && shown.name !== name) {
     shown.module.close();
@@ -30,5 +30,9 @@ async function show() {
 }
 
 wireKey();
+$('.skip').onclick = () => {
+  $('#main').focus();
+  return false; // the address keeps the view's state
+};
 addEventListener('hashchange', show);
 show();

@@ -186,8 +186,9 @@ function build(section) {
     changed();
   };
   form.onclick = ({ target }) => {
-    if (target.tagName !== 'BUTTON' || !target.value) return;
-    const x = operandAt(target), [down, right] = target.value.split(',');
+    const x = operandAt(target);
+    if (!x || target.tagName !== 'BUTTON') return;
+    const [down, right] = target.value.split(',');
     const rows = x.cells.length + +down, columns = x.cells[0].length + +right;
     if (!rows || !columns) return;
     const row = (_, at) => Array.from({ length: columns }, (_, column) => x.cells[at]?.[column] ?? '0');

@@ -3,6 +3,7 @@
 import urllib.request
 
 from browser import URL, Browser
+from selenium.webdriver.common.keys import Keys
 
 OWN_BYTES_MAX, ALL_BYTES_MAX = 60 * 1024, 300 * 1024
 
@@ -30,6 +31,11 @@ with Browser() as browser:
     own = sum(bytes for name, bytes in sent.items() if not name.endswith("/chart.js"))
     assert own <= OWN_BYTES_MAX and sum(sent.values()) <= ALL_BYTES_MAX, sent
     assert not page.judge()
+
+    page = browser.open("/#compare?part=code")
+    page.wait(lambda page: page.find("#compare").is_displayed(), "the view of the address")
+    page.find(".skip").send_keys(Keys.ENTER)
+    assert page.run("return [location.hash.split('?')[0], document.activeElement.id]") == ["#compare", "main"]
 
     page = browser.open("/#constructor")
     page.wait(lambda page: page.find("#try").is_displayed(), "an unknown name shows the first view")
