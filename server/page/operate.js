@@ -134,7 +134,7 @@ async function poll(quiet = true) {
     // Someone who enters a key may take longer.
     const options = () => ({ quiet, signal: quiet ? AbortSignal.timeout(SILENT_MS) : null });
     const ready = await call('readyz', options()).then(() => 'Ready', (error) => 'Not ready: ' + error.message);
-    put($('[role=status]', section), new Text(ready));
+    put($('[role=status]', section), new Text(paused ? 'Paused' : ready));
     const { devices } = await callJson('v1/devices', undefined, options());
     const reading = { devices, ...read(await (await call('metrics', options())).text()) };
     if (readings.at(-1)?.start !== reading.start) readings = []; // restarted: its counters begin at 0
@@ -162,6 +162,7 @@ export function open(shown, parameters) {
   button.onclick = () => {
     paused = !paused;
     button.textContent = paused ? 'Resume' : 'Pause';
+    if (paused) put($('[role=status]', section), new Text('Paused'));
     poll();
   };
   box.onchange = () => {

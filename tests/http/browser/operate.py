@@ -102,7 +102,7 @@ def follows_a_real_server(browser):
         fetch("/v1/matmul", {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]})
     page.wait(lambda page: counted(page) == expected(metrics()), "the page has counted all requests")
     page.find("#operate button").click()
-    assert page.find("#operate button").text == "Resume"
+    assert page.find("#operate button").text == "Resume" and page.find("#operate [role=status]").text == "Paused"
 
     text = metrics()
     assert counted(page)["/v1/matmul"] == 35
