@@ -67,7 +67,7 @@ function parameters(all) {
   const [a, b] = both.map(shapeOf);
   if (all) return list;
   if (a[2] || b[2]) return [...list, ['reply', 'none']];
-  if (a[1] && a[0] > SHOWN) list.push(['rows', '0:' + SHOWN]);
+  if (a[1] && a[0] > SHOWN) list.push([b.length === 1 ? 'cols' : 'rows', '0:' + SHOWN]); // a vector has columns alone
   if (b[1] > SHOWN) list.push(['cols', '0:' + SHOWN]);
   return list;
 }

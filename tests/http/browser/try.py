@@ -302,6 +302,15 @@ def made(browser):
     page.find("[name=transpose_a]").click()
     page.find("[name=transpose_b]").click()
 
+    vector = urllib.request.Request(tools.URL + "/v1/matrices/vector", b'{"a": [1, 2]}', method="PUT")
+    urllib.request.urlopen(vector, timeout=20).close()
+    choose(page, "a_from", "")
+    page.run(PASTE, page.find("[name=a] td input"), "1,1\n" * 20)
+    page.run("""const option = new Option('', 'vector'), select = document.querySelector('[name=b_from]');
+        select.append(option); select.value = 'vector'; select.dispatchEvent(new Event('input', { bubbles: true }));""")
+    assert multiply(page) == [["3"] * 16] and "C, 20," in page.find("#try-c caption").text
+    choose(page, "b_from", "")
+
     # A second product takes the place of the first, which is cancelled.
     choose(page, "a_from", "")
     page.run(PASTE, page.find("[name=a] td input"), "1,2\n3,4")
