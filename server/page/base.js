@@ -67,7 +67,8 @@ function askKey(refused) {
   const kept = sessionStorage.getItem('matmuld-key');
   if (kept !== refused) return true; // another request has asked meanwhile
   asking ||= new Promise((resolve) => {
-    const input = make('input', { type: 'password', autocomplete: 'off', id: 'key-value' });
+    const input = make('input', { type: 'password', autocomplete: 'off', id: 'key-value', pattern: '[ -~]*',
+      title: 'ASCII characters alone: others cannot be sent in a header' });
     const dialog = make('dialog', { 'aria-labelledby': 'key-title' },
       make('form', { method: 'dialog' },
         make('h2', { id: 'key-title' }, 'API key'),
@@ -79,7 +80,7 @@ function askKey(refused) {
           make('button', { value: 'cancel', formnovalidate: true }, 'Cancel'))));
     dialog.addEventListener('close', () => {
       const used = dialog.returnValue === 'use';
-      if (used && input.value) sessionStorage.setItem('matmuld-key', input.value);
+      if (used && input.value.trim()) sessionStorage.setItem('matmuld-key', input.value.trim());
       else if (used) sessionStorage.removeItem('matmuld-key');
       dialog.remove();
       asking = null;
@@ -134,11 +135,12 @@ export function copied(text, what) {
 // Browsers have a clipboard only for https and for localhost.
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = make('textarea', {}, text);
+  const area = make('textarea', {}, text), focused = document.activeElement;
   document.body.append(area);
   area.select();
   document.execCommand('copy');
   area.remove();
+  focused.focus();
 }
 
 let chartLibrary = null;

@@ -18,7 +18,7 @@ const middle = (index) => 24 * index + 12;
 // or from its own. Returns draw(words, row), where row is the server's prediction for these words.
 function drawing(root, move) {
   root.innerHTML = all.map((bank) => `<rect x="${24 * bank + 1}" y="172" width="22" height="22"/>
-    <text x="${middle(bank)}" y="188"></text>`).join('') + all.map((lane) => `<g role="slider" tabindex="0"
+    <text x="${middle(bank)}" y="188"></text>`).join('') + all.map((lane) => `<g class="out" role="slider" tabindex="0"
     aria-label="Lane ${lane}" aria-valuemin="0" aria-valuemax="2047"><line x1="${middle(lane)}" y1="42" y2="172"/>
     <circle cx="${middle(lane)}" cy="12" r="10"/><text x="${middle(lane)}" y="16">${lane}</text>
     <text x="${middle(lane)}" y="38"></text></g>`).join('');

@@ -22,7 +22,8 @@ export function blocks(part, variants) {
     }));
     const rows = [...asked, ...known];
     figures(part, 'What a multiprocessor holds', rows, 'kernel', 'tile', 'threads_per_block', 'registers_per_thread',
-      'shared_bytes', 'blocks', 'warps', ['% of all warps', percent], ['limited by', (row) => row.limiters], 'blocks_by');
+      'shared_bytes', 'blocks', 'warps', ['% of all warps', percent], ['limited by', (row) => row.limiters],
+      ['blocks by limit', (row) => row.blocks_by]);
     plot(part, 'bar', rows.map(({ kernel, tile }) => kernel + (tile ? ', tile ' + tile : '')),
       [{ label: '% of all warps', data: rows.map(percent) }], 'kernel', '% of all warps');
     const [{ compute_capability: chip, blocks: fit, limiters }] = rows;

@@ -52,7 +52,7 @@ export function speed(part, variants) {
     const checked = one.backend === usable[0].backend && !tile && FIRST.includes(one.name);
     const box = make('input', { type: 'checkbox', name: 'variants', value, checked });
     const wrongly = one.wrong_on_purpose ? ' (wrong on purpose)' : '';
-    $('fieldset', form).append(make('label', { class: 'check' }, box, value, wrongly));
+    $('fieldset', form).append(make('label', { class: 'check', title: one.summary }, box, value, wrongly));
     return { box, dtypes: one.dtypes };
   }));
   options(dtype, boxes.flatMap(({ dtypes }) => dtypes));

@@ -84,7 +84,7 @@ function form(path, method, parameters, { requestBody, responses }) {
   const write = () => {
     const [to, sent] = request(), words = ['curl -sS', quote(new URL(to, location).href)];
     if (method !== (body ? 'POST' : 'GET')) words.push('-X ' + method);
-    if (sessionStorage.getItem('matmuld-key')) words.push('-H "Authorization: Bearer $KEY"');
+    if (sessionStorage.getItem('matmuld-key')) words.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
     if (sent.accept) words.push('-H ' + quote('Accept: ' + sent.accept));
     if (body) words.push('-H ' + quote('Content-Type: ' + json), '-d ' + quote(body.value));
     curl.replaceChildren(copied(words.join(' '), `curl for ${method} ${path}`));
@@ -94,14 +94,17 @@ function form(path, method, parameters, { requestBody, responses }) {
       .replace(/(?<=[[{])\n *|\n *(?=[\]}])/g, '').replace(/\n */g, ' ').replace(/"(-?\d{16,})"/g, '$1');
     write();
   };
+  let latest; // of several runs the last one counts
   const run = async (event) => {
     event.preventDefault();
+    const mine = latest = {};
     result.textContent = 'Waiting for the server …';
     try {
       const response = await call(...request());
-      result.replaceChildren(...await reply(response, resolve(responses[response.status]).headers));
+      const shown = await reply(response, resolve(responses[response.status]).headers);
+      if (mine === latest) result.replaceChildren(...shown);
     } catch (error) {
-      result.replaceChildren(problemBox(error));
+      if (mine === latest) result.replaceChildren(problemBox(error));
     }
     write(); // there may be a key now
   };
@@ -148,7 +151,8 @@ async function show() {
     Object.entries(operations).map(([method, described]) => operation(path, method, parameters, described)));
   articles.push(errors());
   const links = articles.map(({ id, firstChild }) => make('a', { href: '#' + id }, firstChild.textContent));
-  main.append(make('p', {}, rich(api.info.description)), make('div', { class: 'docs' },
+  main.append(make('p', {}, 'Change a request and press Run to send it, or copy its line of curl. Programs read the same from ',
+    make('a', { href: 'openapi.json' }, 'openapi.json'), '.'), make('p', {}, rich(api.info.description)), make('div', { class: 'docs' },
     make('nav', { 'aria-label': 'Contents' }, ...links), make('div', {}, ...articles)));
   document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }

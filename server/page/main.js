@@ -3,16 +3,21 @@ import { $, state, wireKey } from './base.js';
 
 const views = { try: () => import('./try.js'), compare: () => import('./compare.js'), operate: () => import('./operate.js') };
 let shown = null; // the name and the module of the view
+let wanted; // the name of the view that is on its way, or shown
 
 async function show() {
   const { view, parameters } = state();
-  if (!(view in views) && shown) return; // "#main" of the skip link
-  const name = view in views ? view : 'try';
+  const isView = Object.hasOwn(views, view);
+  if (!isView && shown) return;
+  const name = wanted = isView ? view : 'try';
   if (shown && shown.name !== name) {
     shown.module.close();
     $('#' + shown.name).hidden = true;
   }
-  const module = await views[name]();
+  const module = await views[name]().catch(() => null);
+  if (wanted !== name) return; // another view was chosen while this one loaded
+  $('#failed').hidden = Boolean(module);
+  if (!module) return;
   shown = { name, module };
   for (const link of document.querySelectorAll('nav a')) {
     if (link.hash === '#' + name) link.setAttribute('aria-current', 'page');
@@ -25,5 +30,9 @@ async function show() {
 }
 
 wireKey();
+$('.skip').onclick = () => {
+  $('#main').focus();
+  return false; // the address keeps the view's state
+};
 addEventListener('hashchange', show);
 show();

@@ -2,6 +2,7 @@
 // are differences of counters between two readings of /metrics.
 import { $, byteText, call, callJson, chart, colour, make, number, problemBox, remember, table } from './base.js';
 
+const SILENT_MS = 5000; // a server that takes longer does not answer
 const own = ['/metrics', '/readyz', '/v1/devices'];
 // The members of a point, and which of them each chart draws.
 const titles = { rate: 'requests/s', p50: 'p50, ms', p99: 'p99, ms', queue: 'products waiting' };
@@ -65,7 +66,7 @@ function show() {
   const facts = {
     Version: select('build_info')[0].version,
     'Up since': new Date(start * 1000).toLocaleString(),
-    'Requests under way': whole(total('requests_in_flight')),
+    'Requests in flight': whole(total('requests_in_flight')),
     'Products waiting': `${whole(total('queue_jobs'))} of ${whole(total('queue_jobs_max'))}`,
     'Memory budget': share('staging_bytes'),
     [`Stored matrices: ${whole(total('store_matrices'))}`]: share('store_bytes'),
@@ -73,7 +74,7 @@ function show() {
   $('.facts', section).replaceChildren(...Object.entries(facts).map(([name, fact]) =>
     make('div', {}, make('dt', {}, name), make('dd', {}, fact))));
 
-  place('devices', `Kernels: of all devices of the backend, ${over}`,
+  place('devices', `Kernels/s and kernel time are of all devices of a backend, ${over}`,
     ['Device', 'Name', 'State', 'Memory used', '#Errors', '#Kernels/s', '#Kernel time'],
     devices.map(({ backend, index, name, state, memory_bytes: limit, memory_free_bytes: free }) => {
       const device = `${backend}:${index}`, kernels = (what) => rate(select('kernel_duration_seconds_' + what, { backend }));
@@ -94,7 +95,7 @@ function show() {
         ...[.5, .9, .99].map((q) => quantile(q, select('request_duration_seconds_bucket', labels)).text)];
     }));
   const codes = some('rejected_total').map((one) => [one.reason, [one]]);
-  place('rejected', `Problem replies since the start; rate ${over}`, ['Code', '#Replies', '#Replies/s'],
+  place('rejected', `Error responses since the start; rate ${over}`, ['Code', '#Responses', '#Responses/s'],
     [['all', select('rejected_total')], ...codes].map(([code, of]) => [code, whole(sum(of)), number(rate(of))]));
 }
 
@@ -130,10 +131,12 @@ async function poll(quiet = true) {
   if (polling) return;
   polling = true;
   if (!document.hidden && !(quiet && (paused || refused === key))) try {
-    const ready = await call('readyz').then(() => 'Ready', (error) => 'Not ready: ' + error.message);
-    put($('[role=status]', section), new Text(ready));
-    const { devices } = await callJson('v1/devices', undefined, { quiet });
-    const reading = { devices, ...read(await (await call('metrics', { quiet })).text()) };
+    // Someone who enters a key may take longer.
+    const options = () => ({ quiet, signal: quiet ? AbortSignal.timeout(SILENT_MS) : null });
+    const ready = await call('readyz', options()).then(() => 'Ready', (error) => 'Not ready: ' + error.message);
+    put($('[role=status]', section), new Text(paused ? 'Paused' : ready));
+    const { devices } = await callJson('v1/devices', undefined, options());
+    const reading = { devices, ...read(await (await call('metrics', options())).text()) };
     if (readings.at(-1)?.start !== reading.start) readings = []; // restarted: its counters begin at 0
     const before = readings.at(-1);
     readings.push(reading);
@@ -145,7 +148,7 @@ async function poll(quiet = true) {
   } catch (error) {
     const denied = error.status === 401;
     if (denied) refused = sessionStorage.getItem('matmuld-key');
-    put(hint, denied ? make('p', {}, 'The figures need an API key. ',
+    put(hint, denied ? make('p', {}, 'The figures need a valid API key. ',
       make('button', { type: 'button', onclick: () => poll(false) }, 'Enter a key')) : problemBox(error));
   }
   polling = false;
@@ -159,6 +162,7 @@ export function open(shown, parameters) {
   button.onclick = () => {
     paused = !paused;
     button.textContent = paused ? 'Resume' : 'Pause';
+    if (paused) put($('[role=status]', section), new Text('Paused'));
     poll();
   };
   box.onchange = () => {

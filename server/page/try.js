@@ -17,7 +17,7 @@ const say = (text) => { part('note').textContent = text; };
 // from(x): '' if typed, '@NAME' if a file, else as the API has it.
 const from = (x) => x.from.value;
 const isFile = (x) => from(x)[0] === '@';
-const isMade = (x) => from(x).endsWith(')');
+const isMade = (x) => !isFile(x) && from(x).endsWith(')');
 const isForm = () => both.some(isFile);
 const typed = () => both.filter((x) => !from(x));
 const isLong = () => typed().map((x) => x.cells).join().length > TEXT_MAX;
@@ -67,7 +67,7 @@ function parameters(all) {
   const [a, b] = both.map(shapeOf);
   if (all) return list;
   if (a[2] || b[2]) return [...list, ['reply', 'none']];
-  if (a[1] && a[0] > SHOWN) list.push(['rows', '0:' + SHOWN]);
+  if (a[1] && a[0] > SHOWN) list.push([b.length === 1 ? 'cols' : 'rows', '0:' + SHOWN]); // a vector has columns alone
   if (b[1] > SHOWN) list.push(['cols', '0:' + SHOWN]);
   return list;
 }
@@ -106,7 +106,7 @@ async function multiply(quiet) {
     whole = all;
     drawProduct(reply, ...shapes);
     performance.mark('try-product');
-    say('');
+    say('Done.');
     const isTimed = () => timed?.startTime >= begun;
     for (let tries = 0; tries < 50 && !isTimed(); tries++) await new Promise((done) => setTimeout(done, 10));
     if (!signal.aborted) drawTimes(response.headers.get('Server-Timing'), isTimed() ? timed : {}, reply);
@@ -148,10 +148,12 @@ async function takeFile(x, file) {
   Object.assign(x, { file, shape: null, dtype: '', delimiter: '' });
   if (/\.csv$/i.test(file.name)) {
     const lines = (await file.text()).trimEnd().split('\n');
+    if (x.file !== file) return; // another one was chosen meanwhile
     x.delimiter = lines[0].includes(';') ? ';' : ',';
     x.shape = [lines.length, lines[0].split(x.delimiter).length];
   } else {
     const head = await file.slice(0, 1024).text();
+    if (x.file !== file) return;
     const [, kind, bytes] = /'descr': '[<|](\w)(\d)/.exec(head) || [];
     x.shape = /'shape': \((.*?),?\)/.exec(head)?.[1].split(',').map(Number);
     const float = bytes > 1 ? 'float' + bytes * 8 : 'float8_e5m2';
@@ -178,14 +180,15 @@ function build(section) {
   const operandAt = (element) => both.find((x) => x.panel.contains(element));
   form.oninput = ({ target }) => {
     const x = operandAt(target), { at } = target.dataset;
-    if (target.type === 'file') return target.files[0] && takeFile(x, target.files[0]);
+    if (target.type === 'file') return target.files[0] && takeFile(x, target.files[0]).catch(showProblem);
     if (at) x.cells[at.split(',')[0]][at.split(',')[1]] = target.value.trim();
     if (target.name === 'variant') field('tile').value = '';
     changed();
   };
   form.onclick = ({ target }) => {
-    if (target.tagName !== 'BUTTON' || !target.value) return;
-    const x = operandAt(target), [down, right] = target.value.split(',');
+    const x = operandAt(target);
+    if (!x || target.tagName !== 'BUTTON') return;
+    const [down, right] = target.value.split(',');
     const rows = x.cells.length + +down, columns = x.cells[0].length + +right;
     if (!rows || !columns) return;
     const row = (_, at) => Array.from({ length: columns }, (_, column) => x.cells[at]?.[column] ?? '0');
@@ -206,7 +209,7 @@ function build(section) {
   form.onkeydown = move;
   section.ondragover = () => false;
   section.ondrop = ({ target, dataTransfer: { files } }) => {
-    if (operandAt(target) && files[0]) takeFile(operandAt(target), files[0]);
+    if (operandAt(target) && files[0]) takeFile(operandAt(target), files[0]).catch(showProblem);
     return false;
   };
   form.onsubmit = () => {
@@ -218,11 +221,14 @@ function build(section) {
   });
   part('link').onclick = () => copy(location.href).then(() =>
     say(isForm() || isLong() ? 'Copied. The link does not hold files and long matrices.' : 'Copied.'));
-  part('download').onclick = () => call('v1/matmul', whole).then(async (response) => {
-    const href = URL.createObjectURL(await response.blob());
-    make('a', { href, download: 'c.npy' }).click();
-    setTimeout(URL.revokeObjectURL, 10000, href);
-  }).catch(showProblem);
+  part('download').onclick = () => {
+    say('Downloading…');
+    call('v1/matmul', whole).then(async (response) => {
+      const href = URL.createObjectURL(await response.blob());
+      make('a', { href, download: 'c.npy' }).click();
+      setTimeout(URL.revokeObjectURL, 10000, href);
+    }).catch(showProblem).finally(() => say(''));
+  };
 }
 
 // Arrow keys and Enter move between cells; to the sides only if the cursor is at that end, or all is selected.
@@ -263,7 +269,7 @@ function update() {
   const show = (name, shown) => { field(name).parentNode.hidden = field(name).disabled = !shown; };
   for (const x of both) {
     for (const { name, shape, dtype } of stored) {
-      offer(x.from, name, `stored: ${name}, ${shape.join('×')} ${dtype}`);
+      offer(x.from, name).textContent = `stored: ${name}, ${shape.join('×')} ${dtype}`;
     }
     $('.typed', x.panel).hidden = from(x);
     $('.file', x.panel).hidden = !isFile(x);
@@ -303,7 +309,9 @@ function choose(select, value, title = value) {
 }
 
 function offer(select, value, title) {
-  if (![...select.options].some((option) => option.value === value)) select.append(new Option(title, value));
+  const option = [...select.options].find((one) => one.value === value) || new Option(title, value);
+  if (!option.parentNode) select.append(option);
+  return option;
 }
 
 function drawProduct(reply, a, b) {
@@ -321,6 +329,7 @@ function drawProduct(reply, a, b) {
 
 // Two clocks: the server's time is drawn in the middle of the browser's wait for the first byte.
 function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0, responseEnd = 0 }, { batched }) {
+  if (!header) return part('times').replaceChildren('The reply has no Server-Timing: a proxy may have removed it.');
   const pairs = [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]);
   const { total, ...spans } = Object.fromEntries(pairs);
   spans.other = Math.max(0, total - Object.values(spans).reduce((sum, ms) => sum + ms));
@@ -349,8 +358,9 @@ function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0,
 // The same request for a shell and for Python.
 function drawCode() {
   const key = sessionStorage.getItem('matmuld-key'), list = parameters();
-  const lines = [`curl -sS --fail-with-body ${HERE}`];
+  const lines = [];
   const add = (option, text) => lines.push(`${option} '${text.replaceAll("'", "'\\''")}'`);
+  add('curl -sS --fail-with-body', HERE);
   const quoted = (text) => `"${text.replace(/["\\]/g, '\\$&')}"`; // curl opens files for others that begin with @ or <
   if (key) lines.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
   if (isForm()) {
@@ -361,7 +371,8 @@ function drawCode() {
   } else add('-d', body(list).body);
   part('code').replaceChildren(...isLong() ?
     ['These matrices are too long for a line: save them as CSV files, and choose those above.'] :
-    [copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key), 'Python')]);
+    [list.some(([name]) => name === 'rows' || name === 'cols') ? 'For all of C, leave out rows and cols.' : '',
+      copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key), 'Python')]);
 }
 
 // The client sends arrays, or names stored matrices. What the server makes takes a plain request. A string of JSON is
@@ -373,7 +384,7 @@ function python(list, key) {
       `import ${os}urllib.request
 
 body = ${JSON.stringify(body(list).body)}
-request = urllib.request.Request("${HERE}", body.encode())
+request = urllib.request.Request(${JSON.stringify(HERE)}, body.encode())
 ${key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : ''}` +
       'print(urllib.request.urlopen(request).read().decode())';
   }
@@ -390,7 +401,7 @@ ${key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : ''}` +
     `, ${name}=${value === 'true' ? 'True' : JSON.stringify(value)}`).join('');
   return `import ${os}numpy as np, ${special ? 'ml_dtypes, ' : ''}matmuld
 
-client = matmuld.Client("${HERE.slice(0, -10)}"${key ? `, key=${secret}` : ''})
+client = matmuld.Client(${JSON.stringify(HERE.slice(0, -10))}${key ? `, key=${secret}` : ''})
 a = ${a}
 b = ${b}
 print(client.matmul(a, b${more}))`;

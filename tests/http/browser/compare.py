@@ -29,6 +29,12 @@ const real = window.fetch;
 window.fetch = (path, options) => options.headers.Authorization || path === 'openapi.json' ? real(path, options)
   : Promise.resolve(new Response('{"code": "unauthorized", "title": "API key needed"}', { status: 401 }));"""
 
+# A server with --no-benchmark.
+OFF = """
+const real = window.fetch;
+window.fetch = (path, options) => path !== 'v1/benchmark' ? real(path, options)
+  : Promise.resolve(new Response('{"title": "There is nothing at this path", "detail": "switched off"}', { status: 404 }));"""
+
 
 def table(page, part):
     """The rows of a part's table: {title: cell}."""
@@ -283,8 +289,25 @@ def check_address(browser):
     assert not page.messages()[0]
 
 
+def before_page(browser, source):
+    return browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+
+
+def check_off(browser):
+    """Without benchmarks the parts say so, and draw nothing."""
+    script = before_page(browser, OFF)
+    page = browser.open("/#compare")
+    for part in (".banks", ".blocks"):
+        page.wait(lambda page: "switched off" in page.find(f"{part} .problem").text, "it is said")
+    page.wait(lambda page: page.find(".code code").text, "the code is there")
+    drawn = page.run("return [...document.querySelectorAll('#compare line, #compare .chart')]"
+                     ".filter(one => one.checkVisibility({ visibilityProperty: true })).length")
+    assert drawn == 0, drawn
+    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
 def check_key(browser):
-    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": LOCKED})["identifier"]
+    script = before_page(browser, LOCKED)
     page = browser.open("/#compare")
     button = page.wait(lambda page: page.find("#compare .hint button"), "a hint that a key is needed")
     assert not page.find_all("dialog") and not page.find(".speed").is_displayed()
@@ -292,7 +315,7 @@ def check_key(browser):
     page.wait(lambda page: page.find("dialog input"), "the dialog").send_keys("secret", Keys.ENTER)
     ready(page)
     assert page.find(".speed").is_displayed() and not page.find("#compare .hint").text
-    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
+    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
     page.run("sessionStorage.clear()")
 
 
@@ -306,6 +329,7 @@ with Browser() as browser:
     check_code(page)
     page.finish("compare")
     check_address(browser)
+    check_off(browser)
     check_key(browser)
     for size, scheme in ((size, scheme) for size in SIZES for scheme in SCHEMES if (size, scheme) != ("wide", "light")):
         page = browser.open("/#compare?m=8&k=8&n=8&repeats=1&pattern=stride&stride=32", size, scheme)

@@ -16,9 +16,15 @@ window.replies = {}; window.asked = []; window.clock = Math.ceil(performance.now
 performance.now = () => clock;
 window.setTimeout = (callback) => { window.tick = callback; return 0; };
 window.clearTimeout = () => { window.tick = null; };
-window.fetch = async (path, { headers }) => {
+const silence = new Promise((resolve) => { window.fallSilent = resolve; });
+AbortSignal.timeout = () => {
+  const limit = new AbortController();
+  silence.then(() => limit.abort(new DOMException('too late', 'TimeoutError')));
+  return limit.signal;
+};
+window.fetch = async (path, { headers, signal }) => {
   asked.push(path);
-  await window.held;
+  await Promise.race([window.held, new Promise((_, fail) => { if (signal) signal.onabort = () => fail(signal.reason); })]);
   const [status, text, key] = replies[path];
   if (status === 0) throw new TypeError('no connection');
   const denied = key && headers.Authorization !== 'Bearer ' + key;
@@ -96,7 +102,7 @@ def follows_a_real_server(browser):
         fetch("/v1/matmul", {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]})
     page.wait(lambda page: counted(page) == expected(metrics()), "the page has counted all requests")
     page.find("#operate button").click()
-    assert page.find("#operate button").text == "Resume"
+    assert page.find("#operate button").text == "Resume" and page.find("#operate [role=status]").text == "Paused"
 
     text = metrics()
     assert counted(page)["/v1/matmul"] == 35
@@ -208,7 +214,7 @@ def follows_made_up_metrics(page):
 
     serve(page, made_up(2, 30, 0, 0), key="secret")
     assert tick(page) == ["readyz", "v1/devices"]
-    assert "need an API key" in page.find("#operate .hint").text
+    assert "need a valid API key" in page.find("#operate .hint").text
     assert tick(page) == [], "the same key is not tried again"
     page.find("#operate .hint button").click()
     page.wait(lambda page: page.find("dialog #key-value"), "the dialog").send_keys("secret\n")
@@ -222,6 +228,11 @@ def follows_made_up_metrics(page):
     assert page.run("return tick") is None, "another view ends the polling, in the middle of a poll too"
     page.run("location.hash = '#operate'")
     page.wait(lambda page: page.run("return Boolean(tick)"), "it goes on")
+
+    page.run("asked.length = 0; window.held = new Promise(() => {}); window.ended = tick()")
+    page.wait(lambda page: page.run("return asked.length"), "a poll")
+    page.run("fallSilent()")
+    page.wait(lambda page: page.find("#operate [role=status]").text.startswith("Not ready"), "a silent server is not ready")
     page.run("location.hash = '#compare'")
     page.wait(lambda page: page.find("#compare").is_displayed(), "the other view")
     assert page.run("return tick") is None, "another view ends the polling"

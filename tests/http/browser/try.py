@@ -160,6 +160,9 @@ def links(browser, page):
     """The address reproduces the view."""
     page.find("#try-link").click()
     page.wait(lambda page: page.find("#try-note").text == "Copied.", "the link is copied")
+    page.run("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without https
+    page.find("#try-link").click()
+    assert page.run("return document.activeElement.id") == "try-link", "the focus is lost"
     seen, operand, address = cells(page), cells(page, "[name=a]"), page.run("return location.href")
     page.find('nav a[href="#compare"]').click()
     page.wait(lambda page: page.find("#compare").is_displayed(), "another view")
@@ -192,6 +195,10 @@ def problems(browser):
     assert "bad" in page.find("[name=a]").get_attribute("class") and not page.find("#try-out").is_displayed()
     choose(page, "dtype", "int32")
     assert multiply(page) == [["2001"]] and not page.find_all(".bad") and not page.find("#try-problem").text
+    page.run("const real = fetch; window.fetch = async (...all) => new Response(await (await real(...all)).text())")
+    page.find("#try .main").click()
+    page.wait(lambda page: "no Server-Timing" in page.find("#try-times").text, "a proxy took a header away")
+    assert cells(page) == [["2001"]] and page.find("#try-c").is_displayed() and not page.find("#try-problem").text
     page = browser.open("/#try?variant=no_such")
     page.expected = ["422"]
     page.wait(lambda page: "no_such" in page.find("#try-problem").text, "the variant is refused")
@@ -239,6 +246,23 @@ def files(browser):
     expected = [["-Infinity"], ["-Infinity"]]
     assert multiply(page) == expected
     same_by_lines(page, expected)
+    # A name that ends as a random matrix; and a slow file that another one replaces.
+    page.run(DROP, page.find("[name=a] legend"), "1,2\n", "copy(1)")
+    page.wait(lambda page: "copy(1)" in page.find("[name=a] .file p").text, "the file is taken")
+    assert not page.find("[name=m]").is_displayed() and "'m=" not in shown_lines(page)[0]
+    page.driver.execute_async_script("""const [done] = arguments, slow = new File(['1;2'], 'slow.csv');
+        let read;
+        slow.text = () => new Promise((resolve) => { read = resolve; });
+        for (const file of [slow, new File(['1;2;3'], 'next.csv')]) {
+          const event = new DragEvent('drop', { bubbles: true, cancelable: true });
+          Object.defineProperty(event, 'dataTransfer', { value: { files: [file] } });
+          document.querySelector('[name=b] legend').dispatchEvent(event);
+        }
+        const shown = () => document.querySelector('[name=b] .file p').textContent.startsWith('next') ?
+          (read('1;2'), setTimeout(done, 50)) : setTimeout(shown, 10);
+        shown();""")
+    assert page.find("[name=b] .file p").text == "next.csv: 1×3", page.find("[name=b] .file p").text
+    choose(page, "b_from", "")
     (work / "stack.npy").write_bytes(npy("<f4", (5, 1, 3), struct.pack("<15f", *range(15))))
     page.find("[name=a] [type=file]").send_keys(str((work / "stack.npy").resolve()))
     page.wait(lambda page: "5×1×3 float32" in page.find("[name=a] .file p").text, "the stack's head is read")
@@ -263,6 +287,7 @@ def made(browser):
     page = browser.open("/")
     page.wait(lambda page: page.find(f'[name=a_from] [value={KEPT}]'), "the stored matrix is listed")
     choose(page, "a_from", KEPT)
+    assert page.find(f"[name=b_from] [value={KEPT}]").text == f"stored: {KEPT}, 1×3 int32"
     choose(page, "b_from", "identity()")
     put(page, "[name=n]", "20")
     assert not page.find("[name=m]").is_displayed() and not page.find("[name=k]").is_displayed()
@@ -276,6 +301,15 @@ def made(browser):
     assert multiply(page) == [["1", "2", "3"], ["0", "0", "0"], ["2", "4", "6"]] and "3×3" in page.find("#try-c caption").text
     page.find("[name=transpose_a]").click()
     page.find("[name=transpose_b]").click()
+
+    vector = urllib.request.Request(tools.URL + "/v1/matrices/vector", b'{"a": [1, 2]}', method="PUT")
+    urllib.request.urlopen(vector, timeout=20).close()
+    choose(page, "a_from", "")
+    page.run(PASTE, page.find("[name=a] td input"), "1,1\n" * 20)
+    page.run("""const option = new Option('', 'vector'), select = document.querySelector('[name=b_from]');
+        select.append(option); select.value = 'vector'; select.dispatchEvent(new Event('input', { bubbles: true }));""")
+    assert multiply(page) == [["3"] * 16] and "C, 20," in page.find("#try-c caption").text
+    choose(page, "b_from", "")
 
     # A second product takes the place of the first, which is cancelled.
     choose(page, "a_from", "")
@@ -315,7 +349,9 @@ def keys(browser):
         page.wait(lambda page: "needs an API key" in page.find("#try-note").text, "a hint, and no dialog")
         assert not page.find_all("dialog") and not page.find("#try-problem").text
         page.find("#try .main").click()
-        page.wait(lambda page: page.find("dialog input"), "the key is asked for").send_keys("open-sesame-0123456789", Keys.ENTER)
+        page.wait(lambda page: page.find("dialog input"), "the key is asked for").send_keys("\u20ac", Keys.ENTER)
+        page.find("dialog input").clear()  # what no header can carry was not taken
+        page.find("dialog input").send_keys("open-sesame-0123456789 ", Keys.ENTER)
         page.wait(lambda page: page.find("#try-times table") and page.find("#try-summary").text, "the product")
         assert cells(page) == [["19", "22"], ["43", "50"]]
         times(page)
