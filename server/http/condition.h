@@ -11,8 +11,8 @@ enum mm_condition {
     MM_CONDITION_LONG_NONE_MATCH
 };
 
-/* Whether a header's list, or *, names this item, such as an ETag; NULL: there is nothing to name. weak: W/"x"
- * names "x". Any thread. */
+/* Whether a header's list, or *, names this item, such as an ETag; NULL: there is nothing to name. weak:
+ * W/"x" names "x". Any thread. */
 bool mm_list_has(const char *list, const char *item, bool weak);
 
 /* Judges the request's conditions on a value with this ETag; NULL: there is no value. The connection's

@@ -88,7 +88,7 @@ make_venv() {
     ! cmp -s "$wanted" "$venv/installed" || { exec 9>&- && return 0; }
     install_venv "$1" && code=0 || code=1
     exec 9>&-
-    return $code
+    return "$code"
 }
 
 install_venv() {

@@ -1,0 +1,38 @@
+#!/bin/sh
+# ./dev bench client: what a product by the Python client costs, beside a bare socket in Python that sends and receives the
+# same bytes (load/client.py). It writes the table to a Markdown and a CSV file.
+#
+#   client.sh BUILD_FOLDER OPTION…  with what was built there
+bench=client
+known_rows='64 1024 4096'
+rows=$known_rows
+# shellcheck source=bench/lib/service.sh
+. "$(dirname "$0")/lib/service.sh"
+
+options() {
+    echo "--backend NAME|backend name|which multiplies (auto)"
+}
+backend=auto
+
+run() {
+    for python in python3 /usr/bin/python3; do
+        ! "$python" -c 'import numpy' 2>/dev/null || break
+    done
+    start_matmuld matmuld --backend "$backend" || return 1
+    print_head 'The Python client' "NumPy|$("$python" -c 'import numpy; print(numpy.__version__)')"
+    for _ in $(seq "$rounds"); do
+        for edge in $rows; do
+            "$python" "$load/client.py" "$port" "$edge" $((20480 / edge)) >"$scratch/figures"
+            while read -r who ms; do
+                keep "$who.$edge" "$ms"
+            done <"$scratch/figures"
+        done
+    done
+    print_table_head
+    for edge in $rows; do
+        case $edge in 64) target='' ;; *) target='≤ 1.1' ;; esac
+        row_ratio "$edge, the client; beside: a socket" "$target" "client.$edge" "socket.$edge" ms
+    done
+}
+
+main "$@"
