@@ -33,7 +33,7 @@ for metric in $absent; do
 done
 
 # Every kernel of a product or a transposition, and none that fills or judges matrices.
-products='regex:^(mm_cuda_one|mm_cuda_transpose_one|register_tiled|vectorized|warp_tiled|mm_simt_tiles|mm_simt_vector_kernel|simt_sum|scan|split_rest|product|repair|pad|mm_tensor_product)$'
+products='regex:^(mm_cuda_one|mm_cuda_transpose_one|register_tiled|vectorized|warp_tiled|mm_simt_tiles|mm_simt_vector_kernel|simt_sum|scan|split_rest|product|repair|pad|mm_tensor_product|reduce)$'
 
 # compare NAME FIGURE…: a row of the table from the predicted figures and the launches in $scratch/counts. A product's
 # kernels come again with its next run, so the last launches repeat after as many lines as it has kernels; before them
