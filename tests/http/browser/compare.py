@@ -4,7 +4,7 @@ import json
 import urllib.parse
 import urllib.request
 
-from browser import SCHEMES, SIZES, URL, Browser, fetch
+from browser import LOOKS, URL, Browser, fetch
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
@@ -331,7 +331,7 @@ with Browser() as browser:
     check_address(browser)
     check_off(browser)
     check_key(browser)
-    for size, scheme in ((size, scheme) for size in SIZES for scheme in SCHEMES if (size, scheme) != ("wide", "light")):
+    for size, scheme in LOOKS[1:]:
         page = browser.open("/#compare?m=8&k=8&n=8&repeats=1&pattern=stride&stride=32", size, scheme)
         ready(page)
         time_them(page)

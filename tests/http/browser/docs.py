@@ -5,7 +5,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from browser import SCHEMES, SIZES, URL, Browser, By, fetch
+from browser import LOOKS, URL, Browser, By, fetch
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
@@ -171,9 +171,8 @@ with Browser() as browser:
     multiplies(page)
     reads_a_source(page)
     stores(page)
-    for size in SIZES:
-        for scheme in SCHEMES:
-            page = opened(browser, "/docs", size, scheme)
-            page.run("document.querySelectorAll('#listMatrices details').forEach(one => { one.open = true; })")
-            run(page, "listVariants")
-            page.finish("docs")
+    for size, scheme in LOOKS:
+        page = opened(browser, "/docs", size, scheme)
+        page.run("document.querySelectorAll('#listMatrices details').forEach(one => { one.open = true; })")
+        run(page, "listVariants")
+        page.finish("docs")

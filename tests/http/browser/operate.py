@@ -4,7 +4,7 @@ import json
 import re
 import urllib.request
 
-from browser import SCHEMES, SIZES, URL, Browser, fetch
+from browser import LOOKS, URL, Browser, fetch
 
 OWN = ("/metrics", "/readyz", "/v1/devices")
 PROBLEM = {"type": "urn:matmuld:problem:x", "title": "No", "detail": "for a reason", "status": 0, "request_id": "x"}
@@ -242,9 +242,8 @@ with Browser() as browser:
     follows_made_up_metrics(follows_a_real_server(browser))
     page = browser.open("/#operate?own=1")
     page.wait(lambda page: "/metrics" in rows(page, "requests"), "a link reproduces the choice")
-    for size in SIZES:
-        for scheme in SCHEMES:
-            page = browser.open("/#operate", size, scheme)
-            page.wait(lambda page: page.find("#operate .queue canvas"), "the charts")
-            page.run("document.querySelector('#operate details').open = true")
-            page.finish("operate")
+    for size, scheme in LOOKS:
+        page = browser.open("/#operate", size, scheme)
+        page.wait(lambda page: page.find("#operate .queue canvas"), "the charts")
+        page.run("document.querySelector('#operate details').open = true")
+        page.finish("operate")

@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import browser as tools
-from browser import SCHEMES, SIZES, URL, Browser, fetch
+from browser import LOOKS, URL, Browser, fetch
 
 HERE = pathlib.Path(__file__).resolve()
 CLIENT = HERE.parents[3] / "clients" / "python"
@@ -376,8 +376,7 @@ with Browser() as browser:
     files(browser)
     made(browser)
     keys(browser)
-    for size in SIZES:
-        for scheme in SCHEMES:
-            page = browser.open("/", size, scheme)
-            page.wait(lambda page: page.find("#try-times table") and page.find("#try-summary").text, "all is drawn")
-            page.finish("try")
+    for size, scheme in LOOKS:
+        page = browser.open("/", size, scheme)
+        page.wait(lambda page: page.find("#try-times table") and page.find("#try-summary").text, "all is drawn")
+        page.finish("try")
