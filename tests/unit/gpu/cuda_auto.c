@@ -124,6 +124,8 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
         {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES},
         {MM_INT8, MM_INT32, 128, 128, 127, "tiled_16"},
         {MM_INT8, MM_INT32, 128, 128, 128, "tensor"},
+        {MM_INT8, MM_INT32, 1, 255, 64, "tiled_16"}, /* a block of tiles goes through all of k */
+        {MM_INT8, MM_INT32, 1, 256, 64, "tensor"},
         {MM_INT64, MM_INT64, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "blas", ALLOWED},

@@ -237,6 +237,15 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
 static const enum mm_dtype dtypes[] = {MM_FLOAT32,     MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN,
                                        MM_FLOAT8_E5M2, MM_INT8,    MM_UINT8,    MM_BOOL};
 
+/* A stage holds all lines of an operand that a block computes with. Those of one that is not K-major come by
+ * 64, and those of one that is by 8, as the swizzle goes. */
+static void expect_lines(unsigned lines, size_t all, unsigned whole, bool is_turned) {
+    const size_t least = all < whole ? all : whole;
+    assert_in_range(lines, least, whole);
+    assert_int_equal(lines % (is_turned ? 64 : 8), 0);
+    assert_true(lines < least + (is_turned ? 64 : 8));
+}
+
 static void each_shape_has_its_memory(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1},          {16, 64, 16},       {127, 129, 131},
                                        {256, 512, 256},    {64, 16384, 64},    {1, 4096, 4096},
@@ -253,10 +262,25 @@ static void each_shape_has_its_memory(void **state) {
             assert_int_equal(seen.copied,
                              (unsigned)((wants && product.transpose_a) || product.a.ld * bytes % 16 != 0) +
                                  ((wants && !product.transpose_b) || product.b.ld * bytes % 16 != 0));
+            expect_lines(seen.plan.a_lines, product.m, 128, !wants && product.transpose_a);
+            expect_lines(seen.plan.b_lines, product.n, seen.plan.wide / seen.plan.cluster,
+                         !wants && !product.transpose_b);
             assert_int_equal(seen.plan.maps_c, product.c.ld * mm_dtype_bytes(product.c.dtype) % 16 == 0);
             assert_int_equal(seen.maps, 2 + seen.plan.maps_c);
         }
     }
+}
+
+/* However k is cut, no part is empty. */
+static void each_part_has_steps(void **state) {
+    unsigned cut = 0;
+    for (size_t edge = 64; edge <= 512; edge *= 2)
+        for (size_t k = 512; k <= 16384; k += 192) {
+            const struct mm_product product = product_of(MM_BFLOAT16, edge, k, edge, 2);
+            launch(&product);
+            cut += seen.plan.splits > 1;
+        }
+    assert_true(cut > 100);
 }
 
 /* A stack is one launch, unless its copies would be padded; then any of its products fits the workspace. */
@@ -402,5 +426,5 @@ static void its_traffic_is_known(void **state) {
     assert_false(mm_cuda_traffic_tensor(&product, &frugal, &traffic));
 }
 
-RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, stacks_have_their_memory, copies_are_kept,
-          without_depth_or_memory_others_compute, too_many_tiles_are_refused)
+RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, each_part_has_steps, stacks_have_their_memory,
+          copies_are_kept, without_depth_or_memory_others_compute, too_many_tiles_are_refused)

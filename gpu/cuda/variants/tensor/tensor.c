@@ -172,7 +172,8 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* Of this size. Tiles are split only if all parts are computed at once and none is empty. */
+/* Of this size. Tiles are split only if all parts are computed at once. No part is empty: fewer splits with
+ * as many steps each take less time. */
 static struct way best_way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                               enum mm_tensor_size size, const struct mm_device *device) {
     const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
@@ -192,7 +193,7 @@ static struct way best_way_of(const struct mm_product *product, const struct mm_
         const size_t blocks = way.splits * tiles * kernel->cluster;
         way.cycles = sizes[size].start_cycles + step_cycles(product, &way, blocks) * each +
                      reduce_cycles(&way, blocks, device);
-        if ((way.splits - 1) * each < steps && way.cycles < best.cycles)
+        if (way.cycles < best.cycles)
             best = way;
     }
     if (best.splits > 1) {
