@@ -63,7 +63,7 @@ export async function open(section, parameters, quiet = true) {
   }
   hint.replaceChildren();
   fill(parameters);
-  await Promise.all(parts.map((part) => part.show()));
+  for (const part of parts) await part.show(); // in turn: a GPU measures strides, and then takes nothing else
   if (section.hidden) return; // another view has come meanwhile
   if (again || parameters.size) keep();
   const part = looked && $('section.' + CSS.escape(looked), section);

@@ -98,14 +98,15 @@ export function banks(part) {
   const strides = asker($('.drawn', part), async (post) =>
     showStrides(part, await post(access({ patterns: 'stride' }))));
 
-  function show(control) {
+  async function show(control) {
     if (control === offsets) pattern.value = 'offsets';
     const word = PATTERNS[pattern.value];
     const written = offsets.value.match(/\d+|-/g) || [];
     words = all.map((lane) => (word ? word(lane, +stride.value) : written[lane] > '-' ? +written[lane] : null));
     if (word) write();
     stride.disabled = pattern.value !== 'stride';
-    return Promise.all([lanes.show(), control?.name.endsWith('_bytes') === false || strides.show()]);
+    await lanes.show(); // a GPU measures strides, and then predicts nothing
+    if (control?.name.endsWith('_bytes') !== false) await strides.show();
   }
   return { show, stop: () => [lanes, strides].forEach((one) => one.stop()) };
 }

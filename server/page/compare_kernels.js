@@ -33,7 +33,7 @@ export function blocks(part, variants) {
 
 export function code(part, variants) {
   const { source } = $('form', part);
-  const choices = variants.flatMap((one) => one.sources.map((file) => ({ one, file })));
+  const choices = variants.flatMap((one) => (one.sources || []).map((file) => ({ one, file })));
   const first = choices.find(({ one }) => one.backend === 'cuda' && one.tile);
   source.append(...choices.map((choice) => make('option', { selected: choice === first },
     [choice.one.backend, choice.one.op, choice.one.name, choice.file].join('/'))));

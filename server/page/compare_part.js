@@ -22,9 +22,11 @@ export function asker(form, work) {
       signal.throwIfAborted();
       said.textContent = await work((body) => callJson('v1/benchmark', body, { signal }), signal);
     } catch (error) {
-      if (!signal.aborted) said.replaceChildren(problemBox(error));
+      const waits = error.code === 'busy' && !button && !signal.aborted; // another benchmark runs
+      if (waits) said.textContent = 'The server is busy; this is tried again…';
+      else if (!signal.aborted) said.replaceChildren(problemBox(error));
       else if (button) said.textContent = 'Cancelled.';
-      if (error.code === 'busy' && !button) setTimeout(() => signal.aborted || show(), 1000); // a benchmark runs
+      if (waits) setTimeout(() => signal.aborted || show(), 1000);
     }
   }
   form.addEventListener('submit', (event) => {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # browser.sh VIEW [OPTION…]: uses one view of the page in headless Chromium, by browser/VIEW.py, against a server with these
-# options. Status 77 without Chromium, its driver, or Selenium. Screenshots are kept in ./screenshots.
+# options; of VIEW_gpu against one with a made-up GPU. Status 77 without Chromium, its driver, or Selenium. Screenshots are kept in ./screenshots.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 view=$1
@@ -14,7 +14,10 @@ for program in chromium chromedriver; do
 done
 make_venv browser || exit 77
 
-start --backend cpu "$@"
+case $view in
+*_gpu) MATMULD=$FAULTY && start "$@" ;;
+*) start --backend cpu "$@" ;;
+esac
 checks=$((checks + 1))
 mkdir -p screenshots
 "$venv/bin/python3" "$here/browser/$view.py" "$url" screenshots || fail "browser/$view.py"

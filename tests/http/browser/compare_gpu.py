@@ -1,0 +1,46 @@
+"""The view Compare of a server with a GPU, which measures strides, opened while the server runs another benchmark: it waits
+without a word of failure, and then shows what was measured."""
+
+import http.client
+import json
+import urllib.error
+import urllib.parse
+
+from browser import URL, Browser, fetch
+
+# Every problem that the page shows, even for a moment.
+WATCH = """
+window.problems = [];
+new MutationObserver(() => problems.push(...[...document.querySelectorAll('.problem')]
+  .filter(one => one.checkVisibility()).map(one => one.textContent))).observe(document, { childList: true, subtree: true });"""
+STRIDES = {"op": "shared_access", "patterns": "stride", "word_bytes": 4, "bank_bytes": 4}
+
+
+def is_busy():
+    try:
+        fetch("/v1/benchmark", {"m": 1, "k": 1, "n": 1, "variants": ["cpu:naive"], "repeats": 1})
+    except urllib.error.HTTPError as error:
+        return error.code == 429
+    return False
+
+
+with Browser() as browser:
+    browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    other = http.client.HTTPConnection(urllib.parse.urlsplit(URL).netloc)
+    other.request("POST", "/v1/benchmark", json.dumps({"m": 512, "k": 512, "n": 512, "variants": ["cpu:naive"], "repeats": 1000}))
+    while not is_busy():
+        pass
+    page = browser.open("/#compare?pattern=stride&stride=32")
+    page.wait(lambda page: "busy" in page.find(".banks [role=status]").text, "the page waits")
+    other.close()  # which ends that benchmark
+    page.wait(lambda page: page.find(".banks [role=status]").text == "Degree 32, passes: 32", "the lanes are predicted")
+    page.wait(lambda page: page.run("return document.querySelector('#compare .banks table')"), "the strides are measured")
+    page.wait(lambda page: page.run("return document.querySelector('#compare .blocks table')"), "the last part is filled")
+    page.find(".banks summary").click()
+    shown = page.run("return [...document.querySelectorAll('.banks tbody tr')].map(row => +row.cells[4].textContent)")
+    rows = [row for row in fetch("/v1/benchmark", STRIDES)["rows"] if row["memory"] == "shared"]
+    assert rows[0]["measured"] and shown == [row["latency_cycles"] for row in rows], (shown, rows[0])
+    assert not page.run("return problems"), page.run("return problems")
+    page.expected.append("429")  # the console names each reply that is an error
+    faults = page.judge()
+    assert not faults, faults
