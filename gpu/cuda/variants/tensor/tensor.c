@@ -172,8 +172,8 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* Of this size. Tiles are split only if all parts are computed at once. No part is empty: fewer splits with
- * as many steps each take less time. */
+/* The fastest one by tiles of this size. Tiles are split only if all parts are computed at once. Of splits
+ * with as many steps each only the fewest are tried, so no part is empty. */
 static struct way best_way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                               enum mm_tensor_size size, const struct mm_device *device) {
     const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
@@ -187,9 +187,10 @@ static struct way best_way_of(const struct mm_product *product, const struct mm_
                       mm_schedule_steps(&best.schedule, &fix_up);
     const unsigned steps = best.schedule.steps;
     struct way way = best;
+    unsigned each;
     for (way.splits = 2; way.splits <= steps / MM_SHARE_STEPS_MIN && way.splits * tiles <= at_once;
-         way.splits++) {
-        const unsigned each = split_steps_of(&way.schedule, way.splits);
+         way.splits = (unsigned)mm_size_divide_up(steps, each - 1)) {
+        each = split_steps_of(&way.schedule, way.splits);
         const size_t blocks = way.splits * tiles * kernel->cluster;
         way.cycles = sizes[size].start_cycles + step_cycles(product, &way, blocks) * each +
                      reduce_cycles(&way, blocks, device);
@@ -476,7 +477,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
                        plan->variant->name, INT32_MAX);
     const struct call call = call_of(plan, product);
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
-    const struct call each = is_at_once ? call : call_of(plan, &one);
+    const struct call each = product->stack == NULL || is_at_once ? call : call_of(plan, &one);
     plan->launch = launch;
     plan->launch_stack = is_at_once ? mm_cuda_launch_whole : NULL;
     plan->prepare = prepare;
