@@ -44,7 +44,7 @@ function(mm_embed_array out file name)
     set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
-# mm_embed_gzip(OUT FILE): FILE's name with .gz behind it, in the build folder, which the build makes.
+# mm_embed_gzip(OUT FILE): FILE compressed, in the build folder, under its name with .gz behind it.
 function(mm_embed_gzip out file)
     get_filename_component(name ${file} NAME)
     set(made ${CMAKE_CURRENT_BINARY_DIR}/${name}.gz)
