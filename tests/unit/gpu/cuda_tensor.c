@@ -34,7 +34,7 @@ static struct {
     struct mm_tensor_plan plan;
     struct mm_matrix copies[2];
     dim3 grid; /* of the product's kernel */
-    unsigned copied, maps, enqueued, reduced, tiled, zeroed;
+    unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled, zeroed;
 } seen;
 
 static const char reduces[2];
@@ -81,6 +81,7 @@ enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_l
 }
 
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error) {
+    seen.loaded_reduce += layout->threads_x == MM_TENSOR_REDUCE_THREADS;
     return MM_OK;
 }
 
@@ -215,6 +216,7 @@ static void launch(const struct mm_product *product) {
                      MM_OK);
     assert_int_equal(seen.enqueued, 1);
     assert_int_equal(seen.reduced, seen.plan.splits > 1);
+    assert_int_equal(seen.loaded_reduce, seen.reduced); /* before the job's time counts */
     expect_parts();
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     const bool is_shared = seen.plan.schedule.share + seen.plan.schedule.longer_shares > 0;
