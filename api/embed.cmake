@@ -44,7 +44,7 @@ function(mm_embed_array out file name)
     set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
-# mm_embed_gzip(OUT FILE): FILE's name with .gz behind it, in the build folder, which the build makes.
+# mm_embed_gzip(OUT FILE): FILE compressed, in the build folder, under its name with .gz behind it.
 function(mm_embed_gzip out file)
     get_filename_component(name ${file} NAME)
     set(made ${CMAKE_CURRENT_BINARY_DIR}/${name}.gz)
@@ -58,7 +58,8 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     return()
 endif()
 if(GZIP)
-    file(ARCHIVE_CREATE OUTPUT ${GZIP} PATHS ${INPUT} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9 MTIME 0)
+    set(ENV{SOURCE_DATE_EPOCH} 0) # else gzip's head has the time of the build, so each build would have other ETags
+    file(ARCHIVE_CREATE OUTPUT ${GZIP} PATHS ${INPUT} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
     return()
 endif()
 file(READ ${INPUT} bytes HEX)

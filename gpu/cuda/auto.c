@@ -5,9 +5,10 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* From the work of a cube of this edge on, or from twice this depth on, tensor cores are faster than tiles,
- * which are cheaper to batch, but whose blocks go through all of k. COPY_EDGE: if rows do not begin at
- * multiples of 16 bytes, since `tensor` copies such operands first. Measured on an H100. */
+/* Tensor cores are faster than tiles from the work of a cube of this edge on, or from a k of twice this edge
+ * on, since a block of tiles goes through all of k. Below that, tiles are cheaper to batch. COPY_EDGE: if
+ * rows do not begin at multiples of 16 bytes, since `tensor` copies such operands first. Measured on an H100.
+ */
 enum { MM_CUDA_TENSOR_EDGE = 128, MM_CUDA_TENSOR_COPY_EDGE = 320, MM_CUDA_TF32_EDGE = 512 };
 
 static size_t narrow_of(const struct mm_product *product) {
@@ -74,8 +75,8 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether the row takes the product, whose C has at least `narrow` rows and columns, and all products of its
- * stack together are as much work as a cube of this edge, or twice as deep. */
+/* Whether the row takes the product, C has at least `narrow` rows and columns, and it is worth it: all
+ * products of a stack together are as much work as a cube of this edge, or k is at least twice the edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];

@@ -35,7 +35,7 @@ static bool takes_gzip(struct mm_request *request) {
 }
 
 static enum mm_status reply_file(struct mm_request *request, const char *name) {
-    char compressed[NAME_MAX_BYTES]; /* longer than any, so that what is cut is no name of a file */
+    char compressed[NAME_MAX_BYTES]; /* longer than any file's name, so a cut name finds no file */
     snprintf(compressed, sizeof compressed, "%s.gz", name);
     const char *type = type_of(name), *coding = takes_gzip(request) ? "gzip" : NULL;
     const struct mm_embedded_file *file =

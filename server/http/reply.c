@@ -152,7 +152,7 @@ static struct MHD_Response *respond_without_body(uint64_t bytes) {
     return response;
 }
 
-/* Scripts, styles and requests only of and to this server, and no other site frames the page. */
+/* The page loads from this server alone and sends requests to it alone, and no other site may frame it. */
 static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -18,8 +18,8 @@ enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t
 /* The same for a text that outlives all replies, and is not copied. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type);
 
-/* The same for a file of the page, with what a browser may do with it, or a 304. coding: of its text; NULL:
- * none. */
+/* The same for a file of the page, with its ETag and policy; a 304 if the client has it. coding: the text's
+ * Content-Encoding; NULL: none. */
 enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
                              const char *type, const char *coding);
 

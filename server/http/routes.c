@@ -233,9 +233,9 @@ static enum mm_status fail_path(struct mm_request *request) {
             !mm_slice_is_any_case(last, strrchr(routes[index].path, '/') + 1)))
         index++;
     const bool is_near = index < ROUTE_COUNT;
-    return mm_fail(&request->error, MM_NOT_FOUND, "there is nothing at '%.200s'; %s%s%sGET / lists the paths",
-                   path, is_near ? "did you mean '" : "", is_near ? routes[index].path : "",
-                   is_near ? "'? " : "");
+    return mm_fail(&request->error, MM_NOT_FOUND,
+                   "there is nothing at '%.200s'; %s%s%sGET /openapi.json lists the paths", path,
+                   is_near ? "did you mean '" : "", is_near ? routes[index].path : "", is_near ? "'? " : "");
 }
 
 /* Shows a request that the path takes. */
@@ -268,8 +268,8 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
         const char *off = off_option(route, request->server->options);
         if (off != NULL)
             return mm_fail(error, MM_NOT_FOUND,
-                           "'%s' is switched off on this server (%s); GET / lists the paths", route->path,
-                           off);
+                           "'%s' is switched off on this server (%s); GET /openapi.json lists the paths",
+                           route->path, off);
         if (takes(route, method)) {
             request->route = route;
             request->allow[0] = '\0';

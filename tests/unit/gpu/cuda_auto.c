@@ -92,6 +92,8 @@ static void products_cross_where_the_table_says(void **state) {
         {4096, 4096, 4096, "simt", ALLOWED | NO_TENSOR_CORES | NO_BLAS},
         {512, 512, 512, "tf32", TF32},
         {128, 100000, 128, "tf32", TF32},
+        {128, 1024, 128, "tf32", TF32},
+        {128, 1023, 128, "simt", TF32},
         {127, 4096, 4096, "fp32_tensor", TF32},
         {512, 511, 512, "simt", TF32},
         {4096, 4096, 4096, "simt", TF32 | NO_TENSOR_CORES},

@@ -34,11 +34,11 @@ static struct {
     struct mm_tensor_plan plan;
     struct mm_matrix copies[2];
     dim3 grid; /* of the product's kernel */
-    unsigned copied, maps, enqueued, reduced, tiled, zeroed;
+    unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled, zeroed;
 } seen;
 
-static const char reduce;
-const void *const mm_tensor_reduce[2] = {&reduce, &reduce};
+static const char reduces[2];
+const void *const mm_tensor_reduce[2] = {&reduces[0], &reduces[1]};
 
 static _Alignas(256) char operands[1 << 12];
 static _Alignas(256) char scratch[1 << 12]; /* nothing is read or written there, nor in `ready` */
@@ -81,6 +81,7 @@ enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_l
 }
 
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error) {
+    seen.loaded_reduce += layout->threads_x == MM_TENSOR_REDUCE_THREADS;
     return MM_OK;
 }
 
@@ -104,7 +105,13 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
     return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
 }
 
-/* What the driver asks of a map; the address is told by the first word. */
+/* A map as `encode` writes it. */
+struct map {
+    const void *address;
+    unsigned lines; /* of a box */
+};
+
+/* What the driver asks of a map. */
 static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                        const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                        const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
@@ -120,7 +127,7 @@ static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
     assert_true(strides[0] % 16 == 0 && strides[0] >= dims[0] * bytes);
     assert_true(strides[1] % 16 == 0 && strides[1] >= strides[0] * dims[1]);
     assert_int_equal(box[0] * bytes, 128); /* what the swizzle covers */
-    memcpy(map, &address, sizeof address);
+    memcpy(map, &(const struct map){address, box[1]}, sizeof(struct map));
     seen.maps++;
     return CUDA_SUCCESS;
 }
@@ -136,7 +143,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
     seen.plan = *(const struct mm_tensor_plan *)arguments[0];
-    if (layout->kernel == &reduce) {
+    if (layout->threads_x == MM_TENSOR_REDUCE_THREADS) {
+        assert_ptr_equal(layout->kernel, &reduces[!mm_dtype_is_float(seen.plan.c.dtype)]);
         assert_int_equal(grid.x, seen.grid.x);
         assert_int_equal(grid.y * 4, seen.plan.wide);
         seen.reduced++;
@@ -150,10 +158,10 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     return MM_OK;
 }
 
-static const void *address_of(const CUtensorMap *map) {
-    const void *address;
-    memcpy(&address, map, sizeof address);
-    return address;
+static struct map read_map(const CUtensorMap *encoded) {
+    struct map map;
+    memcpy(&map, encoded, sizeof map);
+    return map;
 }
 
 static void expect_band(const struct mm_schedule *schedule, uint64_t band, uint64_t cluster_tile) {
@@ -208,6 +216,7 @@ static void launch(const struct mm_product *product) {
                      MM_OK);
     assert_int_equal(seen.enqueued, 1);
     assert_int_equal(seen.reduced, seen.plan.splits > 1);
+    assert_int_equal(seen.loaded_reduce, seen.reduced); /* before the job's time counts */
     expect_parts();
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     const bool is_shared = seen.plan.schedule.share + seen.plan.schedule.longer_shares > 0;
@@ -237,13 +246,14 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
 static const enum mm_dtype dtypes[] = {MM_FLOAT32,     MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN,
                                        MM_FLOAT8_E5M2, MM_INT8,    MM_UINT8,    MM_BOOL};
 
-/* A stage holds all lines of an operand that a block computes with. Those of one that is not K-major come by
- * 64, and those of one that is by 8, as the swizzle goes. */
-static void expect_lines(unsigned lines, size_t all, unsigned whole, bool is_turned) {
+/* A stage holds all lines of an operand that a block computes with. Those of one that is not K-major come in
+ * boxes of 64, and those of one that is in a single box of a multiple of 8, as the swizzle goes. */
+static void expect_lines(const CUtensorMap *map, unsigned lines, size_t all, unsigned whole, bool is_turned) {
     const size_t least = all < whole ? all : whole;
     assert_in_range(lines, least, whole);
     assert_int_equal(lines % (is_turned ? 64 : 8), 0);
     assert_true(lines < least + (is_turned ? 64 : 8));
+    assert_int_equal(read_map(map).lines, is_turned ? 64 : lines);
 }
 
 static void each_shape_has_its_memory(void **state) {
@@ -262,8 +272,8 @@ static void each_shape_has_its_memory(void **state) {
             assert_int_equal(seen.copied,
                              (unsigned)((wants && product.transpose_a) || product.a.ld * bytes % 16 != 0) +
                                  ((wants && !product.transpose_b) || product.b.ld * bytes % 16 != 0));
-            expect_lines(seen.plan.a_lines, product.m, 128, !wants && product.transpose_a);
-            expect_lines(seen.plan.b_lines, product.n, seen.plan.wide / seen.plan.cluster,
+            expect_lines(&seen.plan.a, seen.plan.a_lines, product.m, 128, !wants && product.transpose_a);
+            expect_lines(&seen.plan.b, seen.plan.b_lines, product.n, seen.plan.wide / seen.plan.cluster,
                          !wants && !product.transpose_b);
             assert_int_equal(seen.plan.maps_c, product.c.ld * mm_dtype_bytes(product.c.dtype) % 16 == 0);
             assert_int_equal(seen.maps, 2 + seen.plan.maps_c);
@@ -281,6 +291,27 @@ static void each_part_has_steps(void **state) {
             cut += seen.plan.splits > 1;
         }
     assert_true(cut > 100);
+}
+
+/* The tile that the request asks for; else the fastest, of which these are examples. */
+static void tiles_are_chosen(void **state) {
+    static const struct {
+        size_t m, k, n;
+        unsigned tile, wide;
+        bool is_cut;
+    } cases[] = {
+        {512, 512, 512, 64, 64},   {512, 512, 512, 128, 128},     {512, 512, 512, 192, 192},
+        {512, 512, 512, 256, 256}, {4096, 4096, 4096, 0, 256},    {2304, 2304, 2304, 0, 192},
+        {256, 256, 256, 0, 64},    {256, 8192, 256, 0, 64, true},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_product product =
+            product_of(MM_BFLOAT16, cases[index].m, cases[index].k, cases[index].n, 2);
+        product.tile = cases[index].tile;
+        launch(&product);
+        assert_int_equal(seen.plan.wide, cases[index].wide);
+        assert_int_equal(seen.plan.splits > 1, cases[index].is_cut);
+    }
 }
 
 /* A stack is one launch, unless its copies would be padded; then any of its products fits the workspace. */
@@ -320,12 +351,12 @@ static void copies_are_kept(void **state) {
     const struct mm_product product = product_of(MM_INT8, 256, 256, 256, 0);
     launch(&product);
     assert_int_equal(seen.copied, 1);
-    assert_ptr_equal(address_of(&seen.plan.b), seen.copies[0].data);
+    assert_ptr_equal(read_map(&seen.plan.b).address, seen.copies[0].data);
     is_kept = true;
     launch(&product);
     is_kept = false;
     assert_int_equal(seen.copied, 0);
-    assert_ptr_equal(address_of(&seen.plan.b), operands);
+    assert_ptr_equal(read_map(&seen.plan.b).address, operands);
 }
 
 static void without_depth_or_memory_others_compute(void **state) {
@@ -426,5 +457,6 @@ static void its_traffic_is_known(void **state) {
     assert_false(mm_cuda_traffic_tensor(&product, &frugal, &traffic));
 }
 
-RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, each_part_has_steps, stacks_have_their_memory,
-          copies_are_kept, without_depth_or_memory_others_compute, too_many_tiles_are_refused)
+RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, each_part_has_steps, tiles_are_chosen,
+          stacks_have_their_memory, copies_are_kept, without_depth_or_memory_others_compute,
+          too_many_tiles_are_refused)

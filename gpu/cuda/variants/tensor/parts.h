@@ -25,10 +25,10 @@ struct mm_tensor_plan {
     CUtensorMap b;
     CUtensorMap of_c; /* if the copy engine takes C */
     bool maps_c;
-    unsigned a_lines; /* of a block's stage: rows of op(A), and columns of op(B) that the block loads */
+    unsigned a_lines; /* rows of op(A) that a block loads for each stage, and columns of op(B) */
     unsigned b_lines;
     struct mm_schedule schedule;
-    unsigned splits; /* split-K: parts of k, each of split_steps steps but the last; 1: it is not cut */
+    unsigned splits; /* split-K: parts of k, of split_steps steps each; the last may have fewer. 1: no cut */
     unsigned split_steps;
     unsigned wide;    /* columns of a tile */
     unsigned cluster; /* blocks, one below the other */
@@ -70,8 +70,8 @@ struct mm_tensor_work {
 /* Of a plan that mm_cuda_tensor made, of a k that is not 0, when device memory is not short. */
 struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product);
 
-/* The kernels (struct mm_tensor_plan) that add up split-K's partial sums, of floats and of whole numbers. The
- * grid has the blocks of the first along x, and a quarter of a tile's columns along y. */
+/* The kernels (struct mm_tensor_plan) that add up split-K's partial sums: of floats, and of whole numbers.
+ * The grid is as wide as the product's along x, and has a block for each 4 columns of a tile along y. */
 extern const void *const mm_tensor_reduce[2];
 
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,

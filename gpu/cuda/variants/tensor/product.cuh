@@ -6,7 +6,7 @@
  * instructions. They run while the consumer waits for the next stage, so the tensor cores always have work.
  *
  * The blocks of a cluster load a part of B's box each and multicast it to all. Clusters share the work by the
- * schedule of wgmma/schedule.h, or each computes a part of one tile's k: then reduce.cu adds up the parts.
+ * schedule of wgmma/schedule.h. Or each computes a part of one tile's k, and reduce.cu adds up the parts.
  *
  * float8's tensor cores keep 14 bits of a sum. So the sum of each stage, 128 of k, is added to one in float32
  * registers (PROMOTES). */
@@ -57,7 +57,7 @@ struct mm_tensor_tile {
     unsigned b;
 };
 
-/* Of block `rank` of a cluster of `cluster`, whose tiles have `wide` columns. */
+/* The tile of block `rank` in a cluster of `cluster` blocks. Tiles have `wide` columns. */
 __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan, unsigned cluster_tile,
                                                             unsigned cluster, unsigned rank, unsigned wide) {
     mm_tensor_tile tile = {};
@@ -107,8 +107,9 @@ template <class T> __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_of(c
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Copies `lines` lines of an operand, of LINES at most, from one on, at a depth; with BLOCKS > 1 to all
- * blocks of the cluster. A K-major operand's map has boxes of so many. */
+/* Copies lines of an operand from `line` on, at a depth; with BLOCKS > 1 to all blocks of the cluster. A part
+ * of a stage has room for LINES, of which `lines` are copied: one box of a K-major operand, whose map has
+ * boxes of that many, or squares. */
 template <unsigned LINES, unsigned BLOCKS, bool TURNED>
 __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned lines,
                                                unsigned line, unsigned depth, unsigned matrix,
@@ -141,8 +142,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             const unsigned stage = mm_wait_empty(shared.ring, at);
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
-            /* This counts what the other block multicasts. It may arrive before this expect: the phase
-             * cannot end without this arrival. */
+            /* The other block's multicast counts too. It may arrive before this expect: the phase cannot end
+             * without this arrival. */
             mm_barrier_expect(full, (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
             mm_tensor_load<MM_TENSOR_ROWS, 1, T::A_TURNED>(to, plan.a, plan.a_lines, tile.row,
                                                            step * T::DEPTH, tile.a, full);

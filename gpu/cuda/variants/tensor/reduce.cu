@@ -1,11 +1,11 @@
-/* Split-K's second kernel: adds up the partial sums of each tile, in the order of k, and stores them in C. A
- * thread has four neighbouring sums of one consumer thread (wgmma/block.cuh): two of a row, and two 8 rows
- * down. */
+/* Split-K's second kernel: adds up the partial sums of each tile, in the order of k, and stores the totals in
+ * C. A thread computes four elements of C, whose partial sums one consumer thread has stored side by side
+ * (wgmma/block.cuh): two neighbours of a row, and the two 8 rows below. */
 #include "gpu/cuda/variants/tensor/product.cuh"
 
 namespace {
 
-constexpr unsigned AT_ONCE = 16; /* loads that are under way together */
+constexpr unsigned AT_ONCE = 16; /* loads in flight */
 
 __device__ __forceinline__ void store_pair(const mm_matrix &c, size_t row, size_t col,
                                            const float (&sums)[2]) {

@@ -106,17 +106,17 @@ static size_t cluster_tiles_of(const struct mm_product *product, const struct mm
            mm_size_divide_up(product->n, kernel->cols);
 }
 
-/* How many of a block's `whole` lines an operand of `all` lines fills. The copy engine is slow at lines past
- * an operand's end, so those are left out: what lies in shared memory instead only reaches elements that C
- * does not have. 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us (H100). */
+/* How many of a block's `whole` lines it loads of an operand that has `all` lines. The copy engine is slow at
+ * lines past an operand's end, so they are not loaded. Whatever lies there in shared memory reaches only rows
+ * and columns that C does not have. 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us (H100). */
 static unsigned lines_of(size_t all, unsigned whole, bool is_turned) {
     enum { SWIZZLED = 8 };
     return (unsigned)mm_size_min(whole, mm_size_round_up(all, is_turned ? MM_TENSOR_SQUARE : SWIZZLED));
 }
 
-/* How a product is computed, and how many cycles that takes beside a launch. The constants of the following
- * functions were fitted to times of 192 products of bfloat16, float8, int8 and tf32 with all tiles, and with
- * splits (H100, 2026-11-26): the choice takes 0.7% longer than the best one (geometric mean). */
+/* How a product is computed, and how many cycles that takes, without the launch. The constants of the
+ * following functions were fitted to times of 192 products of bfloat16, float8, int8 and tf32 with all tiles,
+ * and with splits (H100, 2026-11-26): the choice takes 0.7% longer than the best one (geometric mean). */
 struct way {
     const struct mm_tensor_kernel *kernel; /* of K-major operands */
     enum mm_tensor_size size;
@@ -125,7 +125,8 @@ struct way {
     double cycles;
 };
 
-/* Of one block; and what a launch takes more than that of the narrow kernel: clusters start late. */
+/* The cycles of one step of a block, and those by which a launch takes longer than the narrow kernel's:
+ * clusters start late. */
 static const struct {
     double step_cycles;
     double start_cycles;
@@ -134,7 +135,7 @@ static const struct {
              [MM_TENSOR_MEDIUM] = {840, 600},
              [MM_TENSOR_LARGE] = {820, 4000}};
 
-/* All blocks together get so many bytes a cycle. */
+/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. */
 static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks) {
     enum { BYTES_PER_CYCLE = 8192 };
     const struct mm_tensor_kernel *kernel = way->kernel;
@@ -150,8 +151,8 @@ static struct mm_fix_up_cost fix_up_of(const struct way *way) {
     return (struct mm_fix_up_cost){CYCLES / step, CYCLES_PER_COL * way->kernel->cols / step};
 }
 
-/* The second kernel starts, and reads what the first has written. If its blocks find room beside those of the
- * first, it has started before these end. */
+/* Of the second kernel, which reads what the first has written. If there is room for its blocks beside those
+ * of the first, they have started before the first ends. */
 static double reduce_cycles(const struct way *way, size_t blocks, const struct mm_device *device) {
     enum { START = 2500, EACH_SPLIT = 110, LATE_START = 2000, BYTES_PER_CYCLE = 1600 };
     const double bytes = (double)blocks * MM_TENSOR_ROWS * way->kernel->cols * sizeof(float);
@@ -172,8 +173,8 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* Of this size. Tiles are split only if all parts are computed at once. No part is empty: fewer splits with
- * as many steps each take less time. */
+/* The fastest one by tiles of this size. Tiles are split only if all parts are computed at once. Of splits
+ * with as many steps each only the fewest are tried, so no part is empty. */
 static struct way best_way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                               enum mm_tensor_size size, const struct mm_device *device) {
     const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
@@ -187,9 +188,10 @@ static struct way best_way_of(const struct mm_product *product, const struct mm_
                       mm_schedule_steps(&best.schedule, &fix_up);
     const unsigned steps = best.schedule.steps;
     struct way way = best;
+    unsigned each;
     for (way.splits = 2; way.splits <= steps / MM_SHARE_STEPS_MIN && way.splits * tiles <= at_once;
-         way.splits++) {
-        const unsigned each = split_steps_of(&way.schedule, way.splits);
+         way.splits = (unsigned)mm_size_divide_up(steps, each - 1)) {
+        each = split_steps_of(&way.schedule, way.splits);
         const size_t blocks = way.splits * tiles * kernel->cluster;
         way.cycles = sizes[size].start_cycles + step_cycles(product, &way, blocks) * each +
                      reduce_cycles(&way, blocks, device);
@@ -476,7 +478,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
                        plan->variant->name, INT32_MAX);
     const struct call call = call_of(plan, product);
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
-    const struct call each = is_at_once ? call : call_of(plan, &one);
+    const struct call each = product->stack == NULL || is_at_once ? call : call_of(plan, &one);
     plan->launch = launch;
     plan->launch_stack = is_at_once ? mm_cuda_launch_whole : NULL;
     plan->prepare = prepare;

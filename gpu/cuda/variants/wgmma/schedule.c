@@ -69,11 +69,15 @@ struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsi
     const size_t countable = mm_size_min(UINT32_MAX / steps, clusters_max);
     struct mm_schedule best = none;
     share_nothing(cluster_tiles, clusters_max, &best);
+    double least = mm_schedule_steps(&best, fix_up);
     for (size_t each = 2; each <= steps / MM_SHARE_STEPS_MIN; each++) {
         struct mm_schedule shared = none;
         share_rest(cluster_tiles, mm_size_min(cluster_tiles * each, countable), &shared);
-        if (mm_schedule_steps(&shared, fix_up) < mm_schedule_steps(&best, fix_up))
+        const double taken = mm_schedule_steps(&shared, fix_up);
+        if (taken < least) {
             best = shared;
+            least = taken;
+        }
         if (shared.clusters == countable)
             break;
     }
