@@ -5,11 +5,16 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* Tensor cores are faster than tiles from the work of a cube of this edge on, or from a k of twice this edge
- * on, since a block of tiles goes through all of k. Below that, tiles are cheaper to batch. COPY_EDGE: if
- * rows do not begin at multiples of 16 bytes, since `tensor` copies such operands first. Measured on an H100.
- */
-enum { MM_CUDA_TENSOR_EDGE = 128, MM_CUDA_TENSOR_COPY_EDGE = 320, MM_CUDA_TF32_EDGE = 512 };
+/* Tensor cores are faster than tiles from the work of a cube of this edge on. Below that, tiles are cheaper
+ * to batch. COPY_EDGE: if rows do not begin at multiples of 16 bytes, since `tensor` copies such operands
+ * first. TILES_DEPTH_MAX: a block of tiles goes through all of k, so the tiles take no product that is
+ * deeper. Measured on an H100. */
+enum {
+    MM_CUDA_TENSOR_EDGE = 128,
+    MM_CUDA_TENSOR_COPY_EDGE = 320,
+    MM_CUDA_TF32_EDGE = 512,
+    MM_CUDA_TILES_DEPTH_MAX = 512
+};
 
 static size_t narrow_of(const struct mm_product *product) {
     return product->m < product->n ? product->m : product->n;
@@ -41,12 +46,10 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* simt chooses its blocks by the shape itself. Below that edge tiles are as fast and cheaper to batch; but
- * a block of a tile goes through all of k. */
+/* simt chooses its blocks by the shape itself. Below that edge tiles are as fast and cheaper to batch. */
 static bool is_for_tiles(const struct mm_product *product) {
-    enum { DEPTH_MAX = 512 };
     const double edge = MM_CUDA_SIMT_EDGE;
-    return product->k <= DEPTH_MAX &&
+    return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
            (double)product->m * (double)product->n * (double)product->k < edge * edge * edge;
 }
 
@@ -75,22 +78,21 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether the row takes the product, C has at least `narrow` rows and columns, and it is worth it: all
- * products of a stack together are as much work as a cube of this edge, or k is at least twice the edge. */
+/* Whether the row takes the product, whose C has at least `narrow` rows and columns, and all products of its
+ * stack together are as much work as a cube of this edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];
     const double work = (double)product->m * (double)product->n * (double)product->k;
     return mm_variant_has_dtype(variant, product->a.dtype) &&
            mm_variant_missing(variant, device, product->a.dtype) == NULL && narrow_of(product) >= narrow &&
-           (work * (double)mm_product_count(product) >= edge * edge * edge ||
-            (double)product->k >= 2.0 * edge);
+           work * (double)mm_product_count(product) >= edge * edge * edge;
 }
 
 static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {
     const bool is_copied = product->a.dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b));
-    return is_worth(device, product, MM_CUDA_ROW_tensor,
-                    is_copied ? MM_CUDA_TENSOR_COPY_EDGE : MM_CUDA_TENSOR_EDGE,
+    const double edge = is_copied ? MM_CUDA_TENSOR_COPY_EDGE : MM_CUDA_TENSOR_EDGE;
+    return is_worth(device, product, MM_CUDA_ROW_tensor, product->k > MM_CUDA_TILES_DEPTH_MAX ? 0.0 : edge,
                     product->stack == NULL ? 1 : 32);
 }
 
