@@ -4,14 +4,10 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-if make_venv numpy; then
-    python=$venv/bin/python3
-else
-    python=$(python_with numpy) || {
-        echo "no python3 here has NumPy: nothing is tested"
-        exit 77
-    }
-fi
+find_numpy || {
+    echo "no python3 here has NumPy: nothing is tested"
+    exit 77
+}
 
 start --backend cpu
 checks=$((checks + 1))

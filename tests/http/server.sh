@@ -101,6 +101,15 @@ install_venv() {
     return 1
 }
 
+# find_numpy: sets python to one that has NumPy: ours from PyPI, which has ml_dtypes too, or what python_with finds.
+find_numpy() {
+    if make_venv numpy; then
+        python=$venv/bin/python3
+    else
+        python=$(python_with numpy)
+    fi
+}
+
 # Under a sanitizer nothing is held against the OpenAPI document: the replies are the same.
 sanitizer=${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}
 
