@@ -15,9 +15,7 @@ options() {
 backend=auto
 
 run() {
-    for python in python3 /usr/bin/python3; do
-        ! "$python" -c 'import numpy' 2>/dev/null || break
-    done
+    find_python client || { say "$why" && return 1; }
     start_matmuld matmuld --backend "$backend" || return 1
     print_head 'The Python client' "NumPy|$("$python" -c 'import numpy; print(numpy.__version__)')"
     for _ in $(seq "$rounds"); do

@@ -113,7 +113,11 @@ drop_logs() {
 
 # has_modules PYTHON LIBRARY
 has_modules() {
-    case $2 in torch) needed='aiohttp, uvloop, numpy, torch' ;; *) needed='aiohttp, numpy' ;; esac
+    case $2 in
+    torch) needed='aiohttp, uvloop, numpy, torch' ;;
+    client) needed='numpy' ;; # our own client: no peer
+    *) needed='aiohttp, numpy' ;;
+    esac
     "$1" -c "import $needed" >/dev/null 2>&1
 }
 
@@ -130,7 +134,7 @@ find_python() {
             -r "$load/peers/requirements.txt" >>"$scratch/venv" 2>&1 && has_modules "$python" "$1"; then
         return 0
     fi
-    why="no Python with aiohttp and $1: $(tail -n 1 "$scratch/venv" | cut -c 1-100)"
+    why="no Python with $needed: $(tail -n 1 "$scratch/venv" | cut -c 1-100)"
     return 1
 }
 
