@@ -1,10 +1,12 @@
 """What surrounds the views: navigation, the weight of the page, and that it stays on its host."""
 
+import statistics
 import urllib.request
 
 from browser import URL, Browser
 from selenium.webdriver.common.keys import Keys
 
+OPENINGS = 5
 OWN_BYTES_MAX, ALL_BYTES_MAX = 60 * 1024, 300 * 1024
 
 
@@ -53,3 +55,13 @@ with Browser() as browser:
     assert shown(page) == []
     page.find('nav a[href="#try"]').click()
     page.wait(lambda page: shown(page) == ["try"] and not page.find("#failed").is_displayed(), "the views that are there work on")
+
+    # Printed, not judged: a busy machine is slow.
+    since_load = []
+    for _ in range(OPENINGS):
+        page = browser.open("/")
+        page.wait(lambda page: page.run("return performance.getEntriesByName('try-product').length"), "the first product")
+        since_load.append(page.run("return performance.getEntriesByName('try-product')[0].startTime"
+                                   " - performance.getEntriesByType('navigation')[0].loadEventEnd"))
+    print(f"the first product, ms after the load event: {statistics.median(since_load):.0f} (median of {OPENINGS};"
+          f" {min(since_load):.0f} to {max(since_load):.0f})")

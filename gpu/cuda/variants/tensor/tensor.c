@@ -116,7 +116,7 @@ static unsigned lines_of(size_t all, unsigned whole, bool is_turned) {
 
 /* How a product is computed, and how many cycles that takes, without the launch. The constants of the
  * following functions were fitted to times of 192 products of bfloat16, float8, int8 and tf32 with all tiles,
- * and with splits (H100, 2026-11-26): the choice takes 0.7% longer than the best one (geometric mean). */
+ * and with splits (H100, 2026-11-26). */
 struct way {
     const struct mm_tensor_kernel *kernel; /* of K-major operands */
     enum mm_tensor_size size;
