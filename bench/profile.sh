@@ -1,9 +1,12 @@
 #!/bin/sh
-# What bounds fp32_tensor and simt, by a GPU's counters: of each kernel of a product its time and clock, and how busy
-# the parts of the chip were that it could wait for. Needs Nsight Compute (ncu) and the right to read counters.
-# usage: profile.sh BUILD_FOLDER [EDGE], in the top folder; a Markdown table for products of EDGE³ (4096).
+# What bounds a kernel, by a GPU's counters: of each kernel of a product its grid, time and clock, and how busy the parts
+# of the chip were that it could wait for. Needs Nsight Compute (ncu) and the right to read counters.
+# usage: profile.sh BUILD_FOLDER [VARIANT… [-- OPTION…]], in the top folder; a Markdown table of these variants
+# (fp32_tensor simt). The options are the harness's (--time 4096 4096 4096).
 # In the order of the table's columns.
-metrics='gpu__time_duration.sum
+metrics='launch__grid_size
+launch__block_size
+gpu__time_duration.sum
 sm__cycles_elapsed.avg.per_second
 sm__cycles_active.avg
 sm__cycles_elapsed.max
@@ -15,21 +18,32 @@ lts__t_sectors.avg.pct_of_peak_sustained_elapsed
 dram__throughput.avg.pct_of_peak_sustained_elapsed'
 # shellcheck source=bench/lib/ncu.sh
 . "$(dirname "$0")/lib/ncu.sh"
-edge=${2:-4096}
+shift
+variants=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    variants="$variants $1"
+    shift
+done
+[ $# -eq 0 ] || shift
+options=${*:---time 4096 4096 4096}
 
-echo "| variant | kernel | ms | SM clock, GHz | multiprocessors at work | tensor cores | float32 pipes | issue slots | shared memory | L2 | DRAM |"
-echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-# The caches are left as they are, since one pass finds there what the one before it wrote. The kernels of the last
-# product count: from the last launch of the first kernel on.
-for variant in fp32_tensor simt; do
-    count "--time $edge $edge $edge --variant $variant" --cache-control none --kernel-name-base function \
-        --kernel-name 'regex:^(scan|split_rest|product|repair|mm_simt_tiles|simt_sum)$'
+echo "\`$options\`"
+echo
+echo "| variant | kernel | blocks | threads each | ms | SM clock, GHz | multiprocessors at work | tensor cores | float32 pipes | issue slots | shared memory | L2 | DRAM |"
+echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+# The caches are left as they are, since one kernel finds there what the one before it wrote. The kernels of the last
+# product count, which begin where the first kernel comes again, once or twice. `make` fills the matrices.
+for variant in ${variants:-fp32_tensor simt}; do
+    count "$options --variant $variant" --cache-control none --kernel-name-base function
     awk -v variant="$variant" '
-        NR == 1 { first = $NF }
-        $NF == first { rows = "" }
+        $NF == "make" { next }
+        first == "" { first = $NF }
+        $NF != first { others = 1 }
+        $NF == first && (before != first || !others) { rows = "" }
         {
-            row = sprintf("| `%s` | `%s` | %.4f | %.2f | %.1f%%", variant, $NF, $1 / 1e6, $2 / 1e9, 100 * $3 / $4)
-            for (i = 5; i <= 10; i++)
+            before = $NF
+            row = sprintf("| `%s` | `%s` | %d | %d | %.4f | %.2f | %.1f%%", variant, $NF, $1, $2, $3 / 1e6, $4 / 1e9, 100 * $5 / $6)
+            for (i = 7; i <= 12; i++)
                 row = row sprintf(" | %.1f%%", $i)
             rows = rows row " |\n"
         }

@@ -3,37 +3,43 @@
  * (wgmma/block.cuh): two neighbours of a row, and the two 8 rows below. */
 #include "gpu/cuda/variants/tensor/product.cuh"
 
+#include <type_traits>
+
 namespace {
 
 constexpr unsigned AT_ONCE = 16; /* loads in flight */
 
-__device__ __forceinline__ void store_pair(const mm_matrix &c, size_t row, size_t col,
-                                           const float (&sums)[2]) {
+/* As one access where the pair lies at a multiple of its size, which halves the traffic to the L2. */
+template <typename ELEMENT>
+__device__ __forceinline__ void store_pair(const mm_matrix &c, size_t index, bool is_whole, ELEMENT first,
+                                           ELEMENT second) {
+    struct alignas(2 * sizeof(ELEMENT)) pair {
+        ELEMENT elements[2];
+    };
+    ELEMENT *to = static_cast<ELEMENT *>(c.data) + index;
+    if (is_whole && reinterpret_cast<size_t>(to) % sizeof(pair) == 0) {
+        *reinterpret_cast<pair *>(to) = {{first, second}};
+        return;
+    }
+    to[0] = first;
+    if (is_whole)
+        to[1] = second;
+}
+
+template <typename SUM>
+__device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_t col, SUM first,
+                                           SUM second) {
     if (row >= c.rows || col >= c.cols)
         return;
     const size_t index = row * c.ld + col;
-    if (c.dtype == MM_FLOAT32) {
-        float *to = static_cast<float *>(c.data) + index;
-        to[0] = sums[0];
-        if (col + 1 < c.cols)
-            to[1] = sums[1];
-        return;
-    }
-    const uint32_t pair = mm_narrow_pair(c.dtype == MM_BFLOAT16, sums[0], sums[1]);
-    uint16_t *to = static_cast<uint16_t *>(c.data) + index;
-    if (col + 1 < c.cols && reinterpret_cast<size_t>(to) % 4 == 0) {
-        *reinterpret_cast<uint32_t *>(to) = pair;
-        return;
-    }
-    to[0] = static_cast<uint16_t>(pair);
-    if (col + 1 < c.cols)
-        to[1] = static_cast<uint16_t>(pair >> 16);
-}
-
-__device__ __forceinline__ void store_pair(const mm_matrix &c, size_t row, size_t col,
-                                           const uint32_t (&sums)[2]) {
-    for (unsigned i = 0; i < 2 && row < c.rows && col + i < c.cols; i++)
-        static_cast<uint32_t *>(c.data)[row * c.ld + col + i] = sums[i];
+    const bool is_whole = col + 1 < c.cols;
+    if constexpr (std::is_same<SUM, float>::value)
+        if (c.dtype != MM_FLOAT32) {
+            const uint32_t pair = mm_narrow_pair(c.dtype == MM_BFLOAT16, first, second);
+            store_pair(c, index, is_whole, static_cast<uint16_t>(pair), static_cast<uint16_t>(pair >> 16));
+            return;
+        }
+    store_pair(c, index, is_whole, first, second);
 }
 
 template <typename SUM>
@@ -70,8 +76,8 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     const unsigned lane = threadIdx.x % 32;
     const size_t row = tile.row + consumer * MM_CONSUMER_ROWS + threadIdx.x / 32 * 16 + lane / 4;
     const size_t col = tile.col + lane % 4 * 2 + four * 8;
-    store_pair(c, row, col, {total[0], total[1]});
-    store_pair(c, row + 8, col, {total[2], total[3]});
+    store_sums(c, row, col, total[0], total[1]);
+    store_sums(c, row + 8, col, total[2], total[3]);
 }
 
 } // namespace
