@@ -91,15 +91,21 @@ void mm_body_judge_reply(struct mm_request *request, size_t taken_bytes, bool we
     }
 }
 
+/* Whether an upload stood when its pace was judged last, and has not kept the even rate since then. */
+static bool still_stands(const struct mm_request *request, uint64_t now_ns) {
+    const size_t came = mm_body_arrived_bytes(request) - request->paced_bytes;
+    return request->stands && mm_request_state(request) != MM_STARVED &&
+           even_ns(request, came) < (double)now_ns - (double)request->paced_ns;
+}
+
 /* How far an upload is behind the even rate; below 0: ahead. What one that stands brought before does not
  * count: it may hold most of the memory, and never end. Nor does what was read of a reply that stands; no
  * other is behind. */
 static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
     if (has_reply_pace(request))
         return request->stands ? (double)(now_ns - request->record.replied_ns) : 0;
-    const bool stands = request->stands && mm_request_state(request) != MM_STARVED;
     return (double)mm_body_upload_ns(request, now_ns) -
-           (stands ? 0 : even_ns(request, mm_body_arrived_bytes(request)));
+           (still_stands(request, now_ns) ? 0 : even_ns(request, mm_body_arrived_bytes(request)));
 }
 
 /* What holds memory while `first` waits for some. */

@@ -18,24 +18,37 @@ is_taken_beyond() {
     [ "$(metric 'staging_bytes{state="used"}')" -gt "$1" ]
 }
 
+# The longest --timeout-ms that there is. By it a body of 14 MiB is in time with some bytes a second.
+far_ms=4294967295
+
+# is_taken_meanwhile BYTES: both uploads of compete bring a little after each look, since one that brings nothing for a second is
+# slow, however long this machine takes to start the other.
+is_taken_meanwhile() {
+    is_taken_beyond "$1" && code=0 || code=1
+    printf '%0100d' 0 >&3
+    printf '%0100d' 0 >&4
+    left_bytes=$((left_bytes - 100))
+    return "$code"
+}
+
 # compete WHAT [COMMAND]: of two that are both in time and wait for each other, the later has to go: each has sent 8 of 14 MiB
 # before it goes on, and may hold 2 MiB more. Then the command, and the other is answered. $refused_ms is how long the refusal
-# took.
+# took. The server has --timeout-ms $far_ms.
 compete() {
     rm -f "$scratch/one" "$scratch/two"
     mkfifo "$scratch/one" "$scratch/two"
     exec 3<>"$scratch/one" 4<>"$scratch/two"
-    taken=$(metric 'staging_bytes{state="used"}')
+    taken=$(metric 'staging_bytes{state="used"}') left_bytes=6291456
     for name in one two; do
         curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -X POST -T - -H 'Expect:' -H "$raw" \
             "$url/v1/matmul?m=1&k=1835008&n=1" <"$scratch/$name" >"$scratch/status.$name" 3<&- 4<&- &
         eval "$name=\$!"
         head -c 8388608 /dev/zero >"$scratch/$name"
-        await 60 is_taken_beyond $((taken += 8388607)) || fail "the upload $name did not come"
+        await 60 is_taken_meanwhile $((taken += 8388607)) || fail "the upload $name did not come"
     done
     exec 5>"$scratch/one" 6>"$scratch/two" 3>&- 4>&- # only to write: who writes to one that is refused ends
-    head -c 6291456 /dev/zero >&5 5>&- 6>&- &
-    head -c 6291456 /dev/zero >&6 5>&- 6>&- &
+    head -c "$left_bytes" /dev/zero >&5 5>&- 6>&- &
+    head -c "$left_bytes" /dev/zero >&6 5>&- 6>&- &
     exec 5>&- 6>&-
     begun_ms=$(now_ms)
     # shellcheck disable=SC2154
@@ -201,7 +214,7 @@ kill $dawdle 2>/dev/null || :
 wait $dawdle 2>/dev/null || :
 stop
 
-start --backend cpu --memory-budget 20MiB
+start --backend cpu --memory-budget 20MiB --timeout-ms $far_ms
 compete "alone"
 await 60 has_free_budget || fail "memory was left taken"
 
@@ -245,7 +258,7 @@ await 60 has_free_budget || fail "memory was left taken"
 stop
 
 # Nor does a client that reads its reply, of 8 MiB, but slowly.
-start --backend cpu --memory-budget 29MiB
+start --backend cpu --memory-budget 29MiB --timeout-ms $far_ms
 "$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --bytes 16000 --every-ms 60 --seconds 600 >"$scratch/dawdle" &
 dawdle=$!
 await 60 is_taken_beyond 8386815 || fail "the reply that is read slowly did not come"
@@ -258,7 +271,7 @@ await 60 has_free_budget || fail "memory was left taken"
 stop
 
 # Nor does a product that takes longer than any of them waits.
-start_held --backend cpu --memory-budget 20MiB
+start_held --backend cpu --memory-budget 20MiB --timeout-ms $far_ms
 prepare_held cpu
 hold_job first
 compete "beside a product that takes long" release
