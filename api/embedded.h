@@ -6,7 +6,7 @@
 struct mm_embedded_file {
     const char *path; /* as its table names it */
     const unsigned char *text;
-    const size_t *bytes;
+    size_t bytes;
     const char *etag; /* by the text */
 };
 
@@ -14,6 +14,9 @@ struct mm_embedded_files {
     const struct mm_embedded_file *rows;
     size_t count;
 };
+
+/* openapi.json alone. */
+extern const struct mm_embedded_files mm_openapi_files;
 
 /* The files of the variants, by their paths from the top folder. */
 extern const struct mm_embedded_files mm_source_files;

@@ -3,6 +3,7 @@
  * the table of statuses. Nothing else of the document is known here. */
 #include "api/describe/describe.h"
 
+#include "api/embedded.h"
 #include "api/problem.h"
 #include "api/slice.h"
 #include "api/text.h"
@@ -11,10 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Made by embed.cmake. */
-extern const unsigned char mm_openapi_text[];
-extern const size_t mm_openapi_text_bytes;
 
 /* What is filled in, and where to. */
 struct filling {
@@ -157,8 +154,8 @@ static const char *fill_in(struct filling *filling, const char *text) {
 
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length) {
     struct mm_text text;
-    const char *from = (const char *)mm_openapi_text;
-    const char *const end = from + mm_openapi_text_bytes;
+    const char *from = (const char *)mm_openapi_files.rows[0].text;
+    const char *const end = from + mm_openapi_files.rows[0].bytes;
     struct filling filling = {devices, count, version, mm_text_open(&text), MM_MATMUL, NULL};
     if (filling.out == NULL)
         return NULL;

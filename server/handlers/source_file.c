@@ -91,5 +91,5 @@ enum mm_status mm_source_file_get(struct mm_request *request) {
                              query.values[PATH], variant->sources[0]);
     const struct mm_embedded_file *source = mm_embedded_find(&mm_source_files, path);
     assert(source != NULL);
-    return mm_reply_kept(request, source->text, *source->bytes, "text/plain; charset=utf-8");
+    return mm_reply_kept(request, source->text, source->bytes, "text/plain; charset=utf-8");
 }

@@ -161,7 +161,7 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                              const char *type, const char *coding) {
     const bool is_known = mm_condition_judge(request, file->etag) == MM_CONDITION_MATCHED;
     struct MHD_Response *response =
-        is_known ? respond_without_body(*file->bytes) : respond_with_kept(file->text, *file->bytes);
+        is_known ? respond_without_body(file->bytes) : respond_with_kept(file->text, file->bytes);
     if (!is_known)
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (coding != NULL)
@@ -173,7 +173,7 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
     add_header(&response, "X-Content-Type-Options", "nosniff");
     add_header(&response, "Referrer-Policy", "no-referrer");
     return reply(request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response,
-                 is_known ? 0 : *file->bytes);
+                 is_known ? 0 : file->bytes);
 }
 
 /* The body lies in the memory of the value. The request holds a reference to it from here on, and no other
