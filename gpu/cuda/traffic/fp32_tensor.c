@@ -50,7 +50,7 @@ static void count_product(struct mm_traffic *traffic, const struct mm_product *p
     enum { OF_BLOCKS = LINES * LINE_WORDS };
     const uint64_t tiles = (uint64_t)schedule->cluster_tile_rows * schedule->cluster_tile_cols;
     const uint64_t flushes = tiles * ((schedule->steps - 1) / MM_FP32_FLUSH_STEPS);
-    const uint64_t sums = (mm_schedule_partials(schedule) + flushes) * SUMS;
+    const uint64_t sums = (mm_schedule_parts_of(schedule).continuing + flushes) * SUMS;
     const unsigned at_once = product->c.ld % 2 == 0 && product->n % 2 == 0 ? 2 : 1;
     const struct mm_share pairs = {8, 8, 2, at_once, MM_WARP_LANES};
     add(traffic, MM_GLOBAL_LOAD_SECTORS, tiles * schedule->steps * MM_FP32_STEP * LINES);

@@ -42,15 +42,15 @@ static bool count_copy(struct mm_traffic *traffic, const struct mm_matrix *from,
 static void count_product(struct mm_traffic *traffic, const struct mm_product *product,
                           const struct mm_tensor_work *work) {
     const size_t across = mm_size_divide_up(product->n, work->kernel->cols);
-    const size_t down = mm_size_divide_up(product->m, (size_t)work->kernel->cluster * MM_TENSOR_ROWS);
+    const size_t down = mm_size_divide_up(product->m, (size_t)work->kernel->cluster * work->kernel->rows);
     const size_t c_bytes = mm_dtype_bytes(product->c.dtype);
     const bool maps_c = product->c.ld * c_bytes % CHUNK_BYTES == 0 && product->n * c_bytes % CHUNK_BYTES == 0;
     const unsigned stored_bytes = maps_c ? WORD_BYTES : CHUNK_BYTES;
     const struct mm_share of_a = along(&work->operands[0], WORD_BYTES, WORD_BYTES);
     const struct mm_share of_c = along(&product->c, stored_bytes, stored_bytes);
-    const uint64_t partials = work->splits > 1 ? (uint64_t)work->splits * work->schedule.clusters
-                                               : mm_schedule_partials(&work->schedule);
-    const uint64_t sums = partials * work->kernel->cluster * MM_TENSOR_ROWS * work->kernel->cols;
+    const struct mm_schedule_parts parts = mm_schedule_parts_of(&work->schedule);
+    const uint64_t partials = (uint64_t)parts.continuing + parts.first;
+    const uint64_t sums = partials * work->kernel->cluster * work->kernel->rows * work->kernel->cols;
     mm_count_loads(traffic, &work->operands[0], &of_a, across);
     mm_count_loads(traffic, &work->operands[1], &of_a, (uint64_t)down * work->kernel->cluster);
     mm_count_stores(traffic, &product->c, &of_c, 1);

@@ -11,17 +11,22 @@ enum { MULTIPROCESSORS = 132 };
 
 static const char kernels[8];
 
+#define KERNEL(index, rows, cols, cluster)                                                                   \
+    { &kernels[index], rows, cols, 2 * (rows) + 128, cluster, 1 }
+#define SIZE(...)                                                                                            \
+    {                                                                                                        \
+        {KERNEL(__VA_ARGS__), KERNEL(__VA_ARGS__)}, {                                                        \
+            KERNEL(__VA_ARGS__), KERNEL(__VA_ARGS__)                                                         \
+        }                                                                                                    \
+    }
 #define KERNELS(index, wide)                                                                                 \
     {                                                                                                        \
         .of = {                                                                                              \
-            {{{&kernels[index], 64, 1, 1}, {&kernels[index], 64, 1, 1}},                                     \
-             {{&kernels[index], 64, 1, 1}, {&kernels[index], 64, 1, 1}}},                                    \
-            {{{&kernels[index], 128, 1, 1}, {&kernels[index], 128, 1, 1}},                                   \
-             {{&kernels[index], 128, 1, 1}, {&kernels[index], 128, 1, 1}}},                                  \
-            {{{&kernels[index], 192, 1, 1}, {&kernels[index], 192, 1, 1}},                                   \
-             {{&kernels[index], 192, 1, 1}, {&kernels[index], 192, 1, 1}}},                                  \
-            {{{&kernels[index], wide, 2, 1}, {&kernels[index], wide, 2, 1}},                                 \
-             {{&kernels[index], wide, 2, 1}, {&kernels[index], wide, 2, 1}}},                                \
+            SIZE(index, 64, 64, 1),                                                                          \
+            SIZE(index, 128, 64, 1),                                                                         \
+            SIZE(index, 128, 128, 1),                                                                        \
+            SIZE(index, 128, 192, 1),                                                                        \
+            SIZE(index, 128, wide, 2)                                                                        \
         }                                                                                                    \
     }
 const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256), mm_tensor_bfloat16 = KERNELS(1, 256),
@@ -41,8 +46,7 @@ static const char reduces[2];
 const void *const mm_tensor_reduce[2] = {&reduces[0], &reduces[1]};
 
 static _Alignas(256) char operands[1 << 12];
-static _Alignas(256) char scratch[1 << 12]; /* nothing is read or written there, nor in `ready` */
-static unsigned ready[2 * MULTIPROCESSORS];
+static _Alignas(256) char scratch[1 << 12]; /* nothing is read or written there */
 static bool is_kept;
 
 enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_plan *plan,
@@ -145,16 +149,16 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     seen.plan = *(const struct mm_tensor_plan *)arguments[0];
     if (layout->threads_x == MM_TENSOR_REDUCE_THREADS) {
         assert_ptr_equal(layout->kernel, &reduces[!mm_dtype_is_float(seen.plan.c.dtype)]);
-        assert_int_equal(grid.x, seen.grid.x);
-        assert_int_equal(grid.y * 4, seen.plan.wide);
+        assert_int_equal(grid.x, mm_shared_tiles(&seen.plan.schedule) * seen.plan.cluster);
+        assert_int_equal(grid.y * MM_TENSOR_REDUCE_THREADS * 4, seen.plan.rows * seen.plan.wide);
         seen.reduced++;
         return MM_OK;
     }
     seen.enqueued++;
     seen.grid = grid;
-    assert_in_range(grid.x * grid.y, 1, MULTIPROCESSORS);
+    assert_in_range(grid.x, 1, MULTIPROCESSORS);
     assert_int_equal(grid.x, seen.plan.schedule.clusters * seen.plan.cluster);
-    assert_int_equal(grid.y, seen.plan.splits);
+    assert_int_equal(layout->threads_x, 2 * seen.plan.rows + 128);
     return MM_OK;
 }
 
@@ -174,8 +178,8 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     const size_t shared = tiles - schedule->whole_cluster_tiles;
     assert_true(schedule->whole_cluster_tiles <= tiles && schedule->clusters >= 1);
     assert_true(shared * schedule->steps ==
-                (size_t)schedule->share * schedule->clusters + schedule->longer_shares);
-    assert_true(shared < schedule->clusters && schedule->longer_shares < schedule->clusters);
+                (size_t)schedule->share * schedule->sharers + schedule->longer_shares);
+    assert_true(schedule->sharers <= schedule->clusters && shared <= schedule->sharers);
     const uint64_t band = (uint64_t)MM_BAND_ROWS * schedule->cluster_tile_cols;
     for (uint64_t number = INT32_MAX; number > 0; number /= 3) {
         const uint64_t begin = number / band * band;
@@ -185,15 +189,26 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
-/* If k is cut, each block has one tile, and none has an empty part. */
-static void expect_parts(void) {
-    const struct mm_tensor_plan *plan = &seen.plan;
-    assert_true(plan->splits >= 1);
-    if (plan->splits == 1)
-        return;
-    assert_int_equal(plan->schedule.clusters, plan->schedule.whole_cluster_tiles);
-    assert_true(plan->splits * plan->split_steps >= plan->schedule.steps);
-    assert_true((plan->splits - 1) * plan->split_steps < plan->schedule.steps);
+/* Shares follow each other and none is empty. They begin at each tile's first step if as many clusters share
+ * each tile. The others continue the tile that they begin in, and are all that do. */
+static void expect_shares(const struct mm_schedule *schedule) {
+    const unsigned tiles = mm_shared_tiles(schedule);
+    unsigned begin = 0, at_edges = 0, continuing = 0;
+    for (unsigned cluster = 0; cluster < schedule->sharers; cluster++) {
+        const struct mm_sharers sharers = mm_sharers_of(schedule, begin / schedule->steps);
+        const bool continues = begin % schedule->steps != 0;
+        assert_int_equal(mm_share_begin(schedule, cluster), begin);
+        assert_int_equal(cluster >= sharers.first && cluster < sharers.end, continues);
+        at_edges += !continues;
+        const unsigned end = mm_share_begin(schedule, cluster + 1);
+        assert_true(end >= begin + MM_SHARE_STEPS_MIN);
+        begin = end;
+    }
+    assert_int_equal(begin, tiles * schedule->steps);
+    assert_true(tiles == 0 || schedule->sharers % tiles != 0 || at_edges == tiles);
+    for (unsigned tile = 0; tile < tiles; tile++)
+        continuing += mm_sharers_of(schedule, tile).end - mm_sharers_of(schedule, tile).first;
+    assert_int_equal(continuing, schedule->sharers - at_edges);
 }
 
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
@@ -201,7 +216,7 @@ static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 /* Plans it and enqueues it, of a stack that is not one launch its last product. What lies in the workspace
  * must fit there, one behind the other. */
 static void launch(const struct mm_product *product) {
-    struct mm_lane lane = {.device = &device, .scratch = scratch, .ready = ready};
+    struct mm_lane lane = {.device = &device, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
@@ -215,16 +230,15 @@ static void launch(const struct mm_product *product) {
                          : plan.launch(&plan, is_one ? product : &last, &lane, &error),
                      MM_OK);
     assert_int_equal(seen.enqueued, 1);
-    assert_int_equal(seen.reduced, seen.plan.splits > 1);
+    assert_int_equal(seen.reduced, seen.plan.schedule.sharers > 0);
     assert_int_equal(seen.loaded_reduce, seen.reduced); /* before the job's time counts */
-    expect_parts();
+    expect_shares(&seen.plan.schedule);
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
-    const bool is_shared = seen.plan.schedule.share + seen.plan.schedule.longer_shares > 0;
     size_t end = 0;
-    assert_ptr_equal(seen.plan.partial.ready, ready);
-    if (is_shared || seen.plan.splits > 1) {
-        end = (size_t)((char *)seen.plan.partial.sums - scratch);
-        end += (size_t)seen.grid.x * seen.grid.y * 128 * seen.plan.wide * 4;
+    if (seen.reduced > 0) { /* a slot for each cluster that shares, and for each tile */
+        end = (size_t)((char *)seen.plan.sums - scratch);
+        end += (size_t)(seen.plan.schedule.sharers + mm_shared_tiles(&seen.plan.schedule)) *
+               seen.plan.cluster * seen.plan.rows * seen.plan.wide * 4;
     }
     for (unsigned index = 0; index < seen.copied; index++) {
         const struct mm_matrix *copy = &seen.copies[index];
@@ -272,7 +286,8 @@ static void each_shape_has_its_memory(void **state) {
             assert_int_equal(seen.copied,
                              (unsigned)((wants && product.transpose_a) || product.a.ld * bytes % 16 != 0) +
                                  ((wants && !product.transpose_b) || product.b.ld * bytes % 16 != 0));
-            expect_lines(&seen.plan.a, seen.plan.a_lines, product.m, 128, !wants && product.transpose_a);
+            expect_lines(&seen.plan.a, seen.plan.a_lines, product.m, seen.plan.rows,
+                         !wants && product.transpose_a);
             expect_lines(&seen.plan.b, seen.plan.b_lines, product.n, seen.plan.wide / seen.plan.cluster,
                          !wants && !product.transpose_b);
             assert_int_equal(seen.plan.maps_c, product.c.ld * mm_dtype_bytes(product.c.dtype) % 16 == 0);
@@ -281,14 +296,14 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
-/* However k is cut, no part is empty. */
-static void each_part_has_steps(void **state) {
+/* However tiles are shared, no share is empty. */
+static void each_share_has_steps(void **state) {
     unsigned cut = 0;
     for (size_t edge = 64; edge <= 512; edge *= 2)
         for (size_t k = 512; k <= 16384; k += 192) {
             const struct mm_product product = product_of(MM_BFLOAT16, edge, k, edge, 2);
             launch(&product);
-            cut += seen.plan.splits > 1;
+            cut += seen.plan.schedule.sharers > 0;
         }
     assert_true(cut > 100);
 }
@@ -297,20 +312,21 @@ static void each_part_has_steps(void **state) {
 static void tiles_are_chosen(void **state) {
     static const struct {
         size_t m, k, n;
-        unsigned tile, wide;
-        bool is_cut;
+        unsigned tile, rows, wide;
+        bool is_shared;
     } cases[] = {
-        {512, 512, 512, 64, 64},   {512, 512, 512, 128, 128},     {512, 512, 512, 192, 192},
-        {512, 512, 512, 256, 256}, {4096, 4096, 4096, 0, 256},    {2304, 2304, 2304, 0, 192},
-        {256, 256, 256, 0, 64},    {256, 8192, 256, 0, 64, true},
+        {512, 512, 512, 32, 64, 64},     {512, 512, 512, 64, 128, 64},   {512, 512, 512, 128, 128, 128},
+        {512, 512, 512, 192, 128, 192},  {512, 512, 512, 256, 128, 256}, {4096, 4096, 4096, 0, 128, 256},
+        {2304, 2304, 2304, 0, 128, 192}, {256, 256, 256, 0, 64, 64},     {256, 8192, 256, 0, 64, 64, true},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_product product =
             product_of(MM_BFLOAT16, cases[index].m, cases[index].k, cases[index].n, 2);
         product.tile = cases[index].tile;
         launch(&product);
+        assert_int_equal(seen.plan.rows, cases[index].rows);
         assert_int_equal(seen.plan.wide, cases[index].wide);
-        assert_int_equal(seen.plan.splits > 1, cases[index].is_cut);
+        assert_int_equal(seen.plan.schedule.sharers > 0, cases[index].is_shared);
     }
 }
 
@@ -445,18 +461,19 @@ static void its_traffic_is_known(void **state) {
     traffic = traffic_of(&product);
     assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], M * 2 + M * 12 + N * 4 / 16 * 11);
     assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M + M * N / 16);
-    /* 4 tiles of 128×128, of which each of the blocks along y computes a part. */
+    /* 4 tiles of 128×128, of each of which some clusters compute a part. */
     product = product_of(MM_BFLOAT16, 256, 8192, 256, 2);
     product.tile = 128;
     launch(&product);
-    assert_true(seen.plan.splits > 1);
+    assert_in_range(seen.plan.schedule.sharers, 5, MULTIPROCESSORS);
+    assert_int_equal(seen.plan.schedule.sharers % 4, 0);
     traffic = traffic_of(&product);
     assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS],
-                     256 * 256 / 16 + seen.plan.splits * 256 * 256 / 8);
+                     256 * 256 / 16 + seen.plan.schedule.sharers * 128 * 128 / 8);
     const struct mm_plan frugal = {.device = &device.head, .is_frugal = true};
     assert_false(mm_cuda_traffic_tensor(&product, &frugal, &traffic));
 }
 
-RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, each_part_has_steps, tiles_are_chosen,
+RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, each_share_has_steps, tiles_are_chosen,
           stacks_have_their_memory, copies_are_kept, without_depth_or_memory_others_compute,
           too_many_tiles_are_refused)

@@ -56,7 +56,7 @@ static unsigned uncertain_max(const struct mm_product *product) {
 }
 
 /* Measured on an H100. */
-static const struct mm_fix_up_cost fix_up = {3.0, 1.3};
+static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
     const unsigned steps = (unsigned)mm_size_divide_up(product->k, MM_FP32_STEP);
@@ -226,7 +226,7 @@ static void place_plan(struct kernel_arguments *arguments, const struct sizes *s
     plan->lost_a = arguments->a.lost;
     plan->lost_b = arguments->b.lost;
     plan->schedule = sizes->schedule;
-    plan->partial.sums = scratch + offsets->partial;
+    plan->partial.sums = (float *)(void *)(scratch + offsets->partial);
     plan->partial.ready = lane->ready;
     plan->flushed = (float *)(void *)(scratch + offsets->flushed);
     plan->flags = (struct mm_fp32_flags *)(void *)(scratch + offsets->flags);

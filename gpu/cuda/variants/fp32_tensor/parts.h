@@ -11,6 +11,14 @@
 
 __BEGIN_DECLS
 
+/* The sums of blocks whose tiles other clusters finish, MM_FP32_SUMS of each consumer thread: one slot a
+ * block, since a cluster publishes at most once. Only the first tile of its share can begin past step 0. */
+struct mm_fp32_partial {
+    float *sums;
+    unsigned
+        *ready; /* per consumer warpgroup: 1 from when its sums are stored until they are read (mm_lane's) */
+};
+
 /* A line is a row of op(A) or a column of op(B): k elements. A tile has EDGE lines of op(A) or WIDE lines of
  * op(B), in slabs of 32 of k. A line of a slab takes 128 bytes: 32 high halves, then the 32 low ones. Its
  * 16-byte chunks are swizzled for wgmma: chunk i of line r is stored at i ^ (r % 8). A tile's slabs are
@@ -67,8 +75,8 @@ struct mm_fp32_plan {
     const unsigned long long *lost_a;
     const unsigned long long *lost_b;
     struct mm_schedule schedule;
-    struct mm_partial partial; /* sums for another cluster: MM_FP32_SUMS of each consumer thread */
-    float *flushed;            /* running sums of earlier steps, laid out as the partial ones */
+    struct mm_fp32_partial partial;
+    float *flushed; /* running sums of earlier steps, laid out as the partial ones */
     struct mm_fp32_flags *flags;
     const struct mm_fp32_flags *a_flags; /* of the splitting, likewise */
     const struct mm_fp32_flags *b_flags;

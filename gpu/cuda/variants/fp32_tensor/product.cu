@@ -295,6 +295,44 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const shared 
         mm_barrier_arrive(&shared.own.lines_empty[set]);
 }
 
+/* Stores partial sums for another cluster. All threads have stored before one sets the flag. */
+__device__ __forceinline__ void publish(const mm_fp32_partial &partial, const float (&sums)[SUMS]) {
+    mm_store_sums(sums, mm_sums_at<SUMS>(partial.sums, blockIdx.x));
+    __threadfence();
+    mm_consumer_sync();
+    if (mm_my_thread() == 0)
+        asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(
+                         &partial.ready[blockIdx.x * MM_CONSUMERS + mm_my_consumer()])
+                     : "memory");
+}
+
+/* Adds another block's partial sums: one thread waits, then all read; none but it reads them, so it clears
+ * the flag for the next launch. A cluster publishes before it ever
+ * waits. If blocks start in index order, at most one started cluster of a grid waits for clusters that have
+ * not: the first of the tile that they share. All others end and free their multiprocessors. There are fewer
+ * streams than cluster slots, so a slot is always freed. CUDA does not promise that order; with another one
+ * this could wait for ever. */
+__device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsigned block,
+                                            float (&sums)[SUMS]) {
+    if (mm_my_thread() == 0) {
+        unsigned *flag = &partial.ready[block * MM_CONSUMERS + mm_my_consumer()];
+        unsigned ready = 0;
+        while (ready == 0)
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(ready) : "l"(flag) : "memory");
+        *flag = 0;
+    }
+    mm_consumer_sync();
+    mm_add_sums(sums, mm_sums_at<SUMS>(partial.sums, block));
+}
+
+/* Adds the partial sums of the clusters that computed the tile's later steps, in order. */
+__device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, unsigned cluster_tile, float (&sums)[SUMS]) {
+    const mm_sharers sharers =
+        mm_sharers_of(&plan.schedule, cluster_tile - plan.schedule.whole_cluster_tiles);
+    for (unsigned cluster = sharers.first; cluster < sharers.end; cluster++)
+        add_partial(plan.partial, cluster * CLUSTER + blockIdx.x % CLUSTER, sums);
+}
+
 __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     mm_ring_state at = {0, 0};
     unsigned tiles_done = 0; /* epilogues that it has run */
@@ -302,11 +340,11 @@ __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
         compute(plan, shared, next, at, sums);
         if (next.begin > 0) {
-            mm_publish(plan.partial, sums);
+            publish(plan.partial, sums);
             continue;
         }
         if (next.end < plan.schedule.steps)
-            mm_fix_up<CLUSTER>(plan.schedule, plan.partial, next, sums);
+            fix_up(plan, next.cluster_tile, sums);
         epilogue(plan, shared, tiles_done++, tile_of(plan, next.cluster_tile), sums);
     }
 }
@@ -318,7 +356,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     __shared__ static_shared own;
     const shared shared = {own, dynamic};
     if (threadIdx.x == 0) {
-        mm_ring_init(shared.own.ring, CLUSTER);
+        mm_ring_init(shared.own.ring, MM_CONSUMERS * CLUSTER);
         for (unsigned set = 0; set < 2; set++) {
             mm_barrier_init(&shared.own.lines_full[set], PREPARING_THREADS);
             mm_barrier_init(&shared.own.lines_empty[set], MM_CONSUMERS);

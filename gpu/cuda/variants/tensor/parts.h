@@ -11,10 +11,9 @@
 __BEGIN_DECLS
 
 enum {
-    MM_TENSOR_ROWS = 128,       /* of C, that a block computes */
-    MM_TENSOR_LINE_BYTES = 128, /* of k in a stage, for each row of op(A) and column of op(B) */
-    MM_TENSOR_SQUARE = 64,      /* lines and k of a box of an operand that is not K-major */
-    MM_TENSOR_THREADS = 384,
+    MM_TENSOR_CONSUMER_ROWS = 64, /* of C, that a consumer computes (MM_CONSUMER_ROWS) */
+    MM_TENSOR_LINE_BYTES = 128,   /* of k in a stage, for each row of op(A) and column of op(B) */
+    MM_TENSOR_SQUARE = 64,        /* lines and k of a box of an operand that is not K-major */
     MM_TENSOR_REDUCE_THREADS = 128
 };
 
@@ -28,11 +27,10 @@ struct mm_tensor_plan {
     unsigned a_lines; /* rows of op(A) that a block loads for each stage, and columns of op(B) */
     unsigned b_lines;
     struct mm_schedule schedule;
-    unsigned splits; /* split-K: parts of k, of split_steps steps each; the last may have fewer. 1: no cut */
-    unsigned split_steps;
-    unsigned wide;    /* columns of a tile */
-    unsigned cluster; /* blocks, one below the other */
-    struct mm_partial partial;
+    unsigned rows;      /* of a tile */
+    unsigned wide;      /* columns of a tile */
+    unsigned cluster;   /* blocks, one below the other */
+    void *sums;         /* partial sums of tiles that are shared (mm_tensor_slot) */
     struct mm_matrix c; /* of the first product */
     size_t c_step;      /* elements from one product's C to the next */
     unsigned rank;      /* of the stack; 0: one product */
@@ -43,14 +41,23 @@ struct mm_tensor_plan {
 
 /* One kernel, and what it takes. */
 struct mm_tensor_kernel {
-    const void *kernel;  /* (struct mm_tensor_plan) */
-    unsigned cols;       /* of C, that a block computes */
+    const void *kernel; /* (struct mm_tensor_plan) */
+    unsigned rows;      /* of a block's tile of C: 64 for each consumer */
+    unsigned cols;
+    unsigned threads;
     unsigned cluster;    /* blocks, one below the other */
     size_t shared_bytes; /* dynamic */
 };
 
 /* The kernels of a type: [size of the tile][A, B not K-major]; NULL if the type has to be K-major. */
-enum mm_tensor_size { MM_TENSOR_NARROW, MM_TENSOR_SMALL, MM_TENSOR_MEDIUM, MM_TENSOR_LARGE, MM_TENSOR_SIZES };
+enum mm_tensor_size {
+    MM_TENSOR_TINY,
+    MM_TENSOR_NARROW,
+    MM_TENSOR_SMALL,
+    MM_TENSOR_MEDIUM,
+    MM_TENSOR_LARGE,
+    MM_TENSOR_SIZES
+};
 
 struct mm_tensor_kernels {
     struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];
@@ -61,7 +68,6 @@ struct mm_tensor_kernels {
 struct mm_tensor_work {
     const struct mm_tensor_kernel *kernel;
     struct mm_schedule schedule;
-    unsigned splits;
     struct mm_matrix operands[2]; /* copies have no data */
     bool is_copied[2];
     bool is_transposed[2]; /* the copy */
@@ -70,8 +76,9 @@ struct mm_tensor_work {
 /* Of a plan that mm_cuda_tensor made, of a k that is not 0, when device memory is not short. */
 struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product);
 
-/* The kernels (struct mm_tensor_plan) that add up split-K's partial sums: of floats, and of whole numbers.
- * The grid is as wide as the product's along x, and has a block for each 4 columns of a tile along y. */
+/* The kernels (struct mm_tensor_plan) that add up partial sums: of floats, and of whole numbers.
+ * The grid has along x the blocks of the shared tiles, along y one for each 512 elements of a block's tile.
+ */
 extern const void *const mm_tensor_reduce[2];
 
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,

@@ -2,11 +2,12 @@
  * layout in shared memory, and how its sums become elements of C.
  *
  * A block has a producer warpgroup, of which one thread copies boxes of both operands into a ring of stages,
- * and two consumer warpgroups, which compute 64 rows of C each. A stage has 128 bytes of k: four
+ * and one or two consumer warpgroups, which compute 64 rows of C each. A stage has 128 bytes of k: four
  * instructions. They run while the consumer waits for the next stage, so the tensor cores always have work.
  *
  * The blocks of a cluster load a part of B's box each and multicast it to all. Clusters share the work by the
- * schedule of wgmma/schedule.h. Or each computes a part of one tile's k, and reduce.cu adds up the parts.
+ * schedule of wgmma/schedule.h. A cluster stores its partial sums of a shared tile, and reduce.cu adds them
+ * up.
  *
  * float8's tensor cores keep 14 bits of a sum. So the sum of each stage, 128 of k, is added to one in float32
  * registers (PROMOTES). */
@@ -20,26 +21,32 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/* A type's kernel for one tile: WIDE columns, blocks of CLUSTER, STAGES. TURNED operands are not K-major. */
+/* A type's kernel for one tile: CONSUMERS of 64 rows each, WIDE columns, blocks of CLUSTER, STAGES. TURNED
+ * operands are not K-major. */
 template <template <unsigned, bool, bool> class INSTRUCTION, typename SUM_TYPE, unsigned BYTES,
-          bool IS_PROMOTED, unsigned COLS, unsigned BLOCKS, bool TURNED_A, bool TURNED_B>
+          bool IS_PROMOTED, unsigned GROUPS, unsigned COLS, unsigned BLOCKS, bool TURNED_A, bool TURNED_B>
 struct mm_tensor_type {
     using wgmma = INSTRUCTION<COLS, TURNED_A, TURNED_B>;
     using SUM = SUM_TYPE;
     static constexpr bool PROMOTES = IS_PROMOTED;
     static constexpr bool A_TURNED = TURNED_A;
     static constexpr bool B_TURNED = TURNED_B;
+    static constexpr unsigned CONSUMERS = GROUPS;
+    static constexpr unsigned ROWS = CONSUMERS * MM_CONSUMER_ROWS;
+    static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_GROUP;
     static constexpr unsigned WIDE = COLS;
     static constexpr unsigned CLUSTER = BLOCKS;
     static constexpr unsigned SUMS = WIDE / 2; /* of a consumer thread */
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / BYTES;
-    static constexpr unsigned A_BYTES = MM_TENSOR_ROWS * MM_TENSOR_LINE_BYTES;
+    static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-    static constexpr unsigned STAGED_BYTES = 32 * 1024; /* of C, for the epilogue */
+    static constexpr unsigned STAGED_BYTES = CONSUMERS * 16 * 1024; /* of C, for the epilogue */
     static constexpr unsigned STAGES = (226 * 1024 - STAGED_BYTES) / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES + STAGED_BYTES;
 };
+
+static_assert(MM_CONSUMER_ROWS == MM_TENSOR_CONSUMER_ROWS, "the host knows them");
 
 template <class T> struct mm_tensor_shared {
     mm_ring<T::STAGES> &ring;
@@ -57,9 +64,10 @@ struct mm_tensor_tile {
     unsigned b;
 };
 
-/* The tile of block `rank` in a cluster of `cluster` blocks. Tiles have `wide` columns. */
+/* The tile of block `rank` in a cluster of `cluster` blocks. Tiles have so many rows and `wide` columns. */
 __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan, unsigned cluster_tile,
-                                                            unsigned cluster, unsigned rank, unsigned wide) {
+                                                            unsigned cluster, unsigned rank, unsigned rows,
+                                                            unsigned wide) {
     mm_tensor_tile tile = {};
     if (plan.rank > 0) {
         const unsigned each = plan.schedule.cluster_tile_rows * plan.schedule.cluster_tile_cols;
@@ -74,7 +82,7 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
         }
     }
     const mm_tile of_cluster = mm_cluster_tile_of(plan.schedule, cluster_tile);
-    tile.row = (of_cluster.row * cluster + rank) * MM_TENSOR_ROWS;
+    tile.row = (of_cluster.row * cluster + rank) * rows;
     tile.col = of_cluster.col * wide;
     return tile;
 }
@@ -91,18 +99,21 @@ template <class T>
 __device__ __forceinline__ void mm_tensor_step(const mm_tensor_plan &plan, mm_tensor_walk &walk) {
     walk.is_over = !mm_next_work_tile(plan.schedule, walk.scheduler, walk.work);
     if (!walk.is_over)
-        walk.tile =
-            mm_tensor_tile_of(plan, walk.work.cluster_tile, T::CLUSTER, blockIdx.x % T::CLUSTER, T::WIDE);
+        walk.tile = mm_tensor_tile_of(plan, walk.work.cluster_tile, T::CLUSTER, blockIdx.x % T::CLUSTER,
+                                      T::ROWS, T::WIDE);
 }
 
 template <class T> __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_of(const mm_tensor_plan &plan) {
     mm_tensor_walk walk = {mm_scheduler_of(blockIdx.x / T::CLUSTER), {}, {}, false};
     mm_tensor_step<T>(plan, walk);
-    if (plan.splits > 1) { /* a block has one tile, and a part of its steps */
-        walk.work.begin = blockIdx.y * plan.split_steps;
-        walk.work.end = min(walk.work.begin + plan.split_steps, plan.schedule.steps);
-    }
     return walk;
+}
+
+/* Where a cluster stores its partial sums of a shared tile. A part that continues a tile goes to the
+ * cluster's slot, a tile's first part to the tile's slot. A cluster has at most one of each. */
+__device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
+    return work.begin > 0 ? blockIdx.x / plan.cluster
+                          : plan.schedule.sharers + work.cluster_tile - plan.schedule.whole_cluster_tiles;
 }
 
 /* --- the producer -------------------------------------------------------------------------------- */
@@ -145,8 +156,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             /* The other block's multicast counts too. It may arrive before this expect: the phase cannot end
              * without this arrival. */
             mm_barrier_expect(full, (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
-            mm_tensor_load<MM_TENSOR_ROWS, 1, T::A_TURNED>(to, plan.a, plan.a_lines, tile.row,
-                                                           step * T::DEPTH, tile.a, full);
+            mm_tensor_load<T::ROWS, 1, T::A_TURNED>(to, plan.a, plan.a_lines, tile.row, step * T::DEPTH,
+                                                    tile.a, full);
             mm_tensor_load<PART, T::CLUSTER, T::B_TURNED>(
                 to + T::A_BYTES + rank * PART * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
                 tile.col + rank * PART, step * T::DEPTH, tile.b, full);
@@ -433,18 +444,12 @@ __device__ __forceinline__ void mm_tensor_consume(const mm_tensor_plan &plan,
             mm_tensor_promote<T>(shared, work, at, sums);
         else
             mm_tensor_add_up<T>(shared, work, at, sums);
-        if (plan.splits > 1) {
-            mm_store_sums(sums, mm_sums_at<T::SUMS>(static_cast<typename T::SUM *>(plan.partial.sums),
-                                                    blockIdx.y * gridDim.x + blockIdx.x));
-            break;
-        }
-        if (work.begin > 0) {
-            mm_publish(plan.partial, sums);
-            continue;
-        }
-        if (work.end < plan.schedule.steps)
-            mm_fix_up<T::CLUSTER>(plan.schedule, plan.partial, work, sums);
-        mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
+        if (work.end - work.begin < plan.schedule.steps)
+            mm_store_sums(sums, mm_sums_at<T::SUMS, T::CONSUMERS>(static_cast<typename T::SUM *>(plan.sums),
+                                                                  mm_tensor_slot(plan, work) * T::CLUSTER +
+                                                                      blockIdx.x % T::CLUSTER));
+        else
+            mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
     }
     if (mm_my_thread() == 0)
         mm_box_stores_wait<0>(); /* a block keeps its shared memory until it was read */
@@ -454,7 +459,7 @@ __device__ __forceinline__ void mm_tensor_consume(const mm_tensor_plan &plan,
 /* One warp initialises the barriers. Meanwhile the others find the block's first tile. That is so much of a
  * small product's time that it is not left until the operands are there. */
 template <class T>
-__global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(MM_TENSOR_THREADS, 1)
+__global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, 1)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
     extern __shared__ __align__(1024) unsigned char stages[];
     __shared__ mm_ring<T::STAGES> ring;
@@ -463,7 +468,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(MM_TENSOR_T
     mm_let_kernel_behind_begin();
     if (threadIdx.x / 32 == 1) {
         if (threadIdx.x == 32) {
-            mm_ring_init(ring, T::CLUSTER);
+            mm_ring_init(ring, T::CONSUMERS * T::CLUSTER);
             mm_barriers_init_fence();
         }
     } else {
@@ -482,12 +487,14 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(MM_TENSOR_T
     else
         __syncthreads();
     if (threadIdx.x < MM_GROUP) {
-        mm_become_producer<40>();
+        if (T::CONSUMERS == MM_CONSUMERS)
+            mm_become_producer<40>();
         if (threadIdx.x == 0)
             mm_tensor_produce<T>(plan, shared, walk);
         __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
     } else {
-        mm_become_consumer<40>();
+        if (T::CONSUMERS == MM_CONSUMERS)
+            mm_become_consumer<40>();
         mm_tensor_consume<T>(plan, shared, walk);
     }
     if (T::CLUSTER > 1)
@@ -495,7 +502,12 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(MM_TENSOR_T
 }
 
 template <class T> mm_tensor_kernel mm_tensor_kernel_of() {
-    return {reinterpret_cast<const void *>(mm_tensor_product<T>), T::WIDE, T::CLUSTER, T::SHARED_BYTES};
+    return {reinterpret_cast<const void *>(mm_tensor_product<T>),
+            T::ROWS,
+            T::WIDE,
+            T::THREADS,
+            T::CLUSTER,
+            T::SHARED_BYTES};
 }
 
 /* A type's kernels. COLS: the columns of a large tile. */
@@ -503,15 +515,18 @@ template <template <unsigned, bool, bool> class INSTRUCTION, typename SUM, unsig
           unsigned COLS>
 mm_tensor_kernels mm_tensor_kernels_of() {
     mm_tensor_kernels kernels = {};
+    auto &tiny = kernels.of[MM_TENSOR_TINY];
     auto &narrow = kernels.of[MM_TENSOR_NARROW];
     auto &small = kernels.of[MM_TENSOR_SMALL];
     auto &medium = kernels.of[MM_TENSOR_MEDIUM];
     auto &large = kernels.of[MM_TENSOR_LARGE];
 #define MM_BOTH(a, b)                                                                                        \
-    narrow[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 64, 1, a, b>>();    \
-    small[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 128, 1, a, b>>();    \
-    medium[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 192, 1, a, b>>();   \
-    large[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, COLS, 2, a, b>>()
+    tiny[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 1, 64, 1, a, b>>();   \
+    narrow[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, 64, 1, a, b>>(); \
+    small[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, 128, 1, a, b>>(); \
+    medium[a][b] =                                                                                           \
+        mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, 192, 1, a, b>>();           \
+    large[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, COLS, 2, a, b>>()
     MM_BOTH(false, false);
     if constexpr (BYTES == 2) {
         MM_BOTH(false, true);

@@ -1,13 +1,14 @@
-/* Split-K's second kernel: adds up the partial sums of each tile, in the order of k, and stores the totals in
- * C. A thread computes four elements of C, whose partial sums one consumer thread has stored side by side
- * (wgmma/block.cuh): two neighbours of a row, and the two 8 rows below. */
+/* The second kernel of a product whose clusters share tiles: adds up the partial sums of each such tile, in
+ * the order of k, and stores the totals in C. A thread computes four elements of C, whose partial sums one
+ * consumer thread has stored side by side (wgmma/block.cuh): two neighbours of a row, and the two 8 rows
+ * below. */
 #include "gpu/cuda/variants/tensor/product.cuh"
 
 #include <type_traits>
 
 namespace {
 
-constexpr unsigned AT_ONCE = 16; /* loads in flight */
+constexpr unsigned AT_ONCE = 8; /* loads in flight */
 
 /* As one access where the pair lies at a multiple of its size, which halves the traffic to the L2. */
 template <typename ELEMENT>
@@ -45,25 +46,32 @@ __device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_
 template <typename SUM>
 __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     reduce(const __grid_constant__ mm_tensor_plan plan) {
-    mm_let_kernel_behind_begin();
+    const mm_schedule &schedule = plan.schedule;
+    const unsigned consumers = plan.rows / MM_CONSUMER_ROWS;
     const unsigned fours = plan.wide / 8; /* of a consumer's thread */
     const unsigned consumer = blockIdx.y / fours;
     const unsigned four = blockIdx.y % fours;
-    const mm_tensor_tile tile = mm_tensor_tile_of(plan, blockIdx.x / plan.cluster, plan.cluster,
-                                                  blockIdx.x % plan.cluster, plan.wide);
-    const mm_four_sums<SUM> *from = static_cast<const mm_four_sums<SUM> *>(plan.partial.sums) +
-                                    ((blockIdx.x * MM_CONSUMERS + consumer) * fours + four) * MM_GROUP +
-                                    threadIdx.x;
-    const size_t next = static_cast<size_t>(gridDim.x) * MM_CONSUMERS * fours * MM_GROUP;
+    const unsigned rank = blockIdx.x % plan.cluster;
+    const unsigned shared_tile = blockIdx.x / plan.cluster;
+    mm_let_kernel_behind_begin();
+    const mm_tensor_tile tile = mm_tensor_tile_of(plan, schedule.whole_cluster_tiles + shared_tile,
+                                                  plan.cluster, rank, plan.rows, plan.wide);
+    const mm_sharers sharers = mm_sharers_of(&schedule, shared_tile);
+    const size_t slot = static_cast<size_t>(plan.cluster) * consumers * fours * MM_GROUP;
+    const mm_four_sums<SUM> *sums = static_cast<const mm_four_sums<SUM> *>(plan.sums) +
+                                    ((rank * consumers + consumer) * fours + four) * MM_GROUP + threadIdx.x;
     mm_wait_for_kernel_before();
-    SUM total[4] = {};
+    if (sharers.end == sharers.first)
+        return; /* one cluster has computed all of the tile */
+    const mm_four_sums<SUM> start = mm_load_past_l1(sums + (schedule.sharers + shared_tile) * slot);
+    SUM total[4] = {start.sums[0], start.sums[1], start.sums[2], start.sums[3]};
 #pragma unroll 1
-    for (unsigned first = 0; first < plan.splits; first += AT_ONCE) {
+    for (unsigned first = sharers.first; first < sharers.end; first += AT_ONCE) {
         mm_four_sums<SUM> parts[AT_ONCE] = {};
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
-            if (first + i < plan.splits)
-                parts[i] = mm_load_past_l1(from + (first + i) * next);
+            if (first + i < sharers.end)
+                parts[i] = mm_load_past_l1(sums + (first + i) * slot);
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
 #pragma unroll

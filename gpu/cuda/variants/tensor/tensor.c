@@ -2,17 +2,19 @@
  * tf32 (11 significant bits) and is as fast.
  *
  * The instruction, wgmma, multiplies a 64-row fragment by up to 256 columns at a time, both read from shared
- * memory. product.cuh has the kernel. Four sizes of tile: clusters of two blocks that compute 256×256 of C
- * (of float8 256×192), and single blocks of 128×192, 128×128 or 128×64 if larger ones would leave
- * multiprocessors idle. If even these are few, but k is long, tiles are cut along k as well (split-K): each
- * block stores its partial sums, and a second kernel, reduce.cu, adds them up.
+ * memory. product.cuh has the kernel. Five sizes of tile: clusters of two blocks that compute 256×256 of C
+ * (of float8 256×192), and single blocks of 128×192, 128×128, 128×64 or 64×64 if larger ones would leave
+ * multiprocessors idle. If even these are few, or too few in the last round, but k is long, several clusters
+ * share a tile: each computes a part of k and stores its partial sums, and a second kernel, reduce.cu, adds
+ * them up.
  *
  * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
  * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads
  * 16-bit types in either order, but others along k only: then a row-major B, and a transposed A, are turned
  * first. Both copies are kept with an operand that is stored, from its second product on.
  *
- * Cost: up to 224 KiB of shared memory and one block a multiprocessor; 384 threads of up to 232 registers.
+ * Cost: up to 224 KiB of shared memory and one block a multiprocessor; 384 threads of up to 232 registers, of
+ * 64×64 256 threads.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
  * schedule. */
@@ -30,22 +32,24 @@
  * 4095×4097×4099 of bfloat16 took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
-/* A type's kernels, and how the copy engine sees its elements. */
+/* A type's kernels, how the copy engine sees its elements, and how much longer a step takes than if its sums
+ * were not promoted. */
 struct type {
     const struct mm_tensor_kernels *kernels;
     CUtensorMapDataType element;
+    double slowness;
 };
 
 static const struct type *type_of(enum mm_dtype dtype) {
     static const struct type types[MM_DTYPE_COUNT] = {
-        [MM_FLOAT32] = {&mm_tensor_tf32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32},
-        [MM_FLOAT16] = {&mm_tensor_float16, CU_TENSOR_MAP_DATA_TYPE_UINT16},
-        [MM_BFLOAT16] = {&mm_tensor_bfloat16, CU_TENSOR_MAP_DATA_TYPE_UINT16},
-        [MM_FLOAT8_E4M3FN] = {&mm_tensor_float8_e4m3fn, CU_TENSOR_MAP_DATA_TYPE_UINT8},
-        [MM_FLOAT8_E5M2] = {&mm_tensor_float8_e5m2, CU_TENSOR_MAP_DATA_TYPE_UINT8},
-        [MM_INT8] = {&mm_tensor_int8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
-        [MM_UINT8] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
-        [MM_BOOL] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_FLOAT32] = {&mm_tensor_tf32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 1.0},
+        [MM_FLOAT16] = {&mm_tensor_float16, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
+        [MM_BFLOAT16] = {&mm_tensor_bfloat16, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
+        [MM_FLOAT8_E4M3FN] = {&mm_tensor_float8_e4m3fn, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
+        [MM_FLOAT8_E5M2] = {&mm_tensor_float8_e5m2, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
+        [MM_INT8] = {&mm_tensor_int8, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
+        [MM_UINT8] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
+        [MM_BOOL] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
     };
     return &types[dtype];
 }
@@ -91,18 +95,12 @@ struct call {
     struct operand a;
     struct operand b;
     struct mm_schedule schedule;
-    unsigned splits;   /* parts of k, each computed by a block of its own; 1: it is not cut */
     size_t sums_bytes; /* of the workspace: partial sums, copies of A and of B */
     size_t bytes;
 };
 
-static bool is_shared(const struct mm_schedule *schedule) {
-    return schedule->share + schedule->longer_shares > 0;
-}
-
 static size_t cluster_tiles_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
-    return mm_product_count(product) *
-           mm_size_divide_up(product->m, (size_t)kernel->cluster * MM_TENSOR_ROWS) *
+    return mm_product_count(product) * mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows) *
            mm_size_divide_up(product->n, kernel->cols);
 }
 
@@ -115,101 +113,76 @@ static unsigned lines_of(size_t all, unsigned whole, bool is_turned) {
 }
 
 /* How a product is computed, and how many cycles that takes, without the launch. The constants of the
- * following functions were fitted to times of 192 products of bfloat16, float8, int8 and tf32 with all tiles,
- * and with splits (H100, 2026-11-26). */
+ * following functions were fitted to times of 69 products of bfloat16 with all tiles, each computed by one
+ * cluster or by up to all; float8's slowness to those of 9 (H100, 2026-11-26). */
 struct way {
     const struct mm_tensor_kernel *kernel; /* of K-major operands */
     enum mm_tensor_size size;
     struct mm_schedule schedule;
-    unsigned splits;
     double cycles;
 };
 
-/* The cycles of one step of a block, and those by which a launch takes longer than the narrow kernel's:
- * clusters start late. */
+/* The cycles of one step of a block, and a size's fixed cycles, less what is common to all. */
 static const struct {
     double step_cycles;
     double start_cycles;
-} sizes[] = {[MM_TENSOR_NARROW] = {300, 0},
-             [MM_TENSOR_SMALL] = {640, 600},
-             [MM_TENSOR_MEDIUM] = {840, 600},
-             [MM_TENSOR_LARGE] = {820, 4000}};
+} sizes[] = {[MM_TENSOR_TINY] = {225, 1800},
+             [MM_TENSOR_NARROW] = {385, 1700},
+             [MM_TENSOR_SMALL] = {665, 925},
+             [MM_TENSOR_MEDIUM] = {930, 650},
+             [MM_TENSOR_LARGE] = {1020, 3430}};
 
-/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. */
+/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. float8's large tile has fewer columns.
+ */
 static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks) {
-    enum { BYTES_PER_CYCLE = 8192 };
+    enum { BYTES_PER_CYCLE = 6670, LARGE_COLS = 256 };
     const struct mm_tensor_kernel *kernel = way->kernel;
-    const unsigned lines = lines_of(product->m, MM_TENSOR_ROWS, false) +
+    const double narrower = way->size == MM_TENSOR_LARGE ? (double)kernel->cols / LARGE_COLS : 1.0;
+    const unsigned lines = lines_of(product->m, kernel->rows, false) +
                            lines_of(product->n, kernel->cols / kernel->cluster, false);
-    return fmax(sizes[way->size].step_cycles,
+    return fmax(sizes[way->size].step_cycles * narrower * type_of(product->a.dtype)->slowness,
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
-static struct mm_fix_up_cost fix_up_of(const struct way *way) {
-    enum { CYCLES = 10000, CYCLES_PER_COL = 10 };
-    const double step = sizes[way->size].step_cycles;
-    return (struct mm_fix_up_cost){CYCLES / step, CYCLES_PER_COL * way->kernel->cols / step};
-}
-
-/* Of the second kernel, which reads what the first has written. If there is room for its blocks beside those
- * of the first, they have started before the first ends. */
-static double reduce_cycles(const struct way *way, size_t blocks, const struct mm_device *device) {
-    enum { START = 2500, EACH_SPLIT = 110, LATE_START = 2000, BYTES_PER_CYCLE = 1600 };
-    const double bytes = (double)blocks * MM_TENSOR_ROWS * way->kernel->cols * sizeof(float);
-    const bool is_late = blocks + blocks / way->splits > device->multiprocessors;
-    return START + EACH_SPLIT * way->splits + bytes / BYTES_PER_CYCLE + (is_late ? LATE_START : 0);
-}
-
-static unsigned split_steps_of(const struct mm_schedule *schedule, unsigned splits) {
-    return (unsigned)mm_size_divide_up(schedule->steps, splits);
+/* Of the second kernel, which reads what the first has written; a step of that takes `step` cycles. */
+static struct mm_fix_up_cost fix_up_of(const struct mm_tensor_kernel *kernel, double step) {
+    enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
+    const double bytes = (double)kernel->cluster * kernel->rows * kernel->cols * sizeof(float);
+    return (struct mm_fix_up_cost){START / step, EACH / step, bytes / BYTES_PER_CYCLE / step};
 }
 
 static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
                                       unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
     const size_t depth = MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype);
     return mm_schedule_of(mm_product_count(product),
-                          (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * MM_TENSOR_ROWS),
+                          (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows),
                           (unsigned)mm_size_divide_up(product->n, kernel->cols),
                           (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* The fastest one by tiles of this size. Tiles are split only if all parts are computed at once. Of splits
- * with as many steps each only the fewest are tried, so no part is empty. */
+/* The fastest one by tiles of this size. */
 static struct way best_way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                               enum mm_tensor_size size, const struct mm_device *device) {
-    const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
-    const size_t tiles = cluster_tiles_of(product, kernel),
-                 at_once = device->multiprocessors / kernel->cluster;
-    struct way best = {.kernel = kernel, .size = size, .splits = 1};
-    const struct mm_fix_up_cost fix_up = fix_up_of(&best);
-    best.schedule = schedule_of(product, kernel, (unsigned)at_once, &fix_up);
-    best.cycles = sizes[size].start_cycles +
-                  step_cycles(product, &best, (size_t)best.schedule.clusters * kernel->cluster) *
-                      mm_schedule_steps(&best.schedule, &fix_up);
-    const unsigned steps = best.schedule.steps;
-    struct way way = best;
-    unsigned each;
-    for (way.splits = 2; way.splits <= steps / MM_SHARE_STEPS_MIN && way.splits * tiles <= at_once;
-         way.splits = (unsigned)mm_size_divide_up(steps, each - 1)) {
-        each = split_steps_of(&way.schedule, way.splits);
-        const size_t blocks = way.splits * tiles * kernel->cluster;
-        way.cycles = sizes[size].start_cycles + step_cycles(product, &way, blocks) * each +
-                     reduce_cycles(&way, blocks, device);
-        if (way.cycles < best.cycles)
-            best = way;
-    }
-    if (best.splits > 1) {
-        best.schedule.clusters = best.schedule.whole_cluster_tiles = (unsigned)tiles;
-        best.schedule.share = best.schedule.longer_shares = 0;
-    }
-    return best;
+    struct way way = {.kernel = &kernels->of[size][0][0], .size = size};
+    const unsigned cluster = way.kernel->cluster, clusters_max = device->multiprocessors / cluster;
+    double step = step_cycles(product, &way, (size_t)clusters_max * cluster);
+    struct mm_fix_up_cost fix_up = fix_up_of(way.kernel, step);
+    way.schedule = schedule_of(product, way.kernel, clusters_max, &fix_up);
+    step = step_cycles(product, &way, (size_t)way.schedule.clusters * cluster);
+    fix_up = fix_up_of(way.kernel, step);
+    way.cycles = sizes[size].start_cycles + step * mm_schedule_steps(&way.schedule, &fix_up);
+    return way;
 }
 
 /* Of all sizes, or of the one that was asked for. */
 static struct way way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                          const struct mm_device *device) {
-    static const unsigned tiles[] = {
-        [MM_TENSOR_NARROW] = 64, [MM_TENSOR_SMALL] = 128, [MM_TENSOR_MEDIUM] = 192, [MM_TENSOR_LARGE] = 256};
+    /* 64 was taken when 64×64 came. */
+    static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
+                                     [MM_TENSOR_NARROW] = 64,
+                                     [MM_TENSOR_SMALL] = 128,
+                                     [MM_TENSOR_MEDIUM] = 192,
+                                     [MM_TENSOR_LARGE] = 256};
     struct way best = {.cycles = INFINITY};
     for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
         if (product->tile != 0 && product->tile != tiles[size])
@@ -230,10 +203,8 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
     const struct way way = way_of(product, call.type->kernels, device);
     call.kernel = &call.type->kernels->of[way.size][call.a.is_turned][call.b.is_turned];
     call.schedule = way.schedule;
-    call.splits = way.splits;
-    if (is_shared(&call.schedule) || call.splits > 1)
-        call.sums_bytes = (size_t)call.splits * call.schedule.clusters * call.kernel->cluster *
-                          MM_TENSOR_ROWS * call.kernel->cols * sizeof(float);
+    call.sums_bytes = (size_t)(way.schedule.sharers + mm_shared_tiles(&way.schedule)) * call.kernel->cluster *
+                      call.kernel->rows * call.kernel->cols * sizeof(float);
     call.bytes = call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
     return call;
 }
@@ -242,7 +213,6 @@ struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct
     const struct call call = call_of(plan, product);
     return (struct mm_tensor_work){.kernel = call.kernel,
                                    .schedule = call.schedule,
-                                   .splits = call.splits,
                                    .operands = {call.a.matrix, call.b.matrix},
                                    .is_copied = {call.a.is_copied, call.b.is_copied},
                                    .is_transposed = {call.a.turns, call.b.turns}};
@@ -315,10 +285,9 @@ static enum mm_status map_result(encode *function, const struct mm_product *prod
     plan->maps_c =
         mm_cuda_is_aligned(&product->c) && product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
     return plan->maps_c
-               ? map_matrix(function,
-                            is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                            &product->c, mm_product_count(product), MM_TENSOR_ROWS / 2 /* a consumer's */,
-                            &plan->of_c, error)
+               ? map_matrix(
+                     function, is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                     &product->c, mm_product_count(product), MM_TENSOR_CONSUMER_ROWS, &plan->of_c, error)
                : MM_OK;
 }
 
@@ -352,7 +321,7 @@ static enum mm_status place_copy(const struct mm_device *device, struct operand 
 static struct mm_layout layout_of(const struct call *call) {
     const struct mm_tensor_kernel *kernel = call->kernel;
     return (struct mm_layout){.kernel = kernel->kernel,
-                              .threads_x = MM_TENSOR_THREADS,
+                              .threads_x = kernel->threads,
                               .threads_y = 1,
                               .follows = true,
                               .dynamic_shared_bytes = kernel->shared_bytes};
@@ -366,10 +335,12 @@ static struct mm_layout reduce_layout_of(const struct call *call) {
 }
 
 /* Adds up what the blocks of the first grid have stored. */
-static enum mm_status reduce(const struct call *call, dim3 grid, void **arguments, struct mm_lane *lane,
+static enum mm_status reduce(const struct call *call, void **arguments, struct mm_lane *lane,
                              struct mm_error *error) {
     const struct mm_layout layout = reduce_layout_of(call);
-    return mm_cuda_enqueue(&layout, (dim3){grid.x, call->kernel->cols / 4, 1}, arguments, lane, error);
+    const dim3 grid = {mm_shared_tiles(&call->schedule) * call->kernel->cluster,
+                       call->kernel->rows * call->kernel->cols / (4 * MM_TENSOR_REDUCE_THREADS), 1};
+    return mm_cuda_enqueue(&layout, grid, arguments, lane, error);
 }
 
 static void place_stack(const struct mm_stack *stack, struct mm_tensor_plan *plan) {
@@ -386,14 +357,13 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
     const struct mm_layout layout = layout_of(call);
     const unsigned cluster = call->kernel->cluster;
     struct mm_tensor_plan plan = {.schedule = call->schedule,
-                                  .splits = call->splits,
-                                  .split_steps = split_steps_of(&call->schedule, call->splits),
+                                  .rows = call->kernel->rows,
                                   .wide = call->kernel->cols,
                                   .cluster = cluster,
-                                  .a_lines = lines_of(product->m, MM_TENSOR_ROWS, call->a.is_turned),
+                                  .a_lines = lines_of(product->m, call->kernel->rows, call->a.is_turned),
                                   .b_lines =
                                       lines_of(product->n, call->kernel->cols / cluster, call->b.is_turned),
-                                  .partial = {lane->scratch, lane->ready},
+                                  .sums = lane->scratch,
                                   .c = mm_product_item(product, 0).c,
                                   .c_step = product->m * product->n};
     void *arguments[] = {&plan};
@@ -407,10 +377,10 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
         status = map_operand(function, call->type, &call->b, plan.b_lines, &plan.b, error);
     if (status == MM_OK)
         status = map_result(function, product, &plan, error);
-    const dim3 grid = {call->schedule.clusters * cluster, call->splits, 1};
+    const dim3 grid = {call->schedule.clusters * cluster, 1, 1};
     if (status == MM_OK)
         status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
-    return status == MM_OK && call->splits > 1 ? reduce(call, grid, arguments, lane, error) : status;
+    return status == MM_OK && call->schedule.sharers > 0 ? reduce(call, arguments, lane, error) : status;
 }
 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
@@ -435,7 +405,7 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     const struct call call = call_of(plan, plan->launch_stack != NULL ? product : &one);
     const struct mm_layout second = reduce_layout_of(&call);
     enum mm_status status = mm_cuda_load(&plan->layout, lane, error);
-    if (status == MM_OK && call.splits > 1)
+    if (status == MM_OK && call.schedule.sharers > 0)
         status = mm_cuda_load(&second, lane, error);
     if (status == MM_OK && call.a.is_copied)
         status = copy_operand(mm_cuda_prepare, plan->device, &call.a, lane, error);
@@ -454,18 +424,11 @@ static bool is_stackable(const struct call *call) {
 /* Tiles, and a stack's products, are counted in 32 bits with a sign. */
 static bool is_countable(const struct mm_product *product) {
     const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
-    return cluster_tiles_of(product, &kernels->of[MM_TENSOR_NARROW][0][0]) <= INT32_MAX;
+    return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
-
-/* The tile of the row `tensor` that float64 alone has. */
-enum { FLOAT64_TILE = 32 };
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
-    if (product->tile == FLOAT64_TILE)
-        return mm_fail_field(error, MM_UNSUPPORTED, "tile",
-                             "%s of %s has tiles of 64, 128, 192 and 256, not of %u", plan->variant->name,
-                             mm_dtype_name(product->a.dtype), product->tile);
     if (plan->is_frugal)
         return mm_cuda_tiled_16(product, plan, error);
     if (product->k == 0) {

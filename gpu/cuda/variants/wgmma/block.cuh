@@ -1,6 +1,6 @@
 /* The roles of a block that uses wgmma, and what is common to all such kernels: a producer warpgroup fills a
- * ring of stages in shared memory, and two consumer warpgroups multiply them; each consumer has the sums of
- * half of the block's tile of C. For kernel files alone. */
+ * ring of stages in shared memory, and two consumer warpgroups (one for tensor's smallest tile) multiply
+ * them; each consumer has the sums of 64 rows of the block's tile of C. For kernel files alone. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/hopper.cuh"
@@ -19,8 +19,13 @@ __device__ __forceinline__ unsigned mm_my_thread() {
     return threadIdx.x % MM_GROUP;
 }
 
+__device__ __forceinline__ void mm_consumer_sync() {
+    mm_warpgroup_sync(1 + mm_my_consumer());
+}
+
 /* Registers: a kernel's 384 threads start with 168 each. Consumers get more, which the producer releases down
- * to so many. setmaxnreg waits for ever if it asks for more than were released. */
+ * to so many. setmaxnreg waits for ever if it asks for more than were released. A kernel of one
+ * consumer has registers enough without it. */
 template <unsigned REGISTERS> __device__ __forceinline__ void mm_become_producer() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
@@ -36,12 +41,12 @@ template <unsigned STAGES> struct mm_ring {
     uint64_t empty[STAGES]; /* all consumers of the cluster have read it */
 };
 
-/* By one thread. */
+/* By one thread. `consumers`: of the cluster. */
 template <unsigned STAGES>
-__device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned cluster) {
+__device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned consumers) {
     for (unsigned stage = 0; stage < STAGES; stage++) {
         mm_barrier_init(&ring.full[stage], 1);
-        mm_barrier_init(&ring.empty[stage], MM_CONSUMERS * cluster);
+        mm_barrier_init(&ring.empty[stage], consumers);
     }
 }
 
@@ -98,10 +103,10 @@ template <typename SUM> struct alignas(4 * sizeof(SUM)) mm_four_sums { SUM sums[
 
 /* The thread's sums in a workspace, COUNT for each consumer thread of each block. At each four neighbouring
  * threads access neighbouring 16 bytes. */
-template <unsigned COUNT, typename SUM>
+template <unsigned COUNT, unsigned CONSUMERS = MM_CONSUMERS, typename SUM>
 __device__ __forceinline__ mm_four_sums<SUM> *mm_sums_at(SUM *memory, unsigned block) {
     return reinterpret_cast<mm_four_sums<SUM> *>(memory) +
-           (block * MM_CONSUMERS + mm_my_consumer()) * (COUNT / 4 * MM_GROUP) + mm_my_thread();
+           (block * CONSUMERS + mm_my_consumer()) * (COUNT / 4 * MM_GROUP) + mm_my_thread();
 }
 
 template <unsigned COUNT, typename SUM>
@@ -131,54 +136,4 @@ __device__ __forceinline__ void mm_add_sums(SUM (&sums)[COUNT], const mm_four_su
         for (unsigned j = 0; j < 4; j++)
             sums[i + j] += x.sums[j];
     }
-}
-
-/* --- fix-up -------------------------------------------------------------------------------------- */
-
-__device__ __forceinline__ void mm_consumer_sync() {
-    mm_warpgroup_sync(1 + mm_my_consumer());
-}
-
-/* Stores partial sums for another cluster. All threads have stored before one sets the flag. */
-template <unsigned COUNT, typename SUM>
-__device__ __forceinline__ void mm_publish(const mm_partial &partial, const SUM (&sums)[COUNT]) {
-    mm_store_sums(sums, mm_sums_at<COUNT>(static_cast<SUM *>(partial.sums), blockIdx.x));
-    __threadfence();
-    mm_consumer_sync();
-    if (mm_my_thread() == 0)
-        asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(
-                         &partial.ready[blockIdx.x * MM_CONSUMERS + mm_my_consumer()])
-                     : "memory");
-}
-
-/* Adds another block's partial sums: one thread waits, then all read; none but it reads them, so it clears
- * the flag for the next launch. A cluster publishes before it ever
- * waits. If blocks start in index order, at most one started cluster of a grid waits for clusters that have
- * not: the first of the tile that they share. All others end and free their multiprocessors. There are fewer
- * streams than cluster slots, so a slot is always freed. CUDA does not promise that order; with another one
- * this could wait for ever. */
-template <unsigned COUNT, typename SUM>
-__device__ __forceinline__ void mm_add_partial(const mm_partial &partial, unsigned block,
-                                               SUM (&sums)[COUNT]) {
-    if (mm_my_thread() == 0) {
-        unsigned *flag = &partial.ready[block * MM_CONSUMERS + mm_my_consumer()];
-        unsigned ready = 0;
-        while (ready == 0)
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(ready) : "l"(flag) : "memory");
-        *flag = 0;
-    }
-    mm_consumer_sync();
-    mm_add_sums(sums, mm_sums_at<COUNT>(static_cast<SUM *>(partial.sums), block));
-}
-
-/* Adds the partial sums of the clusters that computed the tile's later steps, in order. An empty share
- * published none. */
-template <unsigned CLUSTER, unsigned COUNT, typename SUM>
-__device__ __forceinline__ void mm_fix_up(const mm_schedule &schedule, const mm_partial &partial,
-                                          const mm_work_tile &work_tile, SUM (&sums)[COUNT]) {
-    const unsigned end = (work_tile.cluster_tile - schedule.whole_cluster_tiles + 1) * schedule.steps;
-    for (unsigned other = blockIdx.x / CLUSTER + 1;
-         other < schedule.clusters && mm_share_begin(&schedule, other) < end; other++)
-        if (mm_share_begin(&schedule, other) < mm_share_begin(&schedule, other + 1))
-            mm_add_partial(partial, other * CLUSTER + blockIdx.x % CLUSTER, sums);
 }

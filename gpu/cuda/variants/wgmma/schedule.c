@@ -6,42 +6,46 @@
 #include <math.h>
 #include <stdint.h>
 
-static size_t cluster_tiles_of(size_t count, const struct mm_schedule *schedule) {
-    return count * schedule->cluster_tile_rows * schedule->cluster_tile_cols;
+static unsigned common_divisor(unsigned a, unsigned b) {
+    return b == 0 ? a : common_divisor(b, a % b);
 }
 
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up) {
     const double steps = schedule->steps, clusters = schedule->clusters;
-    const double share = (double)schedule->share + (schedule->longer_shares > 0);
     double taken = ceil(schedule->whole_cluster_tiles / clusters) * steps;
-    if (share > 0.0) /* a tile's steps by one share's: the clusters that share it */
-        taken += share + fix_up->fixed + fix_up->each * ceil(steps / share);
+    if (schedule->sharers > 0) {
+        const unsigned tiles = mm_shared_tiles(schedule);
+        const double share = (double)schedule->share + (schedule->longer_shares > 0);
+        const double parts = schedule->sharers + tiles - common_divisor(schedule->sharers, tiles);
+        taken += share + fix_up->fixed + fix_up->each * ceil(steps / share) + fix_up->all * parts;
+    }
     return taken;
 }
 
-/* A share that begins past a tile's first step begins with a part of that tile. */
-unsigned mm_schedule_partials(const struct mm_schedule *schedule) {
-    unsigned count = 0;
-    for (unsigned cluster = 0; cluster < schedule->clusters; cluster++) {
-        const unsigned begin = mm_share_begin(schedule, cluster);
-        count += begin < mm_share_begin(schedule, cluster + 1) && begin % schedule->steps != 0;
+struct mm_schedule_parts mm_schedule_parts_of(const struct mm_schedule *schedule) {
+    struct mm_schedule_parts parts = {0};
+    for (unsigned tile = 0; tile < mm_shared_tiles(schedule); tile++) {
+        const struct mm_sharers sharers = mm_sharers_of(schedule, tile);
+        parts.continuing += sharers.end - sharers.first;
+        parts.first += sharers.end > sharers.first;
     }
-    return count;
+    return parts;
 }
 
-/* All cluster tiles whole. */
-static void share_nothing(size_t cluster_tiles, size_t clusters_max, struct mm_schedule *schedule) {
-    schedule->clusters = (unsigned)mm_size_min(cluster_tiles, clusters_max);
-    schedule->whole_cluster_tiles = (unsigned)cluster_tiles;
-}
+/* Boundaries move by up to MM_SHARE_STEPS_MIN - 1 steps, so two that are so many apart do not meet. */
+enum { SHARE_MIN = 2 * MM_SHARE_STEPS_MIN - 1 };
 
-/* The cluster tiles past the last round of `clusters`. 32 bits count their steps. */
-static void share_rest(size_t cluster_tiles, size_t clusters, struct mm_schedule *schedule) {
-    schedule->clusters = (unsigned)clusters;
-    schedule->whole_cluster_tiles = (unsigned)(cluster_tiles / clusters * clusters);
-    const unsigned shared = (unsigned)(cluster_tiles % clusters) * schedule->steps;
-    schedule->share = shared / schedule->clusters;
-    schedule->longer_shares = shared % schedule->clusters;
+/* The rest by so many clusters, if that leaves them enough. 32 bits count its steps. */
+static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *schedule) {
+    const size_t steps = (size_t)rest * schedule->steps;
+    if (steps > UINT32_MAX || steps / sharers < SHARE_MIN)
+        return false;
+    schedule->clusters = schedule->clusters > sharers ? schedule->clusters : sharers;
+    schedule->whole_cluster_tiles -= rest;
+    schedule->sharers = sharers;
+    schedule->share = (unsigned)steps / sharers;
+    schedule->longer_shares = (unsigned)steps % sharers;
+    return true;
 }
 
 /* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. Nothing is divided that is as large as
@@ -65,20 +69,26 @@ struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsi
                                      .cluster_tile_rows = cluster_tile_rows,
                                      .cluster_tile_cols = cluster_tile_cols,
                                      .band = divisor_of((uint64_t)MM_BAND_ROWS * cluster_tile_cols)};
-    const size_t cluster_tiles = cluster_tiles_of(count, &none);
-    const size_t countable = mm_size_min(UINT32_MAX / steps, clusters_max);
+    const size_t cluster_tiles = count * cluster_tile_rows * cluster_tile_cols;
+    const unsigned rest = (unsigned)(cluster_tiles % clusters_max);
     struct mm_schedule best = none;
-    share_nothing(cluster_tiles, clusters_max, &best);
+    best.clusters = (unsigned)mm_size_min(cluster_tiles, clusters_max);
+    best.whole_cluster_tiles = (unsigned)cluster_tiles;
+    const struct mm_schedule whole = best;
     double least = mm_schedule_steps(&best, fix_up);
-    for (size_t each = 2; each <= steps / MM_SHARE_STEPS_MIN; each++) {
-        struct mm_schedule shared = none;
-        share_rest(cluster_tiles, mm_size_min(cluster_tiles * each, countable), &shared);
+    for (unsigned each = 2; rest > 0; each++) {
+        const unsigned sharers = (unsigned)mm_size_min((size_t)each * rest, clusters_max);
+        struct mm_schedule shared = whole;
+        if (!share_rest(rest, sharers, &shared))
+            break;
         const double taken = mm_schedule_steps(&shared, fix_up);
         if (taken < least) {
             best = shared;
             least = taken;
+        } else if (best.sharers > 0) {
+            break; /* more will not be faster */
         }
-        if (shared.clusters == countable)
+        if (sharers == clusters_max)
             break;
     }
     return best;

@@ -32,7 +32,7 @@ __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, m
         scheduler.cluster_tile += schedule.clusters;
         return true;
     }
-    if (schedule.share + schedule.longer_shares == 0)
+    if (schedule.sharers == 0)
         return false;
     if (scheduler.end == 0) {
         scheduler.at = mm_share_begin(&schedule, scheduler.cluster);

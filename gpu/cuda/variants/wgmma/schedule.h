@@ -1,7 +1,8 @@
 /* Which cluster of blocks computes what (stream-K), for kernels that use wgmma. A block computes a tile of C.
  * The blocks of a cluster compute tiles one below the other, which are a cluster tile, and share B. Clusters
- * take whole cluster tiles round robin, and share the steps of the rest evenly. The cluster with a tile's
- * first step adds the partial sums of the others (fix-up). */
+ * take whole cluster tiles round robin, and share the steps of the rest evenly. The partial sums of a tile
+ * are then added up: by the cluster with its first step (fix-up, fp32_tensor), or by a second kernel
+ * (tensor). */
 #pragma once
 
 #include "gpu/names.h"
@@ -32,33 +33,57 @@ struct mm_schedule {
     struct mm_divisor band; /* cluster tiles of a band */
     unsigned clusters;
     unsigned whole_cluster_tiles; /* of all products */
-    unsigned share;               /* steps of the rest for each cluster */
-    unsigned longer_shares;       /* the first longer_shares clusters have one step more */
+    unsigned sharers;             /* the first clusters, which share the rest; 0: there is none */
+    unsigned share;               /* steps of the rest for each of them */
+    unsigned longer_shares;       /* so many, evenly spread, have one step more */
 };
 
-/* First shared step of a cluster; for cluster == clusters, the end of the last share. A boundary fewer than
- * MM_SHARE_STEPS_MIN steps from a tile's edge moves to that edge, so a share can be empty. */
+/* First shared step of a cluster; from cluster == sharers on, the end of the last share. sharers is not 0. A
+ * boundary fewer than MM_SHARE_STEPS_MIN steps from a tile's edge moves to that edge. No share is empty. If
+ * `sharers` is a multiple of the rest's tiles, each tile is shared by as many clusters, which share no other.
+ */
 MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
-    const unsigned longer = cluster < schedule->longer_shares ? cluster : schedule->longer_shares;
-    const unsigned begin = cluster * schedule->share + longer;
+    const unsigned sharer = cluster < schedule->sharers ? cluster : schedule->sharers;
+    const unsigned begin = sharer * schedule->share + sharer * schedule->longer_shares / schedule->sharers;
     const unsigned within = begin % schedule->steps;
     if (within < MM_SHARE_STEPS_MIN)
         return begin - within;
     return schedule->steps - within < MM_SHARE_STEPS_MIN ? begin - within + schedule->steps : begin;
 }
 
-/* The sums of blocks whose tiles other clusters finish, in device memory: one slot a block, since a cluster
- * publishes at most once. Only the first tile of its share can begin past step 0. */
-struct mm_partial {
-    void *sums;
-    unsigned *ready; /* per consumer warpgroup: 1 from when its sums are stored until they are read
-                        (mm_lane's) */
+/* Cluster tiles that are shared. */
+MM_HOST_AND_DEVICE unsigned mm_shared_tiles(const struct mm_schedule *schedule) {
+    return schedule->sharers == 0
+               ? 0
+               : (schedule->sharers * schedule->share + schedule->longer_shares) / schedule->steps;
+}
+
+/* The clusters that continue shared tile `tile`, counted from 0: from first on, and before end; none if first
+ * is end. No share begins later than if all were longer, but for 3 steps by which its boundary may have moved
+ * to a tile's edge. */
+struct mm_sharers {
+    unsigned first;
+    unsigned end;
 };
 
-/* What a fix-up costs, in the time of a step: at all, and for each cluster that shares a tile. */
+MM_HOST_AND_DEVICE struct mm_sharers mm_sharers_of(const struct mm_schedule *schedule, unsigned tile) {
+    const unsigned begin = tile * schedule->steps;
+    struct mm_sharers sharers;
+    sharers.first = begin / (schedule->share + 1);
+    while (mm_share_begin(schedule, sharers.first) <= begin)
+        sharers.first++;
+    sharers.end = sharers.first;
+    while (mm_share_begin(schedule, sharers.end) < begin + schedule->steps)
+        sharers.end++;
+    return sharers;
+}
+
+/* What it costs to add up partial sums, in the time of a step: at all, for each cluster that shares a tile,
+ * and for each of all partial sums. */
 struct mm_fix_up_cost {
     double fixed;
     double each;
+    double all;
 };
 
 /* Of `count` products, by at most `clusters_max` clusters. A tile is shared by as many clusters as save the
@@ -66,8 +91,14 @@ struct mm_fix_up_cost {
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
 
-/* How many clusters publish partial sums, which another one adds to its own. */
-unsigned mm_schedule_partials(const struct mm_schedule *schedule);
+/* How many partial sums there are of tiles that are shared: a cluster that continues a tile has one, and so
+ * has the one with the tile's first step. */
+struct mm_schedule_parts {
+    unsigned continuing;
+    unsigned first;
+};
+
+struct mm_schedule_parts mm_schedule_parts_of(const struct mm_schedule *schedule);
 
 /* How long it takes, in the time of a step. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
