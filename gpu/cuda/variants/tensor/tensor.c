@@ -122,25 +122,24 @@ struct way {
     double cycles;
 };
 
-/* The cycles of one step of a block, and a size's fixed cycles, less what is common to all. */
-static const struct {
-    double step_cycles;
-    double start_cycles;
-} sizes[] = {[MM_TENSOR_TINY] = {225, 1800},
-             [MM_TENSOR_NARROW] = {385, 1700},
-             [MM_TENSOR_SMALL] = {665, 925},
-             [MM_TENSOR_MEDIUM] = {930, 650},
-             [MM_TENSOR_LARGE] = {1020, 3430}};
-
-/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. float8's large tile has fewer columns.
+/* The cycles of one step of a block, for each column, and a size's fixed cycles, less what is common to all.
  */
+static const struct {
+    double column_cycles;
+    double start_cycles;
+} sizes[] = {[MM_TENSOR_TINY] = {3.52, 1800},
+             [MM_TENSOR_NARROW] = {6.02, 1700},
+             [MM_TENSOR_SMALL] = {5.20, 925},
+             [MM_TENSOR_MEDIUM] = {4.84, 650},
+             [MM_TENSOR_LARGE] = {3.98, 3430}};
+
+/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. */
 static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks) {
-    enum { BYTES_PER_CYCLE = 6670, LARGE_COLS = 256 };
+    enum { BYTES_PER_CYCLE = 6670 };
     const struct mm_tensor_kernel *kernel = way->kernel;
-    const double narrower = way->size == MM_TENSOR_LARGE ? (double)kernel->cols / LARGE_COLS : 1.0;
     const unsigned lines = lines_of(product->m, kernel->rows, false) +
                            lines_of(product->n, kernel->cols / kernel->cluster, false);
-    return fmax(sizes[way->size].step_cycles * narrower * type_of(product->a.dtype)->slowness,
+    return fmax(sizes[way->size].column_cycles * kernel->cols * type_of(product->a.dtype)->slowness,
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 

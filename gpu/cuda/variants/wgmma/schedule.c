@@ -65,16 +65,15 @@ static struct mm_divisor divisor_of(uint64_t divisor) {
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max,
                                   const struct mm_fix_up_cost *fix_up) {
-    const struct mm_schedule none = {.steps = steps,
-                                     .cluster_tile_rows = cluster_tile_rows,
-                                     .cluster_tile_cols = cluster_tile_cols,
-                                     .band = divisor_of((uint64_t)MM_BAND_ROWS * cluster_tile_cols)};
     const size_t cluster_tiles = count * cluster_tile_rows * cluster_tile_cols;
     const unsigned rest = (unsigned)(cluster_tiles % clusters_max);
-    struct mm_schedule best = none;
-    best.clusters = (unsigned)mm_size_min(cluster_tiles, clusters_max);
-    best.whole_cluster_tiles = (unsigned)cluster_tiles;
-    const struct mm_schedule whole = best;
+    const struct mm_schedule whole = {.steps = steps,
+                                      .cluster_tile_rows = cluster_tile_rows,
+                                      .cluster_tile_cols = cluster_tile_cols,
+                                      .band = divisor_of((uint64_t)MM_BAND_ROWS * cluster_tile_cols),
+                                      .clusters = (unsigned)mm_size_min(cluster_tiles, clusters_max),
+                                      .whole_cluster_tiles = (unsigned)cluster_tiles};
+    struct mm_schedule best = whole;
     double least = mm_schedule_steps(&best, fix_up);
     for (unsigned each = 2; rest > 0; each++) {
         const unsigned sharers = (unsigned)mm_size_min((size_t)each * rest, clusters_max);

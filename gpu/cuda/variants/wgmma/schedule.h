@@ -59,8 +59,8 @@ MM_HOST_AND_DEVICE unsigned mm_shared_tiles(const struct mm_schedule *schedule) 
 }
 
 /* The clusters that continue shared tile `tile`, counted from 0: from first on, and before end; none if first
- * is end. No share begins later than if all were longer, but for 3 steps by which its boundary may have moved
- * to a tile's edge. */
+ * is end. The search begins where the tile would be if each share had share + 1 steps, as the longer ones
+ * have: that is never past its first cluster. */
 struct mm_sharers {
     unsigned first;
     unsigned end;
