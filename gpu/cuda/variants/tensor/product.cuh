@@ -406,7 +406,7 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
         constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread */
         constexpr unsigned PART = FIRST / EACH;
         unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
-        const unsigned char *left = staged + (PART + T::BUFFERS - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
+        const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
         /* The last copy from this buffer has read it. The last tile may have ended with any buffer. */
         if (PART == 0 || PART >= T::BUFFERS) {
             if (mm_my_thread() == 0)
