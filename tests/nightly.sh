@@ -1,7 +1,7 @@
 #!/bin/sh
-# What takes hours and finds what ./dev test may not: clang-tidy, every place where memory may run out, valgrind, mutants,
-# fuzzing, and an hour of mixed load with faults. ./dev nightly is the way to call this. It runs all parts, and fails
-# if one did.
+# What takes hours and finds what ./dev test may not: clang-tidy, how what is shipped builds, every place where memory may
+# run out, valgrind, mutants, fuzzing, and an hour of mixed load with faults. ./dev nightly is the way to call this. It runs
+# all parts, and fails if one did.
 set -u
 
 cd "$(dirname "$0")/.." || exit
@@ -14,10 +14,12 @@ part() {
     name=$1
     shift
     if "$@" >"$logs/$name.log" 2>&1; then result=ok; else result=FAILED failed="$failed $name"; fi
-    printf '%-8s %-7s %s\n' "$name" "$result" "$(tail -n 1 "$logs/$name.log")"
+    printf '%-13s %-7s %s\n' "$name" "$result" "$(tail -n 1 "$logs/$name.log")"
 }
 
 part lint ./dev lint
+part release sh tests/build/release.sh cc
+part architectures ./dev build --preset release
 for preset in cpu-only asan; do
     part "malloc-$preset" env MALLOC_MOST=0 ./dev test --preset "$preset" -- -R faults/malloc
 done
