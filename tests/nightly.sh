@@ -14,12 +14,11 @@ part() {
     name=$1
     shift
     if "$@" >"$logs/$name.log" 2>&1; then result=ok; else result=FAILED failed="$failed $name"; fi
-    printf '%-13s %-7s %s\n' "$name" "$result" "$(tail -n 1 "$logs/$name.log")"
+    printf '%-8s %-7s %s\n' "$name" "$result" "$(tail -n 1 "$logs/$name.log")"
 }
 
 part lint ./dev lint
 part release sh tests/build/release.sh cc
-part architectures ./dev build --preset release
 for preset in cpu-only asan; do
     part "malloc-$preset" env MALLOC_MOST=0 ./dev test --preset "$preset" -- -R faults/malloc
 done

@@ -13,8 +13,8 @@ awk -v to="$scratch" '
     is_inside { text = text $0 "\n"; next }
     NF > 0 { before = $0 }' "$@"
 
-# answers BLOCK: the statuses of its curls, on one line. Large products in JSON, which are those of benchmarks, are made
-# small: they are answered alike.
+# answers BLOCK: the statuses of its curls, on one line. Products by JSON of 512³ and 1024³ are made small: they are answered
+# alike.
 answers() {
     sed -e "s|http://127.0.0.1:8080|$url|g" -e "s|curl -sS|curl -w '%{stderr}%{http_code}\\\\n' -sS|" \
         -e 's/"\([mkn]\)": \(512\|1024\)/"\1": 128/g' "$1" >"$scratch/block.sh"
