@@ -37,7 +37,8 @@ with Browser() as browser:
     page = browser.open("/#compare?part=code")
     page.wait(lambda page: page.find("#compare").is_displayed(), "the view of the address")
     page.find(".skip").send_keys(Keys.ENTER)
-    assert page.run("return [location.hash.split('?')[0], document.activeElement.id]") == ["#compare", "main"]
+    page.wait(lambda page: page.run("return [location.hash.split('?')[0], document.activeElement.id]") == ["#compare", "main"],
+              "the link past the navigation leads to the view")
 
     page = browser.open("/#constructor")
     page.wait(lambda page: page.find("#try").is_displayed(), "an unknown name shows the first view")
