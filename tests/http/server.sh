@@ -262,6 +262,11 @@ has_free_budget() {
     has_metric 'staging_bytes{state="used"}' 0
 }
 
+# Whether requests hold more bytes than that.
+is_taken_beyond() {
+    [ "$(metric 'staging_bytes{state="used"}')" -gt "$1" ]
+}
+
 has_logged() {
     grep -q -e "$1" "$scratch/log"
 }
