@@ -29,7 +29,7 @@ bench() {
 
 bench 12 wire --quick
 bench 12 gpu --dry --no-peers --rows wire,64,4096,json64,generated,chain
-bench 12 trust --dry --rows overload,kill,memory
+bench 17 trust --dry --rows overload,sigterm,kill,memory,tls
 bench 4 kernels 33 17 29 --backend cpu --repeats 2
 bench 2 kernels --transpose int64 33 17 --backend cpu --repeats 2
 bench 4 accuracy --dry --backend cpu

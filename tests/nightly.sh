@@ -1,7 +1,7 @@
 #!/bin/sh
-# What takes hours and finds what ./dev test may not: clang-tidy, how what is shipped builds, every place where memory may
-# run out, valgrind, mutants, fuzzing, and an hour of mixed load with faults. ./dev nightly is the way to call this. It runs
-# all parts, and fails if one did.
+# What takes hours and finds what ./dev test may not: clang-tidy, every place where memory may run out, valgrind, mutants,
+# fuzzing, and an hour of mixed load with faults. ./dev nightly is the way to call this. It runs all parts, and fails
+# if one did.
 set -u
 
 cd "$(dirname "$0")/.." || exit
@@ -18,7 +18,6 @@ part() {
 }
 
 part lint ./dev lint
-part release sh tests/build/release.sh cc
 for preset in cpu-only asan; do
     part "malloc-$preset" env MALLOC_MOST=0 ./dev test --preset "$preset" -- -R faults/malloc
 done
