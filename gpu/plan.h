@@ -14,8 +14,7 @@ struct mm_layout {
     unsigned threads_x; /* threads of a block */
     unsigned threads_y;
     unsigned split_depth; /* k is cut into parts of this length, whose sums are added in order; 0: one part */
-    unsigned cluster; /* so many blocks, a cluster, compute what one would, each with a part of k; 0: one */
-    bool reads_once;  /* the kernel reads each element of the operands once */
+    bool reads_once;      /* the kernel reads each element of the operands once */
     bool follows; /* the kernel waits for the one before it in the stream by itself, so it may start early */
     size_t dynamic_shared_bytes; /* up to what the device gives a block, also past 48 KiB */
 };

@@ -9,22 +9,16 @@ enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
     enum { FOLLOWS_FROM = 90 }; /* the compute capability */
-    struct cudaLaunchAttribute_st attributes[2];
-    unsigned count = 0;
-    if (layout->follows && lane->device->head.compute_capability >= FOLLOWS_FROM)
-        attributes[count++] =
-            (struct cudaLaunchAttribute_st){.id = cudaLaunchAttributeProgrammaticStreamSerialization,
-                                            .val.programmaticStreamSerializationAllowed = 1};
-    if (layout->cluster > 1)
-        attributes[count++] = (struct cudaLaunchAttribute_st){.id = cudaLaunchAttributeClusterDimension,
-                                                              .val.clusterDim = {layout->cluster, 1, 1}};
+    struct cudaLaunchAttribute_st follows = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                             .val.programmaticStreamSerializationAllowed = 1};
+    const bool may_follow = layout->follows && lane->device->head.compute_capability >= FOLLOWS_FROM;
     const struct cudaLaunchConfig_st config = {
         .gridDim = grid,
         .blockDim = {layout->threads_x, layout->threads_y, 1},
         .dynamicSmemBytes = layout->dynamic_shared_bytes,
         .stream = lane->stream,
-        .attrs = attributes,
-        .numAttrs = count,
+        .attrs = &follows,
+        .numAttrs = may_follow,
     };
     const cudaError_t code = cudaLaunchKernelExC(&config, layout->kernel, arguments);
     return mm_cuda_status(lane->device, code, "launching a kernel", error);
@@ -149,8 +143,7 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
                               struct mm_lane *lane, struct mm_error *error) {
     const struct mm_layout *layout = &plan->layout;
     const size_t band_rows = (size_t)GRID_Y_MAX * layout->block_rows;
-    const size_t columns =
-        mm_size_divide_up(product->n, layout->block_cols) * (layout->cluster > 1 ? layout->cluster : 1);
+    const size_t columns = mm_size_divide_up(product->n, layout->block_cols);
     for (size_t row = 0; row < product->m; row += band_rows) {
         const size_t left = product->m - row;
         struct mm_product band =

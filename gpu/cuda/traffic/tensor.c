@@ -1,6 +1,6 @@
 /* The traffic of `tensor` and `tf32`: variants/tensor/product.cuh, and the copies of operands that come
- * before it (variants/passes.cu). float64, which has a kernel of its own, has no description. The tensor
- * cores read shared memory by themselves, so passes over its banks are not predicted. */
+ * before it (variants/passes.cu). float64, whose threads store C by themselves, has no description. The
+ * tensor cores read shared memory by themselves, so passes over its banks are not predicted. */
 #include "gpu/cuda/traffic/count.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/tensor/parts.h"

@@ -4,7 +4,6 @@
  * A variant's file gives a type with
  *     ROWS, COLS            elements of C that a block computes
  *     THREADS_X, THREADS_Y  threads of a block
- *     BLOCKS_MIN            blocks that the registers of a multiprocessor must allow; it may be left out
  *     run                   what one block does: run<TRANSPOSE_A, TRANSPOSE_B>(product); of a transposition
  *                           run<ELEMENT>(product)
  * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks; blockIdx.x and blockIdx.y say which part of C a block computes. Each
@@ -68,13 +67,8 @@ template <unsigned EDGE> struct mm_cuda_square {
     static constexpr unsigned THREADS_Y = EDGE;
 };
 
-/* 0: the compiler decides how many registers it spends, and so how many blocks fit. */
-template <class KERNEL, class = void> constexpr unsigned mm_cuda_blocks_min = 0;
-template <class KERNEL>
-constexpr unsigned mm_cuda_blocks_min<KERNEL, std::void_t<decltype(KERNEL::BLOCKS_MIN)>> = KERNEL::BLOCKS_MIN;
-
 template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y, mm_cuda_blocks_min<KERNEL>)
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     mm_cuda_one(const __grid_constant__ struct mm_product product) {
     KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
 }

@@ -193,29 +193,6 @@ static void simt_tells_its_parts(void **state) {
     assert_null(plan_simt(64, 1024, 64).layout.batch_kernel);
 }
 
-/* Large blocks if they fill the chip, else smaller ones. A stack counts all of its products. */
-static void tensor_takes_blocks_that_suit(void **state) {
-    static const struct mm_stack stack = {.count = 4096};
-    static const struct {
-        size_t m, k, n;
-        const struct mm_stack *stack;
-        unsigned rows_min, rows_max;
-    } cases[] = {
-        {8192, 8192, 8192, NULL, 128, 128}, {4095, 4099, 4097, NULL, 128, 128},
-        {1024, 1024, 1024, NULL, 64, 128},  {128, 4096, 128, NULL, 32, 64},
-        {128, 4096, 128, &stack, 128, 128}, {1, 0, 1, NULL, 32, 128},
-    };
-    const struct mm_variant *tensor = &mm_cuda_variants[MM_CUDA_ROW_tensor];
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        struct mm_product product =
-            product_of(MM_FLOAT64, MM_FLOAT64, cases[index].m, cases[index].k, cases[index].n);
-        product.stack = cases[index].stack;
-        const struct mm_layout layout = plan_of(tensor, &product).layout;
-        assert_in_range(layout.block_rows, cases[index].rows_min, cases[index].rows_max);
-        assert_in_range(layout.dynamic_shared_bytes, 1, 227 << 10);
-    }
-}
-
 static const struct mm_device hopper = {.backend = &backend,
                                         .compute_capability = 90,
                                         .shared_bytes_per_block_max = 227 << 10,
@@ -277,4 +254,4 @@ static void loads_of_simt_follow_from_its_blocks(void **state) {
 
 RUN_TESTS(traffic_is_predicted, loads_of_simt_follow_from_its_blocks, rows_go_together_unless_they_are_listed,
           rows_plan_the_types_that_they_take, types_share_no_kernel, blas_refuses_what_cublas_lacks,
-          float8_by_blas_wants_ada, simt_tells_its_parts, tensor_takes_blocks_that_suit)
+          float8_by_blas_wants_ada, simt_tells_its_parts)

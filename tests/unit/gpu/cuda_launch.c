@@ -113,21 +113,6 @@ static void only_those_that_wait_begin_before(void **state) {
     assert_int_equal(fake_cuda.notes, 3);
 }
 
-/* A cluster's blocks are neighbours along x. Without one, a launch asks for none. */
-static void a_cluster_has_a_grid_of_its_own_blocks(void **state) {
-    const struct mm_product product = {.m = 97, .n = 97, .k = 1};
-    struct mm_lane lane = {.device = &device};
-    struct mm_plan plan = plan_of(0);
-    limit(0, 227 * KIB);
-    for (unsigned cluster = 0; cluster < 5; cluster += 4) {
-        plan.layout.cluster = cluster;
-        assert_int_equal(mm_cuda_launch(&plan, &product, &lane, &error), MM_OK);
-        assert_int_equal(fake_cuda.cluster, cluster);
-        assert_int_equal(fake_cuda.noted[cluster / 4].grid.x, cluster == 0 ? 2 : 8);
-        assert_int_equal(fake_cuda.noted[cluster / 4].grid.y, 2);
-    }
-}
-
 static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan *plan, struct mm_error *e) {
     const struct mm_layout layout = {.kernel = memory,
                                      .batch_kernel = memory,
@@ -242,6 +227,5 @@ static void attributes_are_those_of_a_launch(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, shared_memory_is_asked_for_once, tall_products_are_cut_into_bands,
-                  attributes_are_those_of_a_launch, only_those_that_wait_begin_before,
-                  a_cluster_has_a_grid_of_its_own_blocks, a_stack_is_one_launch,
+                  attributes_are_those_of_a_launch, only_those_that_wait_begin_before, a_stack_is_one_launch,
                   a_plain_transposition_is_a_copy)

@@ -11,28 +11,39 @@ enum { MULTIPROCESSORS = 132 };
 
 static const char kernels[8];
 
-#define KERNEL(index, rows, cols, cluster)                                                                   \
-    { &kernels[index], rows, cols, 2 * (rows) + 128, cluster, 1 }
-#define SIZE(...)                                                                                            \
+#define KERNEL(index, rows, cols, cluster, resident)                                                         \
+    { &kernels[index], rows, cols, 2 * (rows) + 128, cluster, resident, 1 }
+#define K_MAJOR(...)                                                                                         \
+    {                                                                                                        \
+        { KERNEL(__VA_ARGS__) }                                                                              \
+    }
+#define ANY_ORDER(...)                                                                                       \
     {                                                                                                        \
         {KERNEL(__VA_ARGS__), KERNEL(__VA_ARGS__)}, {                                                        \
             KERNEL(__VA_ARGS__), KERNEL(__VA_ARGS__)                                                         \
         }                                                                                                    \
     }
-#define KERNELS(index, wide)                                                                                 \
+#define KERNELS(index, wide, SIZE)                                                                           \
     {                                                                                                        \
         .of = {                                                                                              \
-            SIZE(index, 64, 64, 1),                                                                          \
-            SIZE(index, 128, 64, 1),                                                                         \
-            SIZE(index, 128, 128, 1),                                                                        \
-            SIZE(index, 128, 192, 1),                                                                        \
-            SIZE(index, 128, wide, 2)                                                                        \
+            SIZE(index, 64, 64, 1, 1),                                                                       \
+            SIZE(index, 128, 64, 1, 1),                                                                      \
+            SIZE(index, 128, 128, 1, 1),                                                                     \
+            SIZE(index, 128, 192, 1, 1),                                                                     \
+            SIZE(index, 128, wide, 2, 1)                                                                     \
         }                                                                                                    \
     }
-const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256), mm_tensor_bfloat16 = KERNELS(1, 256),
-                               mm_tensor_tf32 = KERNELS(2, 256), mm_tensor_float8_e4m3fn = KERNELS(3, 192),
-                               mm_tensor_float8_e5m2 = KERNELS(4, 192), mm_tensor_int8 = KERNELS(5, 256),
-                               mm_tensor_uint8 = KERNELS(6, 256);
+const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256, ANY_ORDER),
+                               mm_tensor_bfloat16 = KERNELS(1, 256, ANY_ORDER),
+                               mm_tensor_tf32 = KERNELS(2, 256, K_MAJOR),
+                               mm_tensor_float8_e4m3fn = KERNELS(3, 192, K_MAJOR),
+                               mm_tensor_float8_e5m2 = KERNELS(4, 192, K_MAJOR),
+                               mm_tensor_int8 = KERNELS(5, 256, K_MAJOR),
+                               mm_tensor_uint8 = KERNELS(6, 256, K_MAJOR),
+                               mm_tensor_float64 = {.of = {ANY_ORDER(7, 32, 32, 1, 3),
+                                                           ANY_ORDER(7, 64, 64, 1, 2),
+                                                           ANY_ORDER(7, 128, 128, 1, 1)},
+                                                    .threads_copy = true};
 
 /* What was asked for since the last launch. */
 static struct {
@@ -40,10 +51,14 @@ static struct {
     struct mm_matrix copies[2];
     dim3 grid; /* of the product's kernel */
     unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled, zeroed;
+    enum mm_dtype sums;
 } seen;
 
-static const char reduces[2];
-const void *const mm_tensor_reduce[2] = {&reduces[0], &reduces[1]};
+static const char reduces[MM_DTYPE_COUNT];
+
+const void *mm_tensor_reduce_of(enum mm_dtype operand) {
+    return &reduces[mm_dtype_sum(operand)];
+}
 
 static _Alignas(256) char operands[1 << 12];
 static _Alignas(256) char scratch[1 << 12]; /* nothing is read or written there */
@@ -121,9 +136,10 @@ static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
                        const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
                        CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                        CUtensorMapFloatOOBfill fill) {
-    const size_t bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8    ? 1
-                         : type == CU_TENSOR_MAP_DATA_TYPE_UINT16 ? 2
-                                                                  : 4;
+    const size_t bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8     ? 1
+                         : type == CU_TENSOR_MAP_DATA_TYPE_UINT16  ? 2
+                         : type == CU_TENSOR_MAP_DATA_TYPE_FLOAT64 ? 8
+                                                                   : 4;
     assert_int_equal(rank, 3);
     assert_int_equal((uintptr_t)address % 16, 0);
     for (unsigned dim = 0; dim < rank; dim++)
@@ -148,7 +164,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
                                struct mm_lane *lane, struct mm_error *error) {
     seen.plan = *(const struct mm_tensor_plan *)arguments[0];
     if (layout->threads_x == MM_TENSOR_REDUCE_THREADS) {
-        assert_ptr_equal(layout->kernel, &reduces[!mm_dtype_is_float(seen.plan.c.dtype)]);
+        assert_ptr_equal(layout->kernel, &reduces[seen.sums]);
         assert_int_equal(grid.x, mm_shared_tiles(&seen.plan.schedule) * seen.plan.cluster);
         assert_int_equal(grid.y * MM_TENSOR_REDUCE_THREADS * 4, seen.plan.rows * seen.plan.wide);
         seen.reduced++;
@@ -156,7 +172,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     }
     seen.enqueued++;
     seen.grid = grid;
-    assert_in_range(grid.x, 1, MULTIPROCESSORS);
+    assert_in_range(grid.x, 1, MULTIPROCESSORS * (seen.sums == MM_FLOAT64 ? 96 / seen.plan.rows + 1 : 1));
     assert_int_equal(grid.x, seen.plan.schedule.clusters * seen.plan.cluster);
     assert_int_equal(layout->threads_x, 2 * seen.plan.rows + 128);
     return MM_OK;
@@ -220,6 +236,7 @@ static void launch(const struct mm_product *product) {
     struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
+    seen.sums = mm_dtype_sum(product->a.dtype);
     assert_int_equal(mm_cuda_tensor(product, &plan, &error), MM_OK);
     assert_int_equal(plan.layout.block_rows, 0); /* so it is not cut into bands */
     assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
@@ -238,7 +255,7 @@ static void launch(const struct mm_product *product) {
     if (seen.reduced > 0) { /* a slot for each cluster that shares, and for each tile */
         end = (size_t)((char *)seen.plan.sums - scratch);
         end += (size_t)(seen.plan.schedule.sharers + mm_shared_tiles(&seen.plan.schedule)) *
-               seen.plan.cluster * seen.plan.rows * seen.plan.wide * 4;
+               seen.plan.cluster * seen.plan.rows * seen.plan.wide * mm_dtype_bytes(seen.sums);
     }
     for (unsigned index = 0; index < seen.copied; index++) {
         const struct mm_matrix *copy = &seen.copies[index];
@@ -257,17 +274,19 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
     return product;
 }
 
-static const enum mm_dtype dtypes[] = {MM_FLOAT32,     MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN,
-                                       MM_FLOAT8_E5M2, MM_INT8,    MM_UINT8,    MM_BOOL};
+static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN, MM_FLOAT8_E5M2,
+                                       MM_INT8,    MM_UINT8,   MM_BOOL,     MM_FLOAT64};
 
 /* A stage holds all lines of an operand that a block computes with. Those of one that is not K-major come in
- * boxes of 64, and those of one that is in a single box of a multiple of 8, as the swizzle goes. */
-static void expect_lines(const CUtensorMap *map, unsigned lines, size_t all, unsigned whole, bool is_turned) {
+ * boxes of a square of 128 bytes, and those of one that is in a single box of a multiple of 8, as the swizzle
+ * goes. One that threads copy has no map. */
+static void expect_lines(const CUtensorMap *map, const struct mm_matrix *unaligned, unsigned lines,
+                         size_t all, unsigned whole, unsigned square) {
     const size_t least = all < whole ? all : whole;
     assert_in_range(lines, least, whole);
-    assert_int_equal(lines % (is_turned ? 64 : 8), 0);
-    assert_true(lines < least + (is_turned ? 64 : 8));
-    assert_int_equal(read_map(map).lines, is_turned ? 64 : lines);
+    assert_int_equal(lines % (square > 0 ? square : 8), 0);
+    assert_true(lines < least + (square > 0 ? square : 8));
+    assert_int_equal(read_map(map).lines, unaligned->data != NULL ? 0 : square > 0 ? square : lines);
 }
 
 static void each_shape_has_its_memory(void **state) {
@@ -281,17 +300,22 @@ static void each_shape_has_its_memory(void **state) {
             const struct mm_product product =
                 product_of(dtypes[type], shape[0], shape[1], shape[2], index % 4);
             const size_t bytes = mm_dtype_bytes(dtypes[type]);
-            const bool wants = bytes != 2;
+            const bool turns = bytes != 2 && bytes != 8, copies = bytes == 8;
+            const bool is_odd_a = product.a.ld * bytes % 16 != 0, is_odd_b = product.b.ld * bytes % 16 != 0;
+            const unsigned square = turns ? 0 : 128 / (unsigned)bytes;
             launch(&product);
             assert_int_equal(seen.copied,
-                             (unsigned)((wants && product.transpose_a) || product.a.ld * bytes % 16 != 0) +
-                                 ((wants && !product.transpose_b) || product.b.ld * bytes % 16 != 0));
-            expect_lines(&seen.plan.a, seen.plan.a_lines, product.m, seen.plan.rows,
-                         !wants && product.transpose_a);
-            expect_lines(&seen.plan.b, seen.plan.b_lines, product.n, seen.plan.wide / seen.plan.cluster,
-                         !wants && !product.transpose_b);
-            assert_int_equal(seen.plan.maps_c, product.c.ld * mm_dtype_bytes(product.c.dtype) % 16 == 0);
-            assert_int_equal(seen.maps, 2 + seen.plan.maps_c);
+                             (unsigned)((turns && product.transpose_a) || (is_odd_a && !copies)) +
+                                 ((turns && !product.transpose_b) || (is_odd_b && !copies)));
+            assert_ptr_equal(seen.plan.unaligned_a.data, is_odd_a && copies ? operands : NULL);
+            assert_ptr_equal(seen.plan.unaligned_b.data, is_odd_b && copies ? operands : NULL);
+            expect_lines(&seen.plan.a, &seen.plan.unaligned_a, seen.plan.a_lines, product.m, seen.plan.rows,
+                         product.transpose_a ? square : 0);
+            expect_lines(&seen.plan.b, &seen.plan.unaligned_b, seen.plan.b_lines, product.n,
+                         seen.plan.wide / seen.plan.cluster, product.transpose_b ? 0 : square);
+            assert_int_equal(seen.plan.maps_c,
+                             !copies && product.c.ld * mm_dtype_bytes(product.c.dtype) % 16 == 0);
+            assert_int_equal(seen.maps, 2 - (copies && is_odd_a) - (copies && is_odd_b) + seen.plan.maps_c);
         }
     }
 }
@@ -314,14 +338,27 @@ static void tiles_are_chosen(void **state) {
         size_t m, k, n;
         unsigned tile, rows, wide;
         bool is_shared;
+        enum mm_dtype dtype;
     } cases[] = {
-        {512, 512, 512, 32, 64, 64},     {512, 512, 512, 64, 128, 64},   {512, 512, 512, 128, 128, 128},
-        {512, 512, 512, 192, 128, 192},  {512, 512, 512, 256, 128, 256}, {4096, 4096, 4096, 0, 128, 256},
-        {2304, 2304, 2304, 0, 128, 192}, {256, 256, 256, 0, 64, 64},     {256, 8192, 256, 0, 64, 64, true},
+        {512, 512, 512, 32, 64, 64},
+        {512, 512, 512, 64, 128, 64},
+        {512, 512, 512, 128, 128, 128},
+        {512, 512, 512, 192, 128, 192},
+        {512, 512, 512, 256, 128, 256},
+        {4096, 4096, 4096, 0, 128, 256},
+        {2304, 2304, 2304, 0, 128, 192},
+        {256, 256, 256, 0, 64, 64},
+        {256, 8192, 256, 0, 64, 64, true},
+        {512, 512, 512, 32, 32, 32, false, MM_FLOAT64},
+        {1024, 1024, 1024, 64, 64, 64, false, MM_FLOAT64},
+        {4096, 4096, 4096, 128, 128, 128, true, MM_FLOAT64},
+        {128, 128, 128, 0, 32, 32, false, MM_FLOAT64},
+        {1024, 1024, 1024, 0, 64, 64, false, MM_FLOAT64},
+        {8192, 8192, 8192, 0, 128, 128, true, MM_FLOAT64},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
-        struct mm_product product =
-            product_of(MM_BFLOAT16, cases[index].m, cases[index].k, cases[index].n, 2);
+        const enum mm_dtype dtype = cases[index].dtype == MM_FLOAT64 ? MM_FLOAT64 : MM_BFLOAT16;
+        struct mm_product product = product_of(dtype, cases[index].m, cases[index].k, cases[index].n, 2);
         product.tile = cases[index].tile;
         launch(&product);
         assert_int_equal(seen.plan.rows, cases[index].rows);
@@ -386,6 +423,16 @@ static void without_depth_or_memory_others_compute(void **state) {
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
     assert_int_equal(seen.tiled, 1);
+}
+
+static void a_tile_that_a_type_lacks_is_refused(void **state) {
+    struct mm_product product = product_of(MM_FLOAT64, 8, 8, 8, 0);
+    struct mm_plan plan = {.device = &device.head, .variant = &(const struct mm_variant){.name = "tensor"}};
+    struct mm_error error;
+    product.tile = 192;
+    assert_int_equal(mm_cuda_tensor(&product, &plan, &error), MM_UNSUPPORTED);
+    assert_string_equal(error.field, "tile");
+    assert_string_equal(error.detail, "tensor of float64 has no tiles of 192; choose 32, 64 or 128");
 }
 
 /* The copy engine counts products in 32 bits with a sign. */
@@ -476,4 +523,4 @@ static void its_traffic_is_known(void **state) {
 
 RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, each_share_has_steps, tiles_are_chosen,
           stacks_have_their_memory, copies_are_kept, without_depth_or_memory_others_compute,
-          too_many_tiles_are_refused)
+          a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)

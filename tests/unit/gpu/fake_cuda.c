@@ -286,10 +286,6 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *ke
     if (launch->dynamicSmemBytes > fake_cuda.dynamic_max || launch->gridDim.y > FAKE_GRID_Y_MAX)
         return cudaErrorInvalidValue;
     fake_cuda.launched_bytes = launch->dynamicSmemBytes;
-    fake_cuda.cluster = 0;
-    for (unsigned index = 0; index < launch->numAttrs; index++)
-        if (launch->attrs[index].id == cudaLaunchAttributeClusterDimension)
-            fake_cuda.cluster = launch->attrs[index].val.clusterDim.x;
     fake_cuda.may_begin_before = launch->numAttrs == 1 &&
                                  launch->attrs[0].id == cudaLaunchAttributeProgrammaticStreamSerialization &&
                                  launch->attrs[0].val.programmaticStreamSerializationAllowed == 1;

@@ -22,7 +22,6 @@ struct fake_cuda {
     } noted[4]; /* launches of any other kernel, which computes nothing */
     unsigned notes;
     size_t launched_bytes; /* of dynamic shared memory, by the last launch */
-    unsigned cluster;      /* blocks of a cluster of the last launch; 0: it asked for none */
     bool may_begin_before; /* the last launch, before the one ahead of it is over */
     /* Of every kernel: what a block has of static shared memory, what it may have of dynamic, and of both. */
     size_t static_bytes, dynamic_max, block_max;

@@ -1,39 +1,15 @@
-/* tensor, for float64: the tensor cores of compute capability 9.0 multiply float64 itself, at twice the rate
- * of the float64 pipes, and round as these do. So unlike `fp32_tensor` this needs no splitting and no guard.
+/* The kernels of float64. wgmma does not multiply it, but the tensor cores do: by an instruction of a warp
+ * (mma.sync), whose operands lie in registers. They round as the float64 pipes do, at twice their rate, so
+ * unlike `fp32_tensor` this needs no splitting and no guard. The stages, the producer and the walk over C are
+ * product.cuh's.
  *
- * One instruction of a warp (mma.sync) multiplies 16×8 of A by 8×8 of B and adds the product to 16×8 of C,
- * all in registers. The rest of the kernel feeds it. As in `warp_tiled`, a block computes a tile of C and
- * each warp a part of the tile, 64×32 of 128×128. At each step, 8 of k, a thread then reads 24 elements for
- * 16 instructions of its warp. It reads those of the next step while this one is multiplied.
- *
- * Loads: slabs of A and B, 16 or 32 of k, wait in a ring of stages in shared memory. They lie there as their
- * matrices are stored. Nothing is transposed, because a thread reads single elements and can read along
- * either side of a slab. Asynchronous copies refill the ring. They are of 16 bytes if all rows of the matrix
- * begin at multiples of 16 bytes, and else of 8, which suits every stride. Copies of 8 bytes are twice as
- * many, and pass through the L1 cache, in the way of the reads.
- *
- * Warps w and w + 4 share a tensor core. One starts its copies at the first step of a slab, the other half a
- * slab later. So one of the two always multiplies. (With copies spread over all steps 4096³ took 2.75 ms.)
- *
- * Edges: copies fill what lies past an edge with zeros, and the epilogue stores only what C has.
- *
- * Launch: a block for each tile of C. The tile suits the product (the table `candidates`): with large tiles
- * each element is loaded less often, with small ones a small C has blocks for the whole chip. If there are
- * too few tiles, a cluster of blocks computes each (split-K). Each block adds up a part of k. Then they read
- * each other's sums through shared memory and add them up in the order of k. So the shape of a product, and
- * of the stack that it may be part of, settles the bits of its result.
- *
- * Cost: one barrier a slab. A block of 128×128 has 256 threads of up to 237 registers and up to 160 KiB of
- * shared memory, so a multiprocessor runs one.
- *
- * Measured on an H100: 2.30 ms at 4096³ (cuBLAS 2.18) and 2.47 at 4095×4097×4099 (cuBLAS 3.25), where copies
- * are of 8 bytes. In registers alone the instruction reaches 63.5 TFLOP/s, and m16n8k4 60.5.
+ * Each warp of a consumer computes a part of the block's tile, of 128×128 for example 64×32. A stage has 16
+ * of k, which are two steps of the instruction. At each step a thread reads 24 elements from shared memory
+ * for 16 instructions of its warp: those of A one row of instructions ahead, and those of B one step ahead.
  *
  * Source: NVIDIA's PTX ISA has the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
-#include "gpu/backend.h"
 #include "gpu/cuda/variants/async.cuh"
-#include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants/wgmma/hopper.cuh"
+#include "gpu/cuda/variants/tensor/product.cuh"
 
 namespace {
 
@@ -44,7 +20,6 @@ namespace {
  *     of C: (group, 2·quarter) and the next in the row, then the same of row group + 8. */
 constexpr unsigned MMA_ROWS = 16;
 constexpr unsigned MMA_COLS = 8;
-constexpr unsigned MMA_DEPTH = 8;
 
 __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -53,422 +28,328 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 }
 
-/* Whether every row of X begins at a multiple of 16 bytes: then aligned pairs of it can be one access. */
-__device__ __forceinline__ bool is_wide(const struct mm_matrix &x) {
-    return reinterpret_cast<size_t>(x.data) % sizeof(double2) == 0 && x.ld % 2 == 0;
+/* --- which thread reads what.
+ *
+ * 16 lines of an operand (rows of op(A), columns of op(B)) have 16 rows of 128 bytes in a stage: a row for
+ * each line, or for each k if the operand is TURNED. The copy engine swaps the eight 16-byte parts of a row:
+ * part p of row r lies at p ^ r % 8. Shared memory serves 16 threads at a time, that is four groups. To serve
+ * them at once, it has to read from 16 different places of 8 bytes in the rows.
+ *
+ * So the instruction's line `group` is line_of(group) of the 16. The line APART lines further is A's line
+ * group + 8, or line `group` of B's next instruction. */
+
+constexpr unsigned LINES = 16;
+constexpr unsigned LINES_BYTES = LINES * MM_TENSOR_LINE_BYTES;
+
+template <bool TURNED> constexpr unsigned APART = TURNED ? 4 : 1;
+
+template <bool TURNED> __device__ __forceinline__ unsigned line_of(unsigned group) {
+    return TURNED ? group % 2 + group / 2 % 2 * 8 + group / 4 * 2 : 2 * group;
 }
 
-/* One operand of a tile. Its lines are the rows of op(A), or the columns of op(B). K_MAJOR: the elements of a
- * line are neighbours (A as it is, B transposed), in global and in shared memory. A slab has LINES lines and
- * DEPTH depths.
- *
- * Shared memory serves 16 threads at a time, by 16 banks of 8 bytes. These read 4 lines at 4 neighbouring
- * depths. Rows are padded by 4 elements, so they begin 4 banks apart, and the 16 elements lie in 16 banks. */
-template <class TILE, bool IS_A, bool TRANSPOSED> struct operand {
-    static constexpr bool K_MAJOR = IS_A != TRANSPOSED;
-    static constexpr unsigned LINES = IS_A ? TILE::ROWS : TILE::COLS;
-    static constexpr unsigned HEIGHT = K_MAJOR ? LINES : TILE::DEPTH; /* rows of a slab */
-    static constexpr unsigned WIDTH = K_MAJOR ? TILE::DEPTH : LINES;
-    static constexpr unsigned PITCH = WIDTH + 4;
-    static constexpr unsigned ELEMENTS = HEIGHT * PITCH; /* with the padding */
-    static_assert(PITCH % 16 == 4, "no bank conflicts");
+/* Where a thread reads first in 16 lines. */
+template <bool TURNED> __device__ __forceinline__ unsigned offset_of(unsigned group, unsigned quarter) {
+    const unsigned row = TURNED ? quarter : line_of<false>(group);
+    const unsigned col = TURNED ? line_of<true>(group) : quarter;
+    return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
+}
 
-    static constexpr __device__ __forceinline__ unsigned offset_of(unsigned line, unsigned depth) {
-        return K_MAJOR ? line * PITCH + depth : depth * PITCH + line;
-    }
-};
+/* Reads the element at k = 8·step + 4·half + quarter, of the line or of the one `apart`. */
+template <bool TURNED>
+__device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
+                                       unsigned half, unsigned apart) {
+    const unsigned at = TURNED ? (offset ^ half * 64 ^ apart * 32) + step * 1024 + half * 512
+                               : (offset ^ step * 64 ^ half * 32 ^ apart * 16) + apart * 128;
+    return *reinterpret_cast<const double *>(lines + at);
+}
 
-/* Copies a thread's part of each slab, slab by slab along k. Each thread copies some elements of one column,
- * a fixed number of rows apart. */
-template <class TILE, class OPERAND> struct loader {
-    static constexpr bool K_MAJOR = OPERAND::K_MAJOR;
+/* --- a type, as product.cuh wants it: the block's tile, and what a warp computes of it. */
 
-    const double *from; /* the thread's next copy */
-    size_t ld;
-    size_t stride;      /* from one copy to the next */
-    unsigned to;        /* where the first goes in a slab */
-    int first_depth;    /* of the first */
-    int left;           /* K_MAJOR: lines from the first copy's on; else elements of a copy that exist */
-    bool is_pairwise;   /* copies have two elements */
-    bool has_all_lines; /* no line of the block lies past the edge */
-
-    __device__ __forceinline__ loader(const struct mm_matrix &x, unsigned first_line, unsigned first_k) {
-        is_pairwise = is_wide(x);
-        if (is_pairwise)
-            begin<2>(x, first_line);
-        else
-            begin<1>(x, first_line);
-        from += K_MAJOR ? first_k : first_k * ld;
-    }
-
-    template <unsigned COUNT>
-    __device__ __forceinline__ void begin(const struct mm_matrix &x, unsigned first_line) {
-        constexpr unsigned BREADTH = OPERAND::WIDTH / COUNT; /* copies of a row */
-        const unsigned row = threadIdx.x / BREADTH;
-        const unsigned col = threadIdx.x % BREADTH * COUNT;
-        const int lines = static_cast<int>(static_cast<unsigned>(K_MAJOR ? x.rows : x.cols) - first_line);
-        ld = x.ld;
-        from = static_cast<const double *>(x.data) + (K_MAJOR ? first_line + row : row) * ld +
-               (K_MAJOR ? col : first_line + col);
-        stride = TILE::THREADS_X / BREADTH * ld;
-        to = row * OPERAND::PITCH + col;
-        first_depth = static_cast<int>(K_MAJOR ? col : row);
-        left = K_MAJOR ? lines - static_cast<int>(row)
-                       : min(max(lines - static_cast<int>(col), 0), static_cast<int>(COUNT));
-        has_all_lines = lines >= static_cast<int>(OPERAND::LINES);
-    }
-
-    /* Starts the thread's copies of a slab. WHOLE: all of it exists. */
-    template <unsigned COUNT, bool WHOLE> __device__ __forceinline__ void copy(double *slab, int k_left) {
-        constexpr unsigned BREADTH = OPERAND::WIDTH / COUNT;
-        constexpr unsigned ROWS = TILE::THREADS_X / BREADTH; /* at a time */
-        constexpr unsigned COPIES = OPERAND::HEIGHT / ROWS;
-        static_assert(TILE::THREADS_X % BREADTH == 0 && OPERAND::HEIGHT % ROWS == 0, "threads copy alike");
-        const int depths = k_left - first_depth;
-        const int count = K_MAJOR ? min(max(depths, 0), static_cast<int>(COUNT)) : left;
-#pragma unroll
-        for (unsigned i = 0; i < COPIES; i++) {
-            const int row = static_cast<int>(i * ROWS);
-            const int within = row < (K_MAJOR ? left : depths) ? count : 0;
-            mm_copy_async<COUNT>(slab + to + i * ROWS * OPERAND::PITCH, from, WHOLE ? COUNT : within);
-            from += stride;
-        }
-    }
-
-    /* The same of the next slab, past the edges zeros. k_left counts the k from this slab on. */
-    __device__ __forceinline__ void next(double *slab, int k_left) {
-        if (!is_pairwise)
-            copy<1, false>(slab, k_left);
-        else if (has_all_lines && k_left >= static_cast<int>(TILE::DEPTH))
-            copy<2, true>(slab, k_left);
-        else
-            copy<2, false>(slab, k_left);
-        if (K_MAJOR) /* back to the first row; else the next slab lies below */
-            from += OPERAND::WIDTH - OPERAND::HEIGHT * ld;
-    }
-};
-
-/* A kernel (kernel.cuh), by the shape of its block. */
-template <unsigned ROWS_, unsigned COLS_, unsigned WARP_ROWS, unsigned WARP_COLS, unsigned DEPTH_,
-          unsigned STAGES_>
+/* RESIDENT blocks share a multiprocessor. */
+template <unsigned ROWS_, unsigned WIDE_, unsigned WARP_ROWS_, unsigned WARP_COLS_, unsigned RESIDENT_,
+          bool A_TURNED_, bool B_TURNED_>
 struct tile {
+    static constexpr bool A_TURNED = A_TURNED_;
+    static constexpr bool B_TURNED = B_TURNED_;
     static constexpr unsigned ROWS = ROWS_;
-    static constexpr unsigned COLS = COLS_;
-    static constexpr unsigned DEPTH = DEPTH_;   /* of a slab, along k */
-    static constexpr unsigned STAGES = STAGES_; /* one is multiplied, the others are being copied */
-    static constexpr unsigned WARPS_ACROSS = COLS / WARP_COLS;
-    static constexpr unsigned THREADS_X = ROWS / WARP_ROWS * WARPS_ACROSS * 32;
-    static constexpr unsigned THREADS_Y = 1;
-    static constexpr unsigned BLOCKS_MIN =
-        1; /* left alone, the compiler spills for the sake of more blocks */
+    static constexpr unsigned WIDE = WIDE_;
+    static constexpr unsigned WARP_ROWS = WARP_ROWS_;
+    static constexpr unsigned WARP_COLS = WARP_COLS_;
+    static constexpr unsigned WARPS_ACROSS = WIDE / WARP_COLS;
+    static constexpr unsigned WARPS = ROWS / WARP_ROWS * WARPS_ACROSS;
     static constexpr unsigned DOWN = WARP_ROWS / MMA_ROWS; /* instructions of a warp at a step */
     static constexpr unsigned ACROSS = WARP_COLS / MMA_COLS;
-    static constexpr unsigned STEPS = DEPTH / MMA_DEPTH;
-    static_assert(STEPS % 2 == 0 && DOWN >= 2, "steps take turns");
+    static constexpr unsigned CONSUMERS = WARPS * 32 / MM_GROUP;
+    static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_GROUP;
+    static constexpr unsigned CLUSTER = 1;
+    static constexpr unsigned RELEASES = WARPS * 32;   /* each thread has read */
+    static constexpr unsigned PRODUCER_REGISTERS = 72; /* for `copy` */
+    static constexpr unsigned RESIDENT = RESIDENT_;
+    static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / sizeof(double);
+    static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
+    static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
+    static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
+    static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
+    static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
+};
 
-    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-    static constexpr unsigned STAGE =
-        operand<tile, true, TRANSPOSE_A>::ELEMENTS + operand<tile, false, TRANSPOSE_B>::ELEMENTS;
+template <class T> using warp_sums = double[T::DOWN][T::ACROSS][4];
 
-    /* Reads a thread's elements for the warp's instructions in row i, or in column j. a and b point to its
-     * first elements in the slabs. */
-    template <class A>
-    static __device__ __forceinline__ void read_a(double (&to)[4], const double *a, unsigned step,
-                                                  unsigned i) {
+/* --- the producer -------------------------------------------------------------------------------- */
+
+/* Whether all threads of the producer copy, since the copy engine does not take an operand. */
+__device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
+    return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
+}
+
+/* Copies COUNT lines of such an operand from `line` on, at a depth, as its boxes would lie. Past the edges
+ * come zeros. Each thread copies an element of every eighth row in the stage. */
+template <unsigned COUNT, bool TURNED>
+__device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
+                                     unsigned matrix) {
+    const unsigned row = threadIdx.x / 16, col = threadIdx.x % 16;
+    const unsigned lines = static_cast<unsigned>(TURNED ? x.cols : x.rows);
+    const unsigned depths = static_cast<unsigned>(TURNED ? x.rows : x.cols);
+    const double *from = static_cast<const double *>(x.data) +
+                         (matrix * x.rows + row + (TURNED ? depth : line)) * x.ld + col +
+                         (TURNED ? line : depth);
+    to += row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row) * 16 + col % 2 * 8;
+    line += TURNED ? col : row;
+    depth += TURNED ? row : col;
+#pragma unroll
+    for (unsigned i = 0; i < COUNT / 8; i++) {
+        const unsigned lines_on = TURNED ? i / 2 * LINES : i * 8, depths_on = TURNED ? i % 2 * 8 : 0;
+        mm_copy_async<1>(reinterpret_cast<double *>(to) + i * (1024 / sizeof(double)),
+                         TURNED ? from + depths_on * x.ld + lines_on : from + lines_on * x.ld,
+                         line + lines_on < lines && depth + depths_on < depths);
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
+                                             mm_tensor_walk walk) {
+    walk = mm_tensor_walk_of<T>(plan); /* which the warp of the barriers has not found */
+    const bool maps_a = plan.unaligned_a.data == nullptr, maps_b = plan.unaligned_b.data == nullptr;
+    const bool is_first = threadIdx.x == 0; /* which tells the copy engine */
+    mm_ring_state at = {0, 0};
+    for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
+        const mm_tensor_tile &tile = walk.tile;
+        for (unsigned step = walk.work.begin; step < walk.work.end; step++) {
+            const unsigned stage = mm_wait_empty(shared.ring, at), depth = step * T::DEPTH;
+            unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
+            uint64_t *full = &shared.ring.full[stage];
+            if (is_first)
+                mm_barrier_expect(full, ((maps_a ? plan.a_lines : 0) + (maps_b ? plan.b_lines : 0)) *
+                                            MM_TENSOR_LINE_BYTES);
+            if (!maps_a)
+                copy<T::ROWS, T::A_TURNED>(to, plan.unaligned_a, tile.row, depth, tile.a);
+            else if (is_first)
+                mm_tensor_load<T::ROWS, 1, T::A_TURNED, T::DEPTH>(to, plan.a, plan.a_lines, tile.row, depth,
+                                                                  tile.a, full);
+            if (!maps_b)
+                copy<T::WIDE, T::B_TURNED>(to + T::A_BYTES, plan.unaligned_b, tile.col, depth, tile.b);
+            else if (is_first)
+                mm_tensor_load<T::WIDE, 1, T::B_TURNED, T::DEPTH>(to + T::A_BYTES, plan.b, plan.b_lines,
+                                                                  tile.col, depth, tile.b, full);
+            mm_barrier_arrive_behind_copies(full);
+        }
+    }
+}
+
+/* --- the consumers ------------------------------------------------------------------------------- */
+
+/* A thread's elements for the next instructions, and where they come from. */
+template <class T> struct reader {
+    mm_ring<T::STAGES> &ring;
+    const unsigned char *a_lines; /* the warp's lines, in the first stage */
+    const unsigned char *b_lines;
+    unsigned a_offset;
+    unsigned b_offset;
+    mm_ring_state at;
+    unsigned stage;
+    double a[2][4];
+    double b[2][T::ACROSS][2];
+
+    __device__ __forceinline__ void read_a(unsigned from, unsigned step, unsigned i, double (&to)[4]) {
 #pragma unroll
         for (unsigned v = 0; v < 4; v++)
-            to[v] = a[A::offset_of(i * MMA_ROWS + v % 2 * 8, step * MMA_DEPTH + v / 2 * 4)];
+            to[v] = read<T::A_TURNED>(a_lines + from * T::STAGE_BYTES + i * LINES_BYTES, a_offset, step,
+                                      v / 2, v % 2);
     }
-    template <class B>
-    static __device__ __forceinline__ void read_b(double (&to)[2], const double *b, unsigned step,
-                                                  unsigned j) {
+
+    /* Part `part` of `parts`, of a warp's lines of B at a step. */
+    __device__ __forceinline__ void read_b(unsigned from, unsigned step, unsigned part, unsigned parts) {
 #pragma unroll
-        for (unsigned v = 0; v < 2; v++)
-            to[v] = b[B::offset_of(j * MMA_COLS, step * MMA_DEPTH + v * 4)];
+        for (unsigned j = part * T::ACROSS / parts; j < (part + 1) * T::ACROSS / parts; j++)
+#pragma unroll
+            for (unsigned v = 0; v < 2; v++)
+                b[step][j][v] = read<T::B_TURNED>(b_lines + from * T::STAGE_BYTES + j / 2 * LINES_BYTES,
+                                                  b_offset, step, v, j % 2);
     }
 
-    /* The first row and column of the block's tile. Blocks that run at the same time should load the same
-     * lines, which are then in the L2 cache. So blocks, in the order in which they start, go through C in
-     * bands of BAND rows of tiles, column by column in each. */
-    static __device__ __forceinline__ void find_tile(const struct mm_product &product, unsigned tile_col,
-                                                     unsigned *row, unsigned *col) {
-        constexpr unsigned BAND = 1024 / ROWS;
-        const unsigned rows = (static_cast<unsigned>(product.m) + ROWS - 1) / ROWS;
-        const unsigned cols = (static_cast<unsigned>(product.n) + COLS - 1) / COLS;
-        const unsigned index = blockIdx.y * cols + tile_col;
-        const unsigned band = index / (BAND * cols) * BAND;
-        const unsigned height = min(BAND, rows - band);
-        *row = (band + index % (BAND * cols) % height) * ROWS;
-        *col = index % (BAND * cols) / height * COLS;
+    __device__ __forceinline__ void begin() {
+        stage = mm_wait_full(ring, at);
+        read_a(stage, 0, 0, a[0]);
+        read_b(stage, 0, 0, 1);
     }
 
-    /* Stores a thread's pair of neighbours in C, except past its edges. */
-    static __device__ __forceinline__ void store(const struct mm_matrix &c, bool is_pairwise, unsigned row,
-                                                 unsigned col, const double *sums) {
-        const size_t index = row * c.ld + col;
-        if (row >= c.rows)
-            return;
-        if (is_pairwise && col + 1 < c.cols) {
-            *reinterpret_cast<double2 *>(static_cast<double *>(c.data) + index) =
-                make_double2(sums[0], sums[1]);
-            return;
+    /* Multiplies a stage, and meanwhile reads the first elements of the next one, unless this is the last. */
+    __device__ __forceinline__ void multiply_stage(warp_sums<T> &sums, bool is_last) {
+        const unsigned own = stage;
+#pragma unroll
+        for (unsigned turn = 0; turn < 2 * T::DOWN; turn++) {
+            const unsigned step = turn / T::DOWN, i = turn % T::DOWN;
+            if (turn == T::DOWN && !is_last)
+                stage = mm_wait_full(ring, at);
+            if (turn + 1 < 2 * T::DOWN)
+                read_a(own, (turn + 1) / T::DOWN, (turn + 1) % T::DOWN, a[(turn + 1) % 2]);
+            else if (!is_last)
+                read_a(stage, 0, 0, a[0]);
+            if (step == 0)
+                read_b(own, 1, i, T::DOWN);
+            else if (!is_last)
+                read_b(stage, 0, i, T::DOWN);
+#pragma unroll
+            for (unsigned j = 0; j < T::ACROSS; j++)
+                multiply(sums[i][j], a[turn % 2], b[step][j]);
         }
-#pragma unroll
-        for (unsigned i = 0; i < 2; i++)
-            if (col + i < c.cols)
-                mm_store_double(c.dtype, c.data, index + i, sums[i]);
+        mm_async_proxy_fence(); /* what was read here comes before what the copy engine writes here next */
+        mm_barrier_arrive(&ring.empty[own]);
     }
+};
 
-    /* Adds up the sums of the cluster's blocks, in their order, and stores them in C. Each block lays its
-     * sums into its shared memory, for all. A thread has 2·DOWN rows of C, and each block does some of them.
-     */
-    static __device__ __forceinline__ void add_up(const struct mm_matrix &c, bool is_pairwise, unsigned row,
-                                                  unsigned col, double2 *shared,
-                                                  const double (&sums)[DOWN][ACROSS][4]) {
-        double2 *const own = shared + threadIdx.x;
+/* Stores neighbours of a row of C. WHOLE: as one access, since neither lies past an edge. */
+template <bool WHOLE>
+__device__ __forceinline__ void store_pair(const mm_matrix &c, size_t row, size_t col, double first,
+                                           double second) {
+    const size_t index = row * c.ld + col;
+    if (WHOLE) {
+        *reinterpret_cast<double2 *>(static_cast<double *>(c.data) + index) = make_double2(first, second);
+    } else if (row < c.rows) {
+        if (col < c.cols)
+            mm_store_double(c.dtype, c.data, index, first);
+        if (col + 1 < c.cols)
+            mm_store_double(c.dtype, c.data, index + 1, second);
+    }
+}
+
+/* Stores a warp's sums from the thread's first row and column on. Neighbours are sums of one instruction if B
+ * is TURNED, and else of two. */
+template <class T, bool WHOLE>
+__device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_t col,
+                                           const warp_sums<T> &sums) {
 #pragma unroll
-        for (unsigned i = 0; i < 2 * DOWN; i++)
+    for (unsigned i = 0; i < T::DOWN; i++)
 #pragma unroll
-            for (unsigned j = 0; j < ACROSS; j++)
-                own[(i * ACROSS + j) * THREADS_X] =
-                    make_double2(sums[i / 2][j][i % 2 * 2], sums[i / 2][j][i % 2 * 2 + 1]);
-        mm_cluster_sync();
-        const unsigned blocks = mm_cluster_blocks();
-#pragma unroll 1
-        for (unsigned i = mm_cluster_rank(); i < 2 * DOWN; i += blocks) {
-            double total[ACROSS][2] = {};
-#pragma unroll 1
-            for (unsigned block = 0; block < blocks; block++)
+        for (unsigned down = 0; down < 2; down++)
 #pragma unroll
-                for (unsigned j = 0; j < ACROSS; j++) {
-                    const double2 part = mm_cluster_read(own + (i * ACROSS + j) * THREADS_X, block);
-                    total[j][0] += part.x;
-                    total[j][1] += part.y;
+            for (unsigned j = 0; j < T::ACROSS; j += 2)
+#pragma unroll
+                for (unsigned across = 0; across < 2; across++) {
+                    const double *x = sums[i][j] + 2 * down, *y = sums[i][j + 1] + 2 * down;
+                    store_pair<WHOLE>(c, row + i * MMA_ROWS + down * APART<T::A_TURNED>,
+                                      col + j * MMA_COLS + across * (T::B_TURNED ? APART<true> : 2),
+                                      T::B_TURNED ? (across == 0 ? x : y)[0] : x[across],
+                                      T::B_TURNED ? (across == 0 ? x : y)[1] : y[across]);
                 }
-#pragma unroll
-            for (unsigned j = 0; j < ACROSS; j++)
-                store(c, is_pairwise, row + i * 8, col + j * MMA_COLS, total[j]);
-        }
-        mm_cluster_sync(); /* other blocks may still read this one's shared memory */
+}
+
+/* Stores a warp's sums, whose first lies at a row and a column of C. */
+template <class T>
+__device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col, const warp_sums<T> &sums) {
+    const unsigned lane = threadIdx.x % 32;
+    const bool is_whole = c.dtype == MM_FLOAT64 && reinterpret_cast<size_t>(c.data) % sizeof(double2) == 0 &&
+                          c.ld % 2 == 0 && row + T::WARP_ROWS <= c.rows && col + T::WARP_COLS <= c.cols;
+    row += line_of<T::A_TURNED>(lane / 4);
+    col += line_of<T::B_TURNED>(lane % 4 * 2);
+    if (is_whole)
+        store_sums<T, true>(c, row, col, sums);
+    else
+        store_sums<T, false>(c, row, col, sums);
+}
+
+/* The tile in C, or a part of k of it in the workspace. There rows lie one behind another. */
+template <class T>
+__device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
+                                           unsigned row, unsigned col, const warp_sums<T> &sums) {
+    mm_matrix c = plan.c;
+    if (walk.work.end - walk.work.begin == plan.schedule.steps) {
+        c.data = static_cast<char *>(c.data) + walk.tile.product * plan.c_step * mm_tensor_c_bytes(c.dtype);
+        store<T>(c, walk.tile.row + row, walk.tile.col + col, sums);
+        return;
+    }
+    c.data = static_cast<double *>(plan.sums) +
+             static_cast<size_t>(mm_tensor_slot<T>(plan, walk.work)) * (T::ROWS * T::WIDE);
+    c.rows = T::ROWS;
+    c.cols = c.ld = T::WIDE;
+    c.dtype = MM_FLOAT64;
+    store<T>(c, row, col, sums);
+}
+
+struct float64_roles {
+    static __device__ __forceinline__ unsigned arrivals(const mm_tensor_plan &plan) {
+        return copies_by_threads(plan) ? 1 + MM_GROUP : 1;
     }
 
-    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-    static __device__ __forceinline__ void run(const struct mm_product &product) {
-        using A = operand<tile, true, TRANSPOSE_A>;
-        using B = operand<tile, false, TRANSPOSE_B>;
-        constexpr unsigned STAGE_ELEMENTS = STAGE<TRANSPOSE_A, TRANSPOSE_B>;
-        static_assert(STAGES * STAGE_ELEMENTS >= ROWS * COLS, "the slabs have room for all sums");
-        extern __shared__ double2 mm_tensor_float64_slabs[];
-        double *const slabs = reinterpret_cast<double *>(mm_tensor_float64_slabs);
-        const unsigned blocks = mm_cluster_blocks();
-        unsigned first_row;
-        unsigned first_col;
-        find_tile(product, blockIdx.x / blocks, &first_row, &first_col);
+    template <class T>
+    static __device__ __forceinline__ void produce(const mm_tensor_plan &plan,
+                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
+        if (copies_by_threads(plan))
+            produce_each<T>(plan, shared, walk);
+        else if (threadIdx.x == 0)
+            mm_tensor_produce<T>(plan, shared, walk);
+    }
 
-        /* The block's part of k, in whole slabs; the last blocks' may be shorter, or empty. */
-        const unsigned k = static_cast<unsigned>(product.k);
-        const unsigned part = ((k + DEPTH - 1) / DEPTH + blocks - 1) / blocks * DEPTH;
-        const unsigned first_k = min(mm_cluster_rank() * part, k);
-        int k_left = static_cast<int>(min(part, k - first_k)); /* counts from the slab that is multiplied */
-
-        /* Where the thread's elements begin in the tile. */
-        const unsigned warp = threadIdx.x / 32;
-        const unsigned group = threadIdx.x % 32 / 4;
-        const unsigned quarter = threadIdx.x % 4;
-        const unsigned warp_row = warp / WARPS_ACROSS * WARP_ROWS;
-        const unsigned warp_col = warp % WARPS_ACROSS * WARP_COLS;
-        const double *const a = slabs + A::offset_of(warp_row + group, quarter);
-        const double *const b = slabs + A::ELEMENTS + B::offset_of(warp_col + group, quarter);
-
-        loader<tile, A> a_loader(product.a, first_row, first_k);
-        loader<tile, B> b_loader(product.b, first_col, first_k);
-        const auto copy = [&](double *slab, int left) {
-            if (left > 0) {
-                a_loader.next(slab, left);
-                b_loader.next(slab + A::ELEMENTS, left);
-            }
-        };
+    template <class T>
+    static __device__ __forceinline__ void consume(const mm_tensor_plan &plan,
+                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk walk) {
+        const unsigned warp = threadIdx.x / 32 - MM_GROUP / 32;
+        const unsigned group = threadIdx.x % 32 / 4, quarter = threadIdx.x % 4;
+        const unsigned row = warp / T::WARPS_ACROSS * T::WARP_ROWS;
+        const unsigned col = warp % T::WARPS_ACROSS * T::WARP_COLS;
+        reader<T> from = {shared.ring,
+                          shared.stages + row * MM_TENSOR_LINE_BYTES,
+                          shared.stages + T::A_BYTES + col * MM_TENSOR_LINE_BYTES,
+                          offset_of<T::A_TURNED>(group, quarter),
+                          offset_of<T::B_TURNED>(group, quarter),
+                          {0, 0},
+                          0,
+                          {},
+                          {}};
+        walk = mm_tensor_walk_of<T>(plan); /* found again, it takes fewer registers */
+        for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
+            warp_sums<T> sums = {};
+            from.begin();
 #pragma unroll 1
-        for (unsigned index = 0; index < STAGES - 1; index++) {
-            copy(slabs + index * STAGE_ELEMENTS, k_left - static_cast<int>(index * DEPTH));
-            mm_commit_copies(); /* past the last slab the group is empty, and counting goes on */
+            for (unsigned step = walk.work.begin + 1; step < walk.work.end; step++)
+                from.multiply_stage(sums, false);
+            from.multiply_stage(sums, true);
+            store_tile<T>(plan, walk, row, col, sums);
         }
-        /* Each thread waits for its own copies of the first slab: past the barrier the slab is complete. */
-        mm_wait_copies_pending<STAGES - 2>();
-        __syncthreads();
-
-        double sums[DOWN][ACROSS][4] = {};
-        /* Elements of A are replaced as soon as they are used: those of row i - 1 while row i is multiplied.
-         * Those of B are used by all rows, so there are two sets, of this step and of the next. */
-        double of_a[DOWN][4];
-        double of_b[2][ACROSS][2];
-        unsigned stage = 0; /* where the slab that is multiplied begins */
-        const unsigned copy_step = warp / 4 % 2 * (STEPS / 2);
-#pragma unroll
-        for (unsigned i = 0; i < DOWN - 1; i++)
-            read_a<A>(of_a[i], a, 0, i);
-#pragma unroll
-        for (unsigned j = 0; j < ACROSS; j++)
-            read_b<B>(of_b[0][j], b, 0, j);
-#pragma unroll 1
-        for (; k_left > 0; k_left -= static_cast<int>(DEPTH)) {
-            double *const free_slab =
-                slabs + (stage == 0 ? (STAGES - 1) * STAGE_ELEMENTS : stage - STAGE_ELEMENTS);
-            /* Past k both operands are 0, so nothing is added. Zeros past m or n only reach sums that are
-             * never stored. After the last slab this reads elements that are never used. */
-#pragma unroll
-            for (unsigned step = 0; step < STEPS; step++) {
-                const unsigned next = (step + 1) % STEPS;
-#pragma unroll
-                for (unsigned i = 0; i < DOWN; i++) {
-                    if (step == STEPS - 1 && i == 1) {
-                        /* One barrier for two reasons. Each thread has waited for its own copies, so past it
-                         * the next slab is complete. And all threads have read the last of this slab, so
-                         * copies may overwrite it. */
-                        mm_commit_copies();
-                        mm_wait_copies_pending<STAGES - 2>();
-                        __syncthreads();
-                        stage = stage == (STAGES - 1) * STAGE_ELEMENTS ? 0 : stage + STAGE_ELEMENTS;
-                    }
-                    if (i == 0) {
-                        read_a<A>(of_a[DOWN - 1], a + stage, step, DOWN - 1);
-                    } else {
-                        read_a<A>(of_a[i - 1], a + stage, next, i - 1);
-#pragma unroll
-                        for (unsigned j = (i - 1) * ACROSS / (DOWN - 1); j < i * ACROSS / (DOWN - 1); j++)
-                            read_b<B>(of_b[(step + 1) % 2][j], b + stage, next, j);
-                    }
-#pragma unroll
-                    for (unsigned j = 0; j < ACROSS; j++)
-                        multiply(sums[i][j], of_a[i], of_b[step % 2][j]);
-                    if (i == 0 && step % (STEPS / 2) == 0 && step == copy_step)
-                        copy(free_slab, k_left - static_cast<int>((STAGES - 1) * DEPTH));
-                }
-            }
-        }
-
-        const bool is_pairwise = product.c.dtype == MM_FLOAT64 && is_wide(product.c);
-        const unsigned row = first_row + warp_row + group;
-        const unsigned col = first_col + warp_col + 2 * quarter;
-        if (blocks > 1) {
-            add_up(product.c, is_pairwise, row, col, mm_tensor_float64_slabs, sums);
-            return;
-        }
-#pragma unroll
-        for (unsigned i = 0; i < 2 * DOWN; i++)
-#pragma unroll
-            for (unsigned j = 0; j < ACROSS; j++)
-                store(product.c, is_pairwise, row + i * 8, col + j * MMA_COLS, &sums[i / 2][j][i % 2 * 2]);
     }
 };
 
-/* A tile as the host sees it, and how fast it is. */
-struct candidate {
-    unsigned rows;
-    unsigned cols;
-    unsigned depth;
-    unsigned pairs;    /* of neighbouring sums in a row of a thread */
-    unsigned resident; /* blocks that fit on a multiprocessor */
-    float rate;        /* of a multiprocessor's peak, with so many blocks */
-    float rate_alone;  /* and with one */
-    struct mm_layout (*layout_of)(const struct mm_product *product);
-};
-
-template <class TILE> struct mm_layout layout_of(const struct mm_product *product) {
-    static constexpr unsigned stage_elements[2][2] = {
-        {TILE::template STAGE<false, false>, TILE::template STAGE<false, true>},
-        {TILE::template STAGE<true, false>, TILE::template STAGE<true, true>}};
-    struct mm_layout layout = mm_layout_of<TILE>(product);
-    layout.dynamic_shared_bytes =
-        TILE::STAGES * stage_elements[product->transpose_a][product->transpose_b] * sizeof(double);
-    return layout;
+template <unsigned ROWS, unsigned WIDE, unsigned WARP_ROWS, unsigned WARP_COLS, unsigned RESIDENT>
+void add(mm_tensor_kernel (&kernels)[2][2]) {
+#define MM_ADD(a, b)                                                                                         \
+    kernels[a][b] =                                                                                          \
+        mm_tensor_kernel_of<tile<ROWS, WIDE, WARP_ROWS, WARP_COLS, RESIDENT, a, b>, float64_roles>()
+    MM_ADD(false, false);
+    MM_ADD(false, true);
+    MM_ADD(true, false);
+    MM_ADD(true, true);
+#undef MM_ADD
 }
 
-template <class TILE> constexpr struct candidate candidate_of(unsigned resident, float rate, float alone) {
-    return {TILE::ROWS, TILE::COLS, TILE::DEPTH, TILE::ACROSS, resident, rate, alone, layout_of<TILE>};
-}
-
-/* A step of k takes 8 bytes for each row and column of a tile. The L2 cache gives a multiprocessor about 24
- * bytes a cycle, so the smallest tile cannot be faster than 0.75 of the peak. */
-constexpr struct candidate candidates[] = {
-    candidate_of<tile<128, 128, 64, 32, 16, 4>>(1, 0.95f, 0.95f),
-    candidate_of<tile<128, 64, 64, 32, 16, 3>>(2, 0.90f, 0.66f),
-    candidate_of<tile<64, 64, 32, 32, 32, 3>>(2, 0.72f, 0.61f),
-    candidate_of<tile<32, 32, 32, 8, 16, 4>>(4, 0.38f, 0.27f),
-};
-
-constexpr unsigned SPLITS_MAX = 8; /* CUDA guarantees clusters of 8 blocks */
-constexpr unsigned PART_DEPTH_MIN =
-    64;                               /* shorter parts of k are not worth a block, nor the place in a batch */
-constexpr float SPLIT_MARGIN = 1.05f; /* k is split only if the estimate is better by this factor */
-
-unsigned part_depth_of(const struct candidate *tile, const struct mm_product *product, unsigned splits) {
-    const size_t slabs = mm_size_divide_up(product->k, tile->depth);
-    return static_cast<unsigned>(mm_size_divide_up(slabs, splits)) * tile->depth;
-}
-
-/* Estimates the cycles of a product; the constants are from times measured on an H100. A multiprocessor runs
- * its blocks in waves of `resident`. The last wave may be too small to keep it busy, and each wave has a
- * fixed overhead. If k is split, a block also waits for the other blocks of its cluster and reads their sums,
- * one block after the other; and clusters of four blocks and more leave some multiprocessors idle. */
-float cycles_of(const struct candidate *tile, const struct mm_product *product, unsigned splits,
-                unsigned multiprocessors) {
-    constexpr float WAVE_OVERHEAD = 4000.0f;    /* cycles before and after a block's multiplications */
-    constexpr float CLUSTER_OVERHEAD = 2500.0f; /* the waits for other blocks */
-    constexpr float EXCHANGE = 300.0f;          /* to read a pair of sums of one of them */
-    constexpr float FMAS_PER_CYCLE = 128.0f;    /* of a multiprocessor */
-    const size_t clusters = mm_size_divide_up(product->m, tile->rows) *
-                            mm_size_divide_up(product->n, tile->cols) * mm_product_count(product);
-    const unsigned usable = splits > 2 ? multiprocessors - multiprocessors / 8 : multiprocessors;
-    const size_t at_once = usable < splits ? 1 : usable / splits;
-    const size_t each = mm_size_divide_up(clusters, at_once); /* blocks of a multiprocessor */
-    const float waves = static_cast<float>(each / tile->resident);
-    const float rest = static_cast<float>(each % tile->resident);
-    const float elements = static_cast<float>(tile->rows * tile->cols);
-    const float depth = splits > 1 ? static_cast<float>(part_depth_of(tile, product, splits))
-                                   : static_cast<float>(product->k);
-    const float block = elements * depth / FMAS_PER_CYCLE;
-    const float exchange = EXCHANGE * static_cast<float>(tile->pairs * (splits - 1));
-    const float overhead = splits > 1 ? WAVE_OVERHEAD + CLUSTER_OVERHEAD : WAVE_OVERHEAD;
-    float cycles = waves * (static_cast<float>(tile->resident) * (block / tile->rate + exchange) + overhead);
-    if (rest > 0.0f)
-        cycles += rest * (block / fminf(tile->rate, rest * tile->rate_alone) + exchange) + overhead;
-    return cycles;
-}
-
-/* Whether the tile may have so many splits. A stack has blocks enough. */
-bool may_split(const struct candidate *tile, const struct mm_product *product, unsigned splits) {
-    return product->stack == nullptr && part_depth_of(tile, product, splits) >= PART_DEPTH_MIN;
+mm_tensor_kernels kernels_of() {
+    mm_tensor_kernels kernels = {};
+    add<32, 32, 16, 16, 3>(kernels.of[MM_TENSOR_TINY]);
+    add<64, 64, 32, 32, 2>(kernels.of[MM_TENSOR_NARROW]);
+    add<128, 128, 64, 32, 1>(kernels.of[MM_TENSOR_SMALL]);
+    kernels.threads_copy = true;
+    return kernels;
 }
 
 } // namespace
 
-enum mm_status mm_cuda_tensor_float64(const struct mm_product *product, struct mm_plan *plan,
-                                      struct mm_error *error) {
-    const unsigned multiprocessors = plan->device->multiprocessors > 0 ? plan->device->multiprocessors : 1;
-    const struct candidate *best = candidates;
-    unsigned best_splits = 1;
-    float least = INFINITY;
-    if (product->tile > best->cols)
-        return mm_fail_field(error, MM_UNSUPPORTED, "tile",
-                             "tensor of float64 has tiles of 32, 64 and %u, not of %u", best->cols,
-                             product->tile);
-    for (const struct candidate &tile : candidates)
-        for (unsigned splits = 1; splits == 1 || (splits <= SPLITS_MAX && may_split(&tile, product, splits));
-             splits *= 2) {
-            const float cycles = cycles_of(&tile, product, splits, multiprocessors);
-            const float estimate = splits > 1 ? cycles * SPLIT_MARGIN : cycles;
-            if (estimate >= least || (product->tile != 0 && tile.cols != product->tile))
-                continue;
-            best = &tile;
-            best_splits = splits;
-            least = estimate;
-        }
-    plan->layout = best->layout_of(product);
-    if (best_splits > 1) {
-        plan->layout.cluster = best_splits;
-        plan->layout.split_depth = part_depth_of(best, product, best_splits);
-        plan->layout.batch_kernel = nullptr; /* products of a batch may differ in k */
-    }
-    return MM_OK;
-}
+const mm_tensor_kernels mm_tensor_float64 = kernels_of();

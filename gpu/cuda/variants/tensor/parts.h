@@ -13,7 +13,6 @@ __BEGIN_DECLS
 enum {
     MM_TENSOR_CONSUMER_ROWS = 64, /* of C, that a consumer computes (MM_CONSUMER_ROWS) */
     MM_TENSOR_LINE_BYTES = 128,   /* of k in a stage, for each row of op(A) and column of op(B) */
-    MM_TENSOR_SQUARE = 64,        /* lines and k of a box of an operand that is not K-major */
     MM_TENSOR_REDUCE_THREADS = 128
 };
 
@@ -22,6 +21,9 @@ enum {
 struct mm_tensor_plan {
     CUtensorMap a;
     CUtensorMap b;
+    /* float64's operands that have no map, of a stack the first matrix; else without data. */
+    struct mm_matrix unaligned_a;
+    struct mm_matrix unaligned_b;
     CUtensorMap of_c; /* if the copy engine takes C */
     bool maps_c;
     unsigned a_lines; /* rows of op(A) that a block loads for each stage, and columns of op(B) */
@@ -46,10 +48,12 @@ struct mm_tensor_kernel {
     unsigned cols;
     unsigned threads;
     unsigned cluster;    /* blocks, one below the other */
+    unsigned resident;   /* blocks of a multiprocessor */
     size_t shared_bytes; /* dynamic */
 };
 
-/* The kernels of a type: [size of the tile][A, B not K-major]; NULL if the type has to be K-major. */
+/* The kernels of a type: [size of the tile][A, B not K-major]; NULL if the type has to be K-major,
+ * or does not have the size. */
 enum mm_tensor_size {
     MM_TENSOR_TINY,
     MM_TENSOR_NARROW,
@@ -61,6 +65,7 @@ enum mm_tensor_size {
 
 struct mm_tensor_kernels {
     struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];
+    bool threads_copy; /* operands that the copy engine does not take, and C */
 };
 
 /* What a product takes: the kernel and, of A and B, the matrix that it reads: the stored one, or a copy that
@@ -76,12 +81,11 @@ struct mm_tensor_work {
 /* Of a plan that mm_cuda_tensor made, of a k that is not 0, when device memory is not short. */
 struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product);
 
-/* The kernels (struct mm_tensor_plan) that add up partial sums: of floats, and of whole numbers.
- * The grid has along x the blocks of the shared tiles, along y one for each 512 elements of a block's tile.
- */
-extern const void *const mm_tensor_reduce[2];
+/* The kernel (struct mm_tensor_plan) that adds up partial sums, for operands of a type. The grid has along x
+ * the blocks of the shared tiles, along y one for each 512 elements of a block's tile. */
+const void *mm_tensor_reduce_of(enum mm_dtype operand);
 
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,
-    mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8;
+    mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8, mm_tensor_float64;
 
 __END_DECLS

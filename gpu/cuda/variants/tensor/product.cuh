@@ -1,5 +1,6 @@
-/* The kernel of `tensor` and `tf32`, for all types that wgmma multiplies. A type is its instruction, its
- * layout in shared memory, and how its sums become elements of C.
+/* The kernel of `tensor` and `tf32`. A type is its instruction, its layout in shared memory, and how its sums
+ * become elements of C. Here stand the consumers of all types that wgmma multiplies; float64.cu has those of
+ * float64.
  *
  * A block has a producer warpgroup, of which one thread copies boxes of both operands into a ring of stages,
  * and one or two consumer warpgroups, which compute 64 rows of C each. A stage has 128 bytes of k: four
@@ -38,7 +39,10 @@ struct mm_tensor_type {
     static constexpr unsigned ROWS = CONSUMERS * MM_CONSUMER_ROWS;
     static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_GROUP;
     static constexpr unsigned WIDE = COLS;
+    static constexpr unsigned RESIDENT = 1; /* blocks of a multiprocessor */
     static constexpr unsigned CLUSTER = BLOCKS;
+    static constexpr unsigned RELEASES = CONSUMERS * CLUSTER; /* of a stage */
+    static constexpr unsigned PRODUCER_REGISTERS = 40;
     static constexpr unsigned SUMS = WIDE / 2; /* of a consumer thread */
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / BYTES;
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
@@ -93,6 +97,11 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
     return tile;
 }
 
+/* Of an element of C. */
+__device__ __forceinline__ unsigned mm_tensor_c_bytes(enum mm_dtype dtype) {
+    return dtype == MM_FLOAT64 ? 8 : dtype == MM_FLOAT16 || dtype == MM_BFLOAT16 ? 2 : 4;
+}
+
 /* What a block computes next. Each role walks its own copy. */
 struct mm_tensor_walk {
     mm_tile_scheduler scheduler;
@@ -127,13 +136,13 @@ __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, c
 
 /* Copies lines of an operand from `line` on, at a depth; with BLOCKS > 1 to all blocks of the cluster. A part
  * of a stage has room for LINES, of which `lines` are copied: one box of a K-major operand, whose map has
- * boxes of that many, or squares. */
-template <unsigned LINES, unsigned BLOCKS, bool TURNED>
+ * boxes of that many, or squares of SQUARE. */
+template <unsigned LINES, unsigned BLOCKS, bool TURNED, unsigned SQUARE>
 __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned lines,
                                                unsigned line, unsigned depth, unsigned matrix,
                                                uint64_t *barrier) {
     constexpr uint16_t ALL = (1u << BLOCKS) - 1;
-    constexpr unsigned EACH = TURNED ? MM_TENSOR_SQUARE : LINES;
+    constexpr unsigned EACH = TURNED ? SQUARE : LINES;
 #pragma unroll
     for (unsigned i = 0; i < LINES; i += EACH) {
         if (TURNED && i >= lines)
@@ -163,9 +172,9 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             /* The other block's multicast counts too. It may arrive before this expect: the phase cannot end
              * without this arrival. */
             mm_barrier_expect(full, (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
-            mm_tensor_load<T::ROWS, 1, T::A_TURNED>(to, plan.a, plan.a_lines, tile.row, step * T::DEPTH,
-                                                    tile.a, full);
-            mm_tensor_load<PART, T::CLUSTER, T::B_TURNED>(
+            mm_tensor_load<T::ROWS, 1, T::A_TURNED, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
+                                                              step * T::DEPTH, tile.a, full);
+            mm_tensor_load<PART, T::CLUSTER, T::B_TURNED, T::DEPTH>(
                 to + T::A_BYTES + rank * PART * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
                 tile.col + rank * PART, step * T::DEPTH, tile.b, full);
         }
@@ -439,36 +448,54 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
         mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
 }
 
-template <class T>
-__device__ __forceinline__ void mm_tensor_consume(const mm_tensor_plan &plan,
-                                                  const mm_tensor_shared<T> &shared, mm_tensor_walk walk) {
-    if (T::SUMS > 64)
-        walk = mm_tensor_walk_of<T>(plan); /* found again, it takes fewer registers */
-    mm_ring_state at = {0, 0};
-    typename T::SUM sums[T::SUMS] = {};
-    for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
-        const mm_work_tile &work = walk.work;
-        if constexpr (T::PROMOTES)
-            mm_tensor_promote<T>(shared, work, at, sums);
-        else
-            mm_tensor_add_up<T>(shared, work, at, sums);
-        if (work.end - work.begin < plan.schedule.steps)
-            mm_store_sums(sums, mm_sums_at<T::SUMS, T::CONSUMERS>(static_cast<typename T::SUM *>(plan.sums),
-                                                                  mm_tensor_slot<T>(plan, work) * T::CLUSTER +
-                                                                      blockIdx.x % T::CLUSTER));
-        else
-            mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
+/* What a block's roles run. */
+struct mm_wgmma_roles {
+    /* Of the producer, at a stage that is full. */
+    static __device__ __forceinline__ unsigned arrivals(const mm_tensor_plan &) {
+        return 1;
     }
-    if (mm_my_thread() == 0)
-        mm_box_stores_wait<0>(); /* a block keeps its shared memory until it was read */
-    __syncwarp();                /* whole warps arrive at the barrier behind */
-}
+
+    template <class T>
+    static __device__ __forceinline__ void produce(const mm_tensor_plan &plan,
+                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
+        if (threadIdx.x == 0)
+            mm_tensor_produce<T>(plan, shared, walk);
+    }
+
+    template <class T>
+    static __device__ __forceinline__ void consume(const mm_tensor_plan &plan,
+                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk walk) {
+        if (T::SUMS > 64)
+            walk = mm_tensor_walk_of<T>(plan); /* found again, it takes fewer registers */
+        mm_ring_state at = {0, 0};
+        typename T::SUM sums[T::SUMS] = {};
+        for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
+            const mm_work_tile &work = walk.work;
+            if constexpr (T::PROMOTES)
+                mm_tensor_promote<T>(shared, work, at, sums);
+            else
+                mm_tensor_add_up<T>(shared, work, at, sums);
+            if (work.end - work.begin < plan.schedule.steps)
+                mm_store_sums(sums,
+                              mm_sums_at<T::SUMS, T::CONSUMERS>(static_cast<typename T::SUM *>(plan.sums),
+                                                                mm_tensor_slot<T>(plan, work) * T::CLUSTER +
+                                                                    blockIdx.x % T::CLUSTER));
+            else
+                mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
+        }
+        if (mm_my_thread() == 0)
+            mm_box_stores_wait<0>(); /* a block keeps its shared memory until it was read */
+        __syncwarp();                /* whole warps arrive at the barrier behind */
+    }
+};
 
 /* One warp initialises the barriers. Meanwhile the others find the block's first tile. That is so much of a
  * small product's time that it is not left until the operands are there. */
-template <class T>
-__global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, 1)
+template <class T, class ROLES>
+__global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, T::RESIDENT)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
+    constexpr unsigned START = 65536 / T::RESIDENT / T::THREADS / 8 * 8;
+    constexpr bool MOVES_REGISTERS = START < 255;
     extern __shared__ __align__(1024) unsigned char stages[];
     __shared__ mm_ring<T::STAGES> ring;
     const mm_tensor_shared<T> shared = {ring, stages};
@@ -476,7 +503,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
     mm_let_kernel_behind_begin();
     if (threadIdx.x / 32 == 1) {
         if (threadIdx.x == 32) {
-            mm_ring_init(ring, T::CONSUMERS * T::CLUSTER);
+            mm_ring_init(ring, T::RELEASES, ROLES::arrivals(plan));
             mm_barriers_init_fence();
         }
     } else {
@@ -495,26 +522,26 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
     else
         __syncthreads();
     if (threadIdx.x < MM_GROUP) {
-        if (T::CONSUMERS == MM_CONSUMERS)
-            mm_become_producer<40>();
-        if (threadIdx.x == 0)
-            mm_tensor_produce<T>(plan, shared, walk);
+        if constexpr (MOVES_REGISTERS)
+            mm_become_producer<T::PRODUCER_REGISTERS>();
+        ROLES::template produce<T>(plan, shared, walk);
         __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
     } else {
-        if (T::CONSUMERS == MM_CONSUMERS)
-            mm_become_consumer<40>();
-        mm_tensor_consume<T>(plan, shared, walk);
+        if constexpr (MOVES_REGISTERS)
+            mm_become_consumer<T::PRODUCER_REGISTERS, START, T::CONSUMERS>();
+        ROLES::template consume<T>(plan, shared, walk);
     }
     if (T::CLUSTER > 1)
         mm_cluster_sync(); /* another block may still copy to this one, or arrive at its barriers */
 }
 
-template <class T> mm_tensor_kernel mm_tensor_kernel_of() {
-    return {reinterpret_cast<const void *>(mm_tensor_product<T>),
+template <class T, class ROLES = mm_wgmma_roles> mm_tensor_kernel mm_tensor_kernel_of() {
+    return {reinterpret_cast<const void *>(mm_tensor_product<T, ROLES>),
             T::ROWS,
             T::WIDE,
             T::THREADS,
             T::CLUSTER,
+            T::RESIDENT,
             T::SHARED_BYTES};
 }
 

@@ -1,7 +1,7 @@
 /* The second kernel of a product whose clusters share tiles: adds up the partial sums of each such tile, in
- * the order of k, and stores the totals in C. A thread computes four elements of C, whose partial sums one
- * consumer thread has stored side by side (wgmma/block.cuh): two neighbours of a row, and the two 8 rows
- * below. */
+ * the order of k, and stores the totals in C. A thread computes four elements of C, whose partial sums lie
+ * side by side. One consumer thread has stored them (wgmma/block.cuh): two neighbours of a row, and the two 8
+ * rows below. Those of float64 are four neighbours of a row. */
 #include "gpu/cuda/variants/tensor/product.cuh"
 
 #include <type_traits>
@@ -34,6 +34,11 @@ __device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_
         return;
     const size_t index = row * c.ld + col;
     const bool is_whole = col + 1 < c.cols;
+    if constexpr (std::is_same<SUM, double>::value)
+        if (c.dtype != MM_FLOAT64) {
+            store_pair(c, index, is_whole, static_cast<float>(first), static_cast<float>(second));
+            return;
+        }
     if constexpr (std::is_same<SUM, float>::value)
         if (c.dtype != MM_FLOAT32) {
             const uint32_t pair = mm_narrow_pair(c.dtype == MM_BFLOAT16, first, second);
@@ -47,19 +52,16 @@ template <typename SUM>
 __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     reduce(const __grid_constant__ mm_tensor_plan plan) {
     const mm_schedule &schedule = plan.schedule;
-    const unsigned consumers = plan.rows / MM_CONSUMER_ROWS;
-    const unsigned fours = plan.wide / 8; /* of a consumer's thread */
-    const unsigned consumer = blockIdx.y / fours;
-    const unsigned four = blockIdx.y % fours;
+    const unsigned fours = plan.rows * plan.wide / 4; /* of a block's tile */
+    const unsigned four = blockIdx.y * MM_TENSOR_REDUCE_THREADS + threadIdx.x;
     const unsigned rank = blockIdx.x % plan.cluster;
     const unsigned shared_tile = blockIdx.x / plan.cluster;
     mm_let_kernel_behind_begin();
     const mm_tensor_tile tile = mm_tensor_tile_of(plan, schedule.whole_cluster_tiles + shared_tile,
                                                   plan.cluster, rank, plan.rows, plan.wide);
     const mm_sharers sharers = mm_sharers_of(&schedule, shared_tile);
-    const size_t slot = static_cast<size_t>(plan.cluster) * consumers * fours * MM_GROUP;
-    const mm_four_sums<SUM> *sums = static_cast<const mm_four_sums<SUM> *>(plan.sums) +
-                                    ((rank * consumers + consumer) * fours + four) * MM_GROUP + threadIdx.x;
+    const size_t slot = static_cast<size_t>(plan.cluster) * fours;
+    const mm_four_sums<SUM> *sums = static_cast<const mm_four_sums<SUM> *>(plan.sums) + rank * fours + four;
     mm_wait_for_kernel_before();
     if (sharers.end == sharers.first)
         return; /* one cluster has computed all of the tile */
@@ -79,16 +81,32 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
                 total[j] += parts[i].sums[j];
     }
     mm_matrix c = plan.c;
-    c.data = static_cast<char *>(c.data) +
-             tile.product * plan.c_step * (c.dtype == MM_FLOAT16 || c.dtype == MM_BFLOAT16 ? 2 : 4);
-    const unsigned lane = threadIdx.x % 32;
-    const size_t row = tile.row + consumer * MM_CONSUMER_ROWS + threadIdx.x / 32 * 16 + lane / 4;
-    const size_t col = tile.col + lane % 4 * 2 + four * 8;
+    c.data = static_cast<char *>(c.data) + tile.product * plan.c_step * mm_tensor_c_bytes(c.dtype);
+    mm_tile at; /* of the four; the last two lie so many rows and columns further */
+    mm_tile apart;
+    if constexpr (std::is_same<SUM, double>::value) {
+        at = {four * 4 / plan.wide, four * 4 % plan.wide};
+        apart = {0, 2};
+    } else {
+        const unsigned lane = threadIdx.x % 32, eights = plan.wide / 8;
+        at = {blockIdx.y / eights * MM_CONSUMER_ROWS + threadIdx.x / 32 * 16 + lane / 4,
+              blockIdx.y % eights * 8 + lane % 4 * 2};
+        apart = {8, 0};
+    }
+    const size_t row = tile.row + at.row, col = tile.col + at.col;
     store_sums(c, row, col, total[0], total[1]);
-    store_sums(c, row + 8, col, total[2], total[3]);
+    store_sums(c, row + apart.row, col + apart.col, total[2], total[3]);
 }
 
 } // namespace
 
-const void *const mm_tensor_reduce[2] = {reinterpret_cast<const void *>(reduce<float>),
-                                         reinterpret_cast<const void *>(reduce<uint32_t>)};
+const void *mm_tensor_reduce_of(enum mm_dtype operand) {
+    switch (mm_dtype_sum(operand)) {
+    case MM_FLOAT32:
+        return reinterpret_cast<const void *>(reduce<float>);
+    case MM_FLOAT64:
+        return reinterpret_cast<const void *>(reduce<double>);
+    default:
+        return reinterpret_cast<const void *>(reduce<uint32_t>);
+    }
+}

@@ -13,8 +13,11 @@
  * 16-bit types in either order, but others along k only: then a row-major B, and a transposed A, are turned
  * first. Both copies are kept with an operand that is stored, from its second product on.
  *
- * Cost: up to 224 KiB of shared memory and one block a multiprocessor; 384 threads of up to 232 registers, of
- * 64×64 256 threads.
+ * wgmma does not multiply float64. Warps do, by an instruction of their own (float64.cu), in tiles of
+ * 128×128, 64×64 or 32×32. Its operands lie in either order, and begin anywhere.
+ *
+ * Cost: up to 224 KiB of shared memory and one block a multiprocessor, of float64's smaller tiles two or
+ * three; 384 threads of up to 232 registers, of 64×64 256 threads.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
  * schedule. */
@@ -32,24 +35,43 @@
  * 4095×4097×4099 of bfloat16 took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
-/* A type's kernels, how the copy engine sees its elements, and how much longer a step takes than if its sums
- * were not promoted. */
+/* How long tiles of a size take, in cycles. */
+struct size_cost {
+    double column_cycles; /* of a step of a block, for each column */
+    double shared_cycles; /* as many for each block that shares its multiprocessor, if that is more */
+    double start_cycles;  /* what is fixed, less what is common to all sizes */
+};
+
+/* A type's kernels, what they cost, how the copy engine sees its elements, and how much longer a step takes
+ * than if its sums were not promoted. */
 struct type {
     const struct mm_tensor_kernels *kernels;
+    const struct size_cost *costs;
     CUtensorMapDataType element;
     double slowness;
 };
 
+static const struct size_cost wgmma_costs[] = {[MM_TENSOR_TINY] = {3.52, 0, 1800},
+                                               [MM_TENSOR_NARROW] = {6.02, 0, 1700},
+                                               [MM_TENSOR_SMALL] = {5.20, 0, 925},
+                                               [MM_TENSOR_MEDIUM] = {4.84, 0, 650},
+                                               [MM_TENSOR_LARGE] = {3.98, 0, 3430}};
+
+static const struct size_cost float64_costs[] = {[MM_TENSOR_TINY] = {11.4, 6.8, 0},
+                                                 [MM_TENSOR_NARROW] = {10.9, 9.1, 1900},
+                                                 [MM_TENSOR_SMALL] = {16.6, 0, 8000}};
+
 static const struct type *type_of(enum mm_dtype dtype) {
     static const struct type types[MM_DTYPE_COUNT] = {
-        [MM_FLOAT32] = {&mm_tensor_tf32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 1.0},
-        [MM_FLOAT16] = {&mm_tensor_float16, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
-        [MM_BFLOAT16] = {&mm_tensor_bfloat16, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
-        [MM_FLOAT8_E4M3FN] = {&mm_tensor_float8_e4m3fn, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
-        [MM_FLOAT8_E5M2] = {&mm_tensor_float8_e5m2, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
-        [MM_INT8] = {&mm_tensor_int8, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
-        [MM_UINT8] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
-        [MM_BOOL] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
+        [MM_FLOAT32] = {&mm_tensor_tf32, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 1.0},
+        [MM_FLOAT64] = {&mm_tensor_float64, float64_costs, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 1.0},
+        [MM_FLOAT16] = {&mm_tensor_float16, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
+        [MM_BFLOAT16] = {&mm_tensor_bfloat16, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
+        [MM_FLOAT8_E4M3FN] = {&mm_tensor_float8_e4m3fn, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
+        [MM_FLOAT8_E5M2] = {&mm_tensor_float8_e5m2, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
+        [MM_INT8] = {&mm_tensor_int8, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
+        [MM_UINT8] = {&mm_tensor_uint8, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
+        [MM_BOOL] = {&mm_tensor_uint8, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
     };
     return &types[dtype];
 }
@@ -59,19 +81,22 @@ struct operand {
     struct mm_matrix stored;
     struct mm_matrix matrix; /* all matrices of a stack, one below another */
     size_t matrices;
-    bool is_turned; /* not K-major */
+    unsigned square;   /* not K-major: lines and k of a box; else 0 */
+    bool is_unaligned; /* the copy engine does not take it, but the kernel does */
     bool is_copied;
     bool turns; /* the copy is transposed */
 };
 
 static struct operand operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major,
-                                 bool needs_k_major) {
+                                 const struct mm_tensor_kernels *kernels) {
+    const bool needs_k_major = kernels->of[MM_TENSOR_TINY][1][1].kernel == NULL;
     const size_t bytes = mm_dtype_bytes(stored->dtype);
     const size_t rows = stored->rows / matrices;
     struct operand operand = {.stored = *stored, .matrix = *stored, .matrices = matrices};
     operand.turns = needs_k_major && !is_k_major;
-    operand.is_turned = !is_k_major && !needs_k_major;
-    operand.is_copied = operand.turns || !mm_cuda_is_aligned(stored);
+    operand.square = is_k_major || needs_k_major ? 0 : (unsigned)(MM_TENSOR_LINE_BYTES / bytes);
+    operand.is_unaligned = kernels->threads_copy && !mm_cuda_is_aligned(stored);
+    operand.is_copied = operand.turns || (!mm_cuda_is_aligned(stored) && !operand.is_unaligned);
     if (!operand.is_copied)
         return operand;
     operand.matrix.rows = matrices * (operand.turns ? stored->cols : rows);
@@ -107,14 +132,21 @@ static size_t cluster_tiles_of(const struct mm_product *product, const struct mm
 /* How many of a block's `whole` lines it loads of an operand that has `all` lines. The copy engine is slow at
  * lines past an operand's end, so they are not loaded. Whatever lies there in shared memory reaches only rows
  * and columns that C does not have. 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us (H100). */
-static unsigned lines_of(size_t all, unsigned whole, bool is_turned) {
+static unsigned lines_of(size_t all, unsigned whole, unsigned square) {
     enum { SWIZZLED = 8 };
-    return (unsigned)mm_size_min(whole, mm_size_round_up(all, is_turned ? MM_TENSOR_SQUARE : SWIZZLED));
+    return (unsigned)mm_size_min(whole, mm_size_round_up(all, square > 0 ? square : SWIZZLED));
+}
+
+/* Of the partial sums of a cluster tile. */
+static size_t sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
+    return (size_t)kernel->cluster * kernel->rows * kernel->cols *
+           mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
 }
 
 /* How a product is computed, and how many cycles that takes, without the launch. The constants of the
- * following functions were fitted to times of 69 products of bfloat16 with all tiles, each computed by one
- * cluster or by up to all; float8's slowness to those of 9 (H100, 2026-11-26). */
+ * following functions, and the costs above, were fitted to times of 69 products of bfloat16 with all tiles,
+ * each computed by one cluster or by up to all; float8's slowness to those of 9 (H100, 2026-11-26). float64's
+ * costs follow from times of one, two or three blocks on each multiprocessor (H100, 2026-11-27). */
 struct way {
     const struct mm_tensor_kernel *kernel; /* of K-major operands */
     enum mm_tensor_size size;
@@ -122,31 +154,25 @@ struct way {
     double cycles;
 };
 
-/* The cycles of one step of a block, for each column, and a size's fixed cycles, less what is common to all.
- */
-static const struct {
-    double column_cycles;
-    double start_cycles;
-} sizes[] = {[MM_TENSOR_TINY] = {3.52, 1800},
-             [MM_TENSOR_NARROW] = {6.02, 1700},
-             [MM_TENSOR_SMALL] = {5.20, 925},
-             [MM_TENSOR_MEDIUM] = {4.84, 650},
-             [MM_TENSOR_LARGE] = {3.98, 3430}};
-
 /* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. */
-static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks) {
+static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks,
+                          unsigned multiprocessors) {
     enum { BYTES_PER_CYCLE = 6670 };
     const struct mm_tensor_kernel *kernel = way->kernel;
-    const unsigned lines = lines_of(product->m, kernel->rows, false) +
-                           lines_of(product->n, kernel->cols / kernel->cluster, false);
-    return fmax(sizes[way->size].column_cycles * kernel->cols * type_of(product->a.dtype)->slowness,
+    const struct type *type = type_of(product->a.dtype);
+    const struct size_cost *cost = &type->costs[way->size];
+    const double each = (double)mm_size_divide_up(blocks, multiprocessors);
+    const unsigned lines =
+        lines_of(product->m, kernel->rows, 0) + lines_of(product->n, kernel->cols / kernel->cluster, 0);
+    return fmax(fmax(cost->column_cycles, each * cost->shared_cycles) * kernel->cols * type->slowness,
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
 /* Of the second kernel, which reads what the first has written; a step of that takes `step` cycles. */
-static struct mm_fix_up_cost fix_up_of(const struct mm_tensor_kernel *kernel, double step) {
+static struct mm_fix_up_cost fix_up_of(const struct mm_product *product,
+                                       const struct mm_tensor_kernel *kernel, double step) {
     enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
-    const double bytes = (double)kernel->cluster * kernel->rows * kernel->cols * sizeof(float);
+    const double bytes = (double)sums_bytes(product, kernel);
     return (struct mm_fix_up_cost){START / step, EACH / step, bytes / BYTES_PER_CYCLE / step};
 }
 
@@ -159,51 +185,59 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* The fastest one by tiles of this size. */
-static struct way best_way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
-                              enum mm_tensor_size size, const struct mm_device *device) {
-    struct way way = {.kernel = &kernels->of[size][0][0], .size = size};
-    const unsigned cluster = way.kernel->cluster, clusters_max = device->multiprocessors / cluster;
-    double step = step_cycles(product, &way, (size_t)clusters_max * cluster);
-    struct mm_fix_up_cost fix_up = fix_up_of(way.kernel, step);
-    way.schedule = schedule_of(product, way.kernel, clusters_max, &fix_up);
-    step = step_cycles(product, &way, (size_t)way.schedule.clusters * cluster);
-    fix_up = fix_up_of(way.kernel, step);
-    way.cycles = sizes[size].start_cycles + step * mm_schedule_steps(&way.schedule, &fix_up);
+/* By tiles of this size, and at most so many blocks on a multiprocessor. */
+static struct way way_by(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
+                         enum mm_tensor_size size, unsigned resident, unsigned multiprocessors) {
+    struct way way = {.kernel = kernel, .size = size};
+    const unsigned clusters_max = multiprocessors * resident / kernel->cluster;
+    double step = step_cycles(product, &way, (size_t)clusters_max * kernel->cluster, multiprocessors);
+    struct mm_fix_up_cost fix_up = fix_up_of(product, kernel, step);
+    way.schedule = schedule_of(product, kernel, clusters_max, &fix_up);
+    step = step_cycles(product, &way, (size_t)way.schedule.clusters * kernel->cluster, multiprocessors);
+    fix_up = fix_up_of(product, kernel, step);
+    way.cycles = type_of(product->a.dtype)->costs[size].start_cycles +
+                 step * mm_schedule_steps(&way.schedule, &fix_up);
     return way;
 }
 
-/* Of all sizes, or of the one that was asked for. */
-static struct way way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
-                         const struct mm_device *device) {
-    /* 64 was taken when 64×64 came. */
+/* Whether the type has tiles of this size, and a request that asks for a `tile` means them. 64 was taken when
+ * 64×64 came. */
+static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
     static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
                                      [MM_TENSOR_NARROW] = 64,
                                      [MM_TENSOR_SMALL] = 128,
                                      [MM_TENSOR_MEDIUM] = 192,
                                      [MM_TENSOR_LARGE] = 256};
+    return kernels->of[size][0][0].kernel != NULL && (tile == 0 || tile == tiles[size]);
+}
+
+/* The fastest one of all sizes, or of the one that was asked for. */
+static struct way way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
+                         const struct mm_device *device) {
     struct way best = {.cycles = INFINITY};
     for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
-        if (product->tile != 0 && product->tile != tiles[size])
-            continue;
-        const struct way way = best_way_of(product, kernels, size, device);
-        if (way.cycles < best.cycles)
-            best = way;
+        const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
+        for (unsigned resident = 1; suits(kernels, size, product->tile) && resident <= kernel->resident;
+             resident++) {
+            const struct way way = way_by(product, kernel, size, resident, device->multiprocessors);
+            if (way.cycles < best.cycles)
+                best = way;
+        }
     }
     return best;
 }
 
 static struct call call_of(const struct mm_plan *plan, const struct mm_product *product) {
     const struct mm_device *device = plan->device;
-    const bool needs_k_major = mm_dtype_bytes(product->a.dtype) != 2;
     struct call call = {.type = type_of(product->a.dtype)};
-    call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, needs_k_major);
-    call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, needs_k_major);
-    const struct way way = way_of(product, call.type->kernels, device);
-    call.kernel = &call.type->kernels->of[way.size][call.a.is_turned][call.b.is_turned];
+    const struct mm_tensor_kernels *kernels = call.type->kernels;
+    call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, kernels);
+    call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, kernels);
+    const struct way way = way_of(product, kernels, device);
+    call.kernel = &kernels->of[way.size][call.a.square > 0][call.b.square > 0];
     call.schedule = way.schedule;
-    call.sums_bytes = (size_t)(way.schedule.sharers + mm_shared_tiles(&way.schedule)) * call.kernel->cluster *
-                      call.kernel->rows * call.kernel->cols * sizeof(float);
+    call.sums_bytes =
+        (size_t)(way.schedule.sharers + mm_shared_tiles(&way.schedule)) * sums_bytes(product, call.kernel);
     call.bytes = call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
     return call;
 }
@@ -269,20 +303,25 @@ static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, con
                          rows, matrix->cols, matrix->ld, (int)code);
 }
 
-/* `lines`: of a box of a K-major operand. */
+/* `lines`: of a box of a K-major operand. One of *map and *unaligned is filled in. */
 static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
-                                  unsigned lines, CUtensorMap *map, struct mm_error *error) {
-    return map_matrix(function, type->element, &operand->matrix, operand->matrices,
-                      operand->is_turned ? MM_TENSOR_SQUARE : lines, map, error);
+                                  unsigned lines, CUtensorMap *map, struct mm_matrix *unaligned,
+                                  struct mm_error *error) {
+    if (!operand->is_unaligned)
+        return map_matrix(function, type->element, &operand->matrix, operand->matrices,
+                          operand->square > 0 ? operand->square : lines, map, error);
+    *unaligned = operand->matrix;
+    unaligned->rows /= operand->matrices;
+    return MM_OK;
 }
 
 /* The copy engine writes 16 bytes at a time, also past the end of a row. A C that does not end there is left
  * to the threads. */
-static enum mm_status map_result(encode *function, const struct mm_product *product,
+static enum mm_status map_result(encode *function, const struct type *type, const struct mm_product *product,
                                  struct mm_tensor_plan *plan, struct mm_error *error) {
     const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
-    plan->maps_c =
-        mm_cuda_is_aligned(&product->c) && product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
+    plan->maps_c = !type->kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
+                   product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
     return plan->maps_c
                ? map_matrix(
                      function, is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
@@ -327,7 +366,7 @@ static struct mm_layout layout_of(const struct call *call) {
 }
 
 static struct mm_layout reduce_layout_of(const struct call *call) {
-    return (struct mm_layout){.kernel = mm_tensor_reduce[!mm_dtype_is_float(call->a.matrix.dtype)],
+    return (struct mm_layout){.kernel = mm_tensor_reduce_of(call->a.matrix.dtype),
                               .threads_x = MM_TENSOR_REDUCE_THREADS,
                               .threads_y = 1,
                               .follows = true};
@@ -359,9 +398,9 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
                                   .rows = call->kernel->rows,
                                   .wide = call->kernel->cols,
                                   .cluster = cluster,
-                                  .a_lines = lines_of(product->m, call->kernel->rows, call->a.is_turned),
+                                  .a_lines = lines_of(product->m, call->kernel->rows, call->a.square),
                                   .b_lines =
-                                      lines_of(product->n, call->kernel->cols / cluster, call->b.is_turned),
+                                      lines_of(product->n, call->kernel->cols / cluster, call->b.square),
                                   .sums = lane->scratch,
                                   .c = mm_product_item(product, 0).c,
                                   .c_step = product->m * product->n};
@@ -371,11 +410,11 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
         place_stack(product->stack, &plan);
     enum mm_status status = find_encode(lane, &function, error);
     if (status == MM_OK)
-        status = map_operand(function, call->type, &call->a, plan.a_lines, &plan.a, error);
+        status = map_operand(function, call->type, &call->a, plan.a_lines, &plan.a, &plan.unaligned_a, error);
     if (status == MM_OK)
-        status = map_operand(function, call->type, &call->b, plan.b_lines, &plan.b, error);
+        status = map_operand(function, call->type, &call->b, plan.b_lines, &plan.b, &plan.unaligned_b, error);
     if (status == MM_OK)
-        status = map_result(function, product, &plan, error);
+        status = map_result(function, call->type, product, &plan, error);
     const dim3 grid = {call->schedule.clusters * cluster, 1, 1};
     if (status == MM_OK)
         status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
@@ -420,6 +459,15 @@ static bool is_stackable(const struct call *call) {
            (!call->b.turns || call->b.matrix.ld == call->b.matrix.cols);
 }
 
+/* That the request asks for. float64 has not all. */
+static bool has_tile(const struct mm_product *product) {
+    const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
+    enum mm_tensor_size size = 0;
+    while (size < MM_TENSOR_SIZES && !suits(kernels, size, product->tile))
+        size++;
+    return size < MM_TENSOR_SIZES;
+}
+
 /* Tiles, and a stack's products, are counted in 32 bits with a sign. */
 static bool is_countable(const struct mm_product *product) {
     const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
@@ -430,6 +478,10 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
                               struct mm_error *error) {
     if (plan->is_frugal)
         return mm_cuda_tiled_16(product, plan, error);
+    if (!has_tile(product))
+        return mm_fail_field(error, MM_UNSUPPORTED, "tile",
+                             "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
+                             mm_dtype_name(product->a.dtype), product->tile);
     if (product->k == 0) {
         plan->launch = launch_zero;
         return MM_OK;

@@ -23,15 +23,16 @@ __device__ __forceinline__ void mm_consumer_sync() {
     mm_warpgroup_sync(1 + mm_my_consumer());
 }
 
-/* Registers: a kernel's 384 threads start with 168 each. Consumers get more, which the producer releases down
- * to so many. setmaxnreg waits for ever if it asks for more than were released. A kernel of one
- * consumer has registers enough without it. */
+/* Registers: a kernel's 384 threads start with 168 each, and others with START. Consumers get more, which the
+ * producer releases down to so many. setmaxnreg waits for ever if it asks for more than were released. A
+ * kernel with registers enough does without. */
 template <unsigned REGISTERS> __device__ __forceinline__ void mm_become_producer() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-template <unsigned OF_PRODUCER> __device__ __forceinline__ void mm_become_consumer() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(168 + (168 - OF_PRODUCER) / MM_CONSUMERS));
+template <unsigned OF_PRODUCER, unsigned START = 168, unsigned CONSUMERS = MM_CONSUMERS>
+__device__ __forceinline__ void mm_become_consumer() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(START + (START - OF_PRODUCER) / CONSUMERS));
 }
 
 /* --- the ring ------------------------------------------------------------------------------------ */
@@ -41,11 +42,12 @@ template <unsigned STAGES> struct mm_ring {
     uint64_t empty[STAGES]; /* all consumers of the cluster have read it */
 };
 
-/* By one thread. `consumers`: of the cluster. */
+/* By one thread. How often the consumers of the cluster arrive at a stage, and the producer. */
 template <unsigned STAGES>
-__device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned consumers) {
+__device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned consumers,
+                                             unsigned producer = 1) {
     for (unsigned stage = 0; stage < STAGES; stage++) {
-        mm_barrier_init(&ring.full[stage], 1);
+        mm_barrier_init(&ring.full[stage], producer);
         mm_barrier_init(&ring.empty[stage], consumers);
     }
 }
@@ -125,6 +127,12 @@ __device__ __forceinline__ mm_four_sums<float> mm_load_past_l1(const mm_four_sum
 __device__ __forceinline__ mm_four_sums<uint32_t> mm_load_past_l1(const mm_four_sums<uint32_t> *from) {
     const uint4 x = __ldcg(reinterpret_cast<const uint4 *>(from));
     return {{x.x, x.y, x.z, x.w}};
+}
+
+__device__ __forceinline__ mm_four_sums<double> mm_load_past_l1(const mm_four_sums<double> *from) {
+    const double2 *pairs = reinterpret_cast<const double2 *>(from);
+    const double2 x = __ldcg(pairs), y = __ldcg(pairs + 1);
+    return {{x.x, x.y, y.x, y.y}};
 }
 
 template <unsigned COUNT, typename SUM>

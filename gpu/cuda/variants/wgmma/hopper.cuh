@@ -33,6 +33,12 @@ __device__ __forceinline__ void mm_barrier_arrive(uint64_t *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mm_shared_address(barrier)) : "memory");
 }
 
+/* Arrives once this thread's asynchronous copies (async.cuh) so far are complete. */
+__device__ __forceinline__ void mm_barrier_arrive_behind_copies(uint64_t *barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(mm_shared_address(barrier))
+                 : "memory");
+}
+
 /* Arrives at the same barrier in block `block` of the cluster. */
 __device__ __forceinline__ void mm_barrier_arrive_at(uint64_t *barrier, unsigned block) {
     asm volatile("{\n"
@@ -99,7 +105,8 @@ __device__ __forceinline__ void mm_box_copy_multicast(void *to, const void *map,
                  : "memory");
 }
 
-/* Makes this thread's stores to shared memory visible to the copies that begin behind it, and a barrier. */
+/* What this thread has read and stored in shared memory so far comes before the copies that begin behind it,
+ * and a barrier. */
 __device__ __forceinline__ void mm_async_proxy_fence() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -122,33 +129,6 @@ __device__ __forceinline__ void mm_cluster_sync() {
     asm volatile("barrier.cluster.arrive.aligned;\n"
                  "barrier.cluster.wait.aligned;" ::
                      : "memory");
-}
-
-/* How many blocks the cluster has along x, and which of them this one is. Without a cluster: 1, and 0. */
-__device__ __forceinline__ unsigned mm_cluster_blocks() {
-    unsigned blocks;
-    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
-    return blocks;
-}
-
-__device__ __forceinline__ unsigned mm_cluster_rank() {
-    unsigned rank;
-    asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(rank));
-    return rank;
-}
-
-/* Reads from the same place in the shared memory of block `block` of the cluster. */
-__device__ __forceinline__ double2 mm_cluster_read(const double2 *pointer, unsigned block) {
-    double2 pair;
-    asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %2, %3;\n"
-                 "ld.shared::cluster.v2.f64 {%0, %1}, [there];\n"
-                 "}\n"
-                 : "=d"(pair.x), "=d"(pair.y)
-                 : "r"(mm_shared_address(pointer)), "r"(block)
-                 : "memory");
-    return pair;
 }
 
 /* A warpgroup's own barrier, 1 to 15. */

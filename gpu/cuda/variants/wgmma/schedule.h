@@ -1,8 +1,8 @@
-/* Which cluster of blocks computes what (stream-K), for kernels that use wgmma. A block computes a tile of C.
- * The blocks of a cluster compute tiles one below the other, which are a cluster tile, and share B. Clusters
- * take whole cluster tiles round robin, and share the steps of the rest evenly. The partial sums of a tile
- * are then added up: by the cluster with its first step (fix-up, fp32_tensor), or by a second kernel
- * (tensor). */
+/* Which cluster of blocks computes what (stream-K), for kernels that use tensor cores. A block computes a
+ * tile of C. The blocks of a cluster compute tiles one below the other, which are a cluster tile, and share
+ * B. Clusters take whole cluster tiles round robin, and share the steps of the rest evenly. The partial sums
+ * of a tile are then added up: by the cluster with its first step (fix-up, fp32_tensor), or by a second
+ * kernel (tensor). */
 #pragma once
 
 #include "gpu/names.h"
