@@ -75,7 +75,7 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
                               struct mm_lane *lane, struct mm_error *error);
 
 /* Enqueues one kernel over the grid of blocks, for launches of several kernels or of other arguments. Of
- * the layout only the kernel, its threads, dynamic shared memory, `cluster` and `follows` count. */
+ * the layout only the kernel, its threads, dynamic shared memory and `follows` count. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 

@@ -63,9 +63,9 @@ bool mm_cuda_traffic_tensor(const struct mm_product *product, const struct mm_pl
                             struct mm_traffic *traffic) {
     if (product->a.dtype == MM_FLOAT64 || product->k == 0)
         return false;
-    if (plan->is_frugal)
-        return mm_cuda_traffic_tiled(product, plan, traffic);
     const struct mm_tensor_work work = mm_tensor_work_of(plan, product);
+    if (plan->is_frugal && (work.is_copied[0] || work.is_copied[1]))
+        return mm_cuda_traffic_tiled(product, plan, traffic);
     const struct mm_matrix *stored[2] = {&product->a, &product->b};
     *traffic = (struct mm_traffic){0};
     for (unsigned which = 0; which < 2; which++)

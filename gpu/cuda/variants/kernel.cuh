@@ -16,8 +16,6 @@
 #include "gpu/cuda/variants.h"
 #include "gpu/sums.h"
 
-#include <type_traits>
-
 /* a·b + sum, rounded once. Integers wrap around. */
 __device__ __forceinline__ float mm_cuda_multiply_add(float a, float b, float sum) {
     return fmaf(a, b, sum);

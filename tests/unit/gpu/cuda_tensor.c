@@ -172,7 +172,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     }
     seen.enqueued++;
     seen.grid = grid;
-    assert_in_range(grid.x, 1, MULTIPROCESSORS * (seen.sums == MM_FLOAT64 ? 96 / seen.plan.rows + 1 : 1));
+    const unsigned resident = seen.sums != MM_FLOAT64 ? 1 : seen.plan.rows == 32 ? 3 : 128 / seen.plan.rows;
+    assert_in_range(grid.x, 1, MULTIPROCESSORS * resident);
     assert_int_equal(grid.x, seen.plan.schedule.clusters * seen.plan.cluster);
     assert_int_equal(layout->threads_x, 2 * seen.plan.rows + 128);
     return MM_OK;
@@ -322,14 +323,34 @@ static void each_shape_has_its_memory(void **state) {
 
 /* However tiles are shared, no share is empty. */
 static void each_share_has_steps(void **state) {
-    unsigned cut = 0;
-    for (size_t edge = 64; edge <= 512; edge *= 2)
-        for (size_t k = 512; k <= 16384; k += 192) {
-            const struct mm_product product = product_of(MM_BFLOAT16, edge, k, edge, 2);
-            launch(&product);
-            cut += seen.plan.schedule.sharers > 0;
-        }
-    assert_true(cut > 100);
+    for (unsigned is_double = 0; is_double < 2; is_double++) {
+        unsigned cut = 0;
+        for (size_t edge = 64; edge <= 512; edge *= 2)
+            for (size_t k = 512; k <= 16384; k += 192) {
+                const struct mm_product product =
+                    product_of(is_double ? MM_FLOAT64 : MM_BFLOAT16, edge, k, edge, 2);
+                launch(&product);
+                cut += seen.plan.schedule.sharers > 0;
+            }
+        assert_true(cut > 100);
+    }
+}
+
+/* Two blocks of 64×64 share a multiprocessor. */
+static void blocks_share_multiprocessors(void **state) {
+    const struct mm_product product = product_of(MM_FLOAT64, 1024, 1024, 1024, 0);
+    launch(&product);
+    assert_int_equal(seen.grid.x, 256);
+}
+
+/* An operand has no map if it does not begin at a multiple of 16 bytes. */
+static void threads_copy_what_begins_anywhere(void **state) {
+    struct mm_product product = product_of(MM_FLOAT64, 64, 64, 64, 0);
+    product.b.data = operands + 8;
+    launch(&product);
+    assert_null(seen.plan.unaligned_a.data);
+    assert_ptr_equal(seen.plan.unaligned_b.data, operands + 8);
+    assert_int_equal(seen.maps, 1);
 }
 
 /* The tile that the request asks for; else the fastest, of which these are examples. */
@@ -385,6 +406,10 @@ static void stacks_have_their_memory(void **state) {
             product.c.rows *= stack.count;
             product.stack = &stack;
             launch(&product);
+            if (seen.plan.unaligned_a.data != NULL)
+                assert_int_equal(seen.plan.unaligned_a.rows, product.transpose_a ? product.k : product.m);
+            if (seen.plan.unaligned_b.data != NULL)
+                assert_int_equal(seen.plan.unaligned_b.rows, product.transpose_b ? product.n : product.k);
         }
     }
     const struct mm_product even = product_of(MM_BFLOAT16, 64, 64, 64, 0);
@@ -423,6 +448,15 @@ static void without_depth_or_memory_others_compute(void **state) {
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
     assert_int_equal(seen.tiled, 1);
+    /* What needs no copy does without partial sums. */
+    const struct mm_product aligned = product_of(MM_FLOAT64, 256, 16384, 256, 0);
+    plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
+    assert_int_equal(mm_cuda_tensor(&aligned, &plan, &error), MM_OK);
+    assert_int_equal(seen.tiled, 1);
+    assert_int_equal(plan.workspace_bytes, 0);
+    plan = (struct mm_plan){.device = &device.head};
+    assert_int_equal(mm_cuda_tensor(&aligned, &plan, &error), MM_OK);
+    assert_int_not_equal(plan.workspace_bytes, 0);
 }
 
 static void a_tile_that_a_type_lacks_is_refused(void **state) {
@@ -518,9 +552,13 @@ static void its_traffic_is_known(void **state) {
     assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS],
                      256 * 256 / 16 + seen.plan.schedule.sharers * 128 * 128 / 8);
     const struct mm_plan frugal = {.device = &device.head, .is_frugal = true};
+    assert_true(mm_cuda_traffic_tensor(&product, &frugal, &traffic)); /* without partial sums */
+    assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], 256 * 256 / 16);
+    product = product_of(MM_FLOAT32, M, K, N, 0); /* tiled_16, whose traffic is not known here */
     assert_false(mm_cuda_traffic_tensor(&product, &frugal, &traffic));
 }
 
 RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, each_share_has_steps, tiles_are_chosen,
           stacks_have_their_memory, copies_are_kept, without_depth_or_memory_others_compute,
+          blocks_share_multiprocessors, threads_copy_what_begins_anywhere,
           a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)

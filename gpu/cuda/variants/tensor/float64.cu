@@ -89,21 +89,23 @@ struct tile {
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-    static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
+    /* A multiprocessor has 228 KiB. A block takes 1 KiB for itself, and up to 1 KiB for the ring. */
+    static constexpr unsigned STAGES = (228 / RESIDENT - 2) * 1024 / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
+    static_assert(WARPS * 32 % MM_GROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
 };
 
 template <class T> using warp_sums = double[T::DOWN][T::ACROSS][4];
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Whether all threads of the producer copy, since the copy engine does not take an operand. */
+/* Whether the copy engine cannot take one of the operands. Then all threads of the producer copy. */
 __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Copies COUNT lines of such an operand from `line` on, at a depth, as its boxes would lie. Past the edges
- * come zeros. Each thread copies an element of every eighth row in the stage. */
+/* Copies COUNT lines of an unaligned operand, from a line and a depth on, to where the copy engine would put
+ * them, with zeros past the edges. Each thread copies an element of every eighth row. */
 template <unsigned COUNT, bool TURNED>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
                                      unsigned matrix) {
@@ -128,7 +130,7 @@ __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsi
 template <class T>
 __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                              mm_tensor_walk walk) {
-    walk = mm_tensor_walk_of<T>(plan); /* which the warp of the barriers has not found */
+    walk = mm_tensor_walk_of<T>(plan); /* warp 1 has not found it */
     const bool maps_a = plan.unaligned_a.data == nullptr, maps_b = plan.unaligned_b.data == nullptr;
     const bool is_first = threadIdx.x == 0; /* which tells the copy engine */
     mm_ring_state at = {0, 0};
@@ -161,8 +163,8 @@ __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const m
 /* A thread's elements for the next instructions, and where they come from. */
 template <class T> struct reader {
     mm_ring<T::STAGES> &ring;
-    const unsigned char *a_lines; /* the warp's lines, in the first stage */
-    const unsigned char *b_lines;
+    const unsigned char *of_a; /* the warp's lines, in the first stage */
+    const unsigned char *of_b;
     unsigned a_offset;
     unsigned b_offset;
     mm_ring_state at;
@@ -173,8 +175,8 @@ template <class T> struct reader {
     __device__ __forceinline__ void read_a(unsigned from, unsigned step, unsigned i, double (&to)[4]) {
 #pragma unroll
         for (unsigned v = 0; v < 4; v++)
-            to[v] = read<T::A_TURNED>(a_lines + from * T::STAGE_BYTES + i * LINES_BYTES, a_offset, step,
-                                      v / 2, v % 2);
+            to[v] = read<T::A_TURNED>(of_a + from * T::STAGE_BYTES + i * LINES_BYTES, a_offset, step, v / 2,
+                                      v % 2);
     }
 
     /* Part `part` of `parts`, of a warp's lines of B at a step. */
@@ -183,7 +185,7 @@ template <class T> struct reader {
         for (unsigned j = part * T::ACROSS / parts; j < (part + 1) * T::ACROSS / parts; j++)
 #pragma unroll
             for (unsigned v = 0; v < 2; v++)
-                b[step][j][v] = read<T::B_TURNED>(b_lines + from * T::STAGE_BYTES + j / 2 * LINES_BYTES,
+                b[step][j][v] = read<T::B_TURNED>(of_b + from * T::STAGE_BYTES + j / 2 * LINES_BYTES,
                                                   b_offset, step, v, j % 2);
     }
 
@@ -254,7 +256,7 @@ __device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_
                 }
 }
 
-/* Stores a warp's sums, whose first lies at a row and a column of C. */
+/* Stores a warp's sums. The first belongs at (row, col) of C. */
 template <class T>
 __device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col, const warp_sums<T> &sums) {
     const unsigned lane = threadIdx.x % 32;
@@ -268,7 +270,8 @@ __device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col
         store_sums<T, false>(c, row, col, sums);
 }
 
-/* The tile in C, or a part of k of it in the workspace. There rows lie one behind another. */
+/* Stores the sums in C, or in the workspace if they are those of a part of k. There the rows of a tile lie
+ * one behind another. */
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {

@@ -11,7 +11,7 @@
 __BEGIN_DECLS
 
 enum {
-    MM_TENSOR_CONSUMER_ROWS = 64, /* of C, that a consumer computes (MM_CONSUMER_ROWS) */
+    MM_TENSOR_CONSUMER_ROWS = 64, /* of C, that a consumer computes by wgmma (MM_CONSUMER_ROWS) */
     MM_TENSOR_LINE_BYTES = 128,   /* of k in a stage, for each row of op(A) and column of op(B) */
     MM_TENSOR_REDUCE_THREADS = 128
 };
@@ -21,7 +21,7 @@ enum {
 struct mm_tensor_plan {
     CUtensorMap a;
     CUtensorMap b;
-    /* float64's operands that have no map, of a stack the first matrix; else without data. */
+    /* float64's operands without a map, of a stack the first matrix; data is NULL if there is a map. */
     struct mm_matrix unaligned_a;
     struct mm_matrix unaligned_b;
     CUtensorMap of_c; /* if the copy engine takes C */
@@ -44,7 +44,7 @@ struct mm_tensor_plan {
 /* One kernel, and what it takes. */
 struct mm_tensor_kernel {
     const void *kernel; /* (struct mm_tensor_plan) */
-    unsigned rows;      /* of a block's tile of C: 64 for each consumer */
+    unsigned rows;      /* of a block's tile of C */
     unsigned cols;
     unsigned threads;
     unsigned cluster;    /* blocks, one below the other */
@@ -65,7 +65,7 @@ enum mm_tensor_size {
 
 struct mm_tensor_kernels {
     struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];
-    bool threads_copy; /* operands that the copy engine does not take, and C */
+    bool threads_copy; /* its threads copy operands that the copy engine does not take, and store C */
 };
 
 /* What a product takes: the kernel and, of A and B, the matrix that it reads: the stored one, or a copy that
@@ -78,7 +78,7 @@ struct mm_tensor_work {
     bool is_transposed[2]; /* the copy */
 };
 
-/* Of a plan that mm_cuda_tensor made, of a k that is not 0, when device memory is not short. */
+/* Of a k that is not 0. If device memory is short, mm_cuda_tensor plans this only if nothing is copied. */
 struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product);
 
 /* The kernel (struct mm_tensor_plan) that adds up partial sums, for operands of a type. The grid has along x

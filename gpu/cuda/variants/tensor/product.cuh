@@ -450,7 +450,7 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
 
 /* What a block's roles run. */
 struct mm_wgmma_roles {
-    /* Of the producer, at a stage that is full. */
+    /* How often the producer arrives at a stage's barrier `full`. */
     static __device__ __forceinline__ unsigned arrivals(const mm_tensor_plan &) {
         return 1;
     }
@@ -496,6 +496,8 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
     constexpr unsigned START = 65536 / T::RESIDENT / T::THREADS / 8 * 8;
     constexpr bool MOVES_REGISTERS = START < 255;
+    static_assert(START > T::PRODUCER_REGISTERS && (START - T::PRODUCER_REGISTERS) / T::CONSUMERS % 8 == 0,
+                  "what setmaxnreg takes");
     extern __shared__ __align__(1024) unsigned char stages[];
     __shared__ mm_ring<T::STAGES> ring;
     const mm_tensor_shared<T> shared = {ring, stages};

@@ -17,7 +17,7 @@
  * 128×128, 64×64 or 32×32. Its operands lie in either order, and begin anywhere.
  *
  * Cost: up to 224 KiB of shared memory and one block a multiprocessor, of float64's smaller tiles two or
- * three; 384 threads of up to 232 registers, of 64×64 256 threads.
+ * three; 384 threads of up to 232 registers, of small tiles 256.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
  * schedule. */
@@ -42,8 +42,8 @@ struct size_cost {
     double start_cycles;  /* what is fixed, less what is common to all sizes */
 };
 
-/* A type's kernels, what they cost, how the copy engine sees its elements, and how much longer a step takes
- * than if its sums were not promoted. */
+/* A type: its kernels, what they cost, how the copy engine sees its elements, and how much longer a step
+ * takes than if its sums were not promoted. */
 struct type {
     const struct mm_tensor_kernels *kernels;
     const struct size_cost *costs;
@@ -168,11 +168,14 @@ static double step_cycles(const struct mm_product *product, const struct way *wa
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
-/* Of the second kernel, which reads what the first has written; a step of that takes `step` cycles. */
-static struct mm_fix_up_cost fix_up_of(const struct mm_product *product,
+/* Of the second kernel, which reads what the first has written; a step of that takes `step` cycles. If memory
+ * is short, there is no room for partial sums. */
+static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
                                        const struct mm_tensor_kernel *kernel, double step) {
     enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
     const double bytes = (double)sums_bytes(product, kernel);
+    if (plan->is_frugal)
+        return (struct mm_fix_up_cost){.fixed = INFINITY};
     return (struct mm_fix_up_cost){START / step, EACH / step, bytes / BYTES_PER_CYCLE / step};
 }
 
@@ -186,22 +189,23 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
 }
 
 /* By tiles of this size, and at most so many blocks on a multiprocessor. */
-static struct way way_by(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
-                         enum mm_tensor_size size, unsigned resident, unsigned multiprocessors) {
+static struct way way_by(const struct mm_plan *plan, const struct mm_product *product,
+                         const struct mm_tensor_kernel *kernel, enum mm_tensor_size size, unsigned resident) {
     struct way way = {.kernel = kernel, .size = size};
+    const unsigned multiprocessors = plan->device->multiprocessors;
     const unsigned clusters_max = multiprocessors * resident / kernel->cluster;
     double step = step_cycles(product, &way, (size_t)clusters_max * kernel->cluster, multiprocessors);
-    struct mm_fix_up_cost fix_up = fix_up_of(product, kernel, step);
+    struct mm_fix_up_cost fix_up = fix_up_of(plan, product, kernel, step);
     way.schedule = schedule_of(product, kernel, clusters_max, &fix_up);
     step = step_cycles(product, &way, (size_t)way.schedule.clusters * kernel->cluster, multiprocessors);
-    fix_up = fix_up_of(product, kernel, step);
+    fix_up = fix_up_of(plan, product, kernel, step);
     way.cycles = type_of(product->a.dtype)->costs[size].start_cycles +
                  step * mm_schedule_steps(&way.schedule, &fix_up);
     return way;
 }
 
 /* Whether the type has tiles of this size, and a request that asks for a `tile` means them. 64 was taken when
- * 64×64 came. */
+ * wgmma's 64×64 came, which is 32. */
 static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
     static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
                                      [MM_TENSOR_NARROW] = 64,
@@ -212,14 +216,14 @@ static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size s
 }
 
 /* The fastest one of all sizes, or of the one that was asked for. */
-static struct way way_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
-                         const struct mm_device *device) {
+static struct way way_of(const struct mm_plan *plan, const struct mm_product *product,
+                         const struct mm_tensor_kernels *kernels) {
     struct way best = {.cycles = INFINITY};
     for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
         const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
         for (unsigned resident = 1; suits(kernels, size, product->tile) && resident <= kernel->resident;
              resident++) {
-            const struct way way = way_by(product, kernel, size, resident, device->multiprocessors);
+            const struct way way = way_by(plan, product, kernel, size, resident);
             if (way.cycles < best.cycles)
                 best = way;
         }
@@ -228,12 +232,11 @@ static struct way way_of(const struct mm_product *product, const struct mm_tenso
 }
 
 static struct call call_of(const struct mm_plan *plan, const struct mm_product *product) {
-    const struct mm_device *device = plan->device;
     struct call call = {.type = type_of(product->a.dtype)};
     const struct mm_tensor_kernels *kernels = call.type->kernels;
     call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, kernels);
     call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, kernels);
-    const struct way way = way_of(product, kernels, device);
+    const struct way way = way_of(plan, product, kernels);
     call.kernel = &kernels->of[way.size][call.a.square > 0][call.b.square > 0];
     call.schedule = way.schedule;
     call.sums_bytes =
@@ -459,7 +462,7 @@ static bool is_stackable(const struct call *call) {
            (!call->b.turns || call->b.matrix.ld == call->b.matrix.cols);
 }
 
-/* That the request asks for. float64 has not all. */
+/* Whether the type has the tile that the request asks for. */
 static bool has_tile(const struct mm_product *product) {
     const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
     enum mm_tensor_size size = 0;
@@ -476,8 +479,6 @@ static bool is_countable(const struct mm_product *product) {
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
-    if (plan->is_frugal)
-        return mm_cuda_tiled_16(product, plan, error);
     if (!has_tile(product))
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
@@ -493,6 +494,8 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
     const struct call call = call_of(plan, product);
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
     const struct call each = product->stack == NULL || is_at_once ? call : call_of(plan, &one);
+    if (plan->is_frugal && each.bytes > 0)
+        return mm_cuda_tiled_16(product, plan, error);
     plan->launch = launch;
     plan->launch_stack = is_at_once ? mm_cuda_launch_whole : NULL;
     plan->prepare = prepare;

@@ -1,6 +1,6 @@
-/* The roles of a block that uses wgmma, and what is common to all such kernels: a producer warpgroup fills a
- * ring of stages in shared memory, and two consumer warpgroups (one for tensor's smallest tile) multiply
- * them; each consumer has the sums of 64 rows of the block's tile of C. For kernel files alone. */
+/* The roles of a block, and what is common to all kernels with such: a producer warpgroup fills a ring of
+ * stages in shared memory, and two consumer warpgroups (one for small tiles) multiply them. A consumer that
+ * uses wgmma has the sums of 64 rows of the block's tile of C. For kernel files alone. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/hopper.cuh"
@@ -23,9 +23,9 @@ __device__ __forceinline__ void mm_consumer_sync() {
     mm_warpgroup_sync(1 + mm_my_consumer());
 }
 
-/* Registers: a kernel's 384 threads start with 168 each, and others with START. Consumers get more, which the
- * producer releases down to so many. setmaxnreg waits for ever if it asks for more than were released. A
- * kernel with registers enough does without. */
+/* Registers: threads start with START, 65536 / threads of a multiprocessor, rounded down to 8; 384 threads
+ * with 168. Consumers get more, which the producer releases down to so many. setmaxnreg waits for ever if it
+ * asks for more than were released. A kernel with registers enough does without. */
 template <unsigned REGISTERS> __device__ __forceinline__ void mm_become_producer() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }

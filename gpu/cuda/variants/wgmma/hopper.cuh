@@ -1,9 +1,9 @@
 /* Instructions of compute capability 9.0 without CUDA C++ functions: mbarriers that count bytes, bulk copies
  * (TMA) that arrive at them, and warpgroups' tensor core products (wgmma). For kernel files alone.
  *
- * Waits have block scope even if the other block arrives: only TMA writes and only wgmma reads the memory
- * that such a barrier guards. Waiting with cluster scope (acquire.cluster) made drafts 1.4 times as slow on
- * an H200. */
+ * Waits have block scope even if the other block of a cluster arrives: only TMA writes and only wgmma reads
+ * the memory that such a barrier guards. Waiting with cluster scope (acquire.cluster) made drafts 1.4 times
+ * as slow on an H200. */
 #pragma once
 
 #include <cstdint>
