@@ -215,6 +215,36 @@ for tool in memcheck initcheck synccheck racecheck; do
     step "guard_$tool" timeout 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda \
         --variant fp32_tensor --thin 160 --shape 131 157 77 --shape 9 5 1
 done
+# What a change to tensor or tf32 has to show, in minutes: 'tensor_*'.
+# by_tiles VARIANT TILE...: options for the variant by the tile that suits, and by each of these.
+by_tiles() {
+    variant=$1
+    shift
+    printf -- '--variant %s' "$variant"
+    printf -- " --variant $variant/%s" "$@"
+}
+tensor=$(by_tiles tensor 32 64 128 192 256)
+some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
+# shellcheck disable=SC2086,SC2046
+{
+    for dtype in bfloat16 float16 float8_e4m3fn float8_e5m2 int8 uint8; do
+        step "tensor_$dtype" timeout 100 "$kernels" --backend cuda $tensor --dtype "$dtype" --shapes small --thin 64 $threads
+    done
+    step tensor_float64 timeout 100 "$kernels" --backend cuda $(by_tiles tensor 32 64 128) --dtype float64 --shapes small \
+        --thin 64 $threads
+    step tensor_tf32 timeout 100 "$kernels" --backend cuda $(by_tiles tf32 32 64 128 192 256) --shapes small --thin 64 $threads
+    step tensor_same_bits timeout 100 "$kernels" --backend cuda $tensor $some_types --shape 64 2048 64 \
+        --shape 300 1024 260 --thin 300 --repeat 1000 $threads
+    for tool in memcheck initcheck synccheck racecheck; do
+        step "tensor_$tool" timeout 100 compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda \
+            $tensor $some_types --shape 64 1024 64 --shape 300 1024 260 --shape 129 640 131 --thin 300
+    done
+    # Only products of this size showed that float64 freed its stages without a fence.
+    for turns in '' --transpose-a --transpose-b '--transpose-a --transpose-b'; do
+        step "tensor_large$(printf %s "$turns" | sed 's/ *--transpose//g')" timeout 40 "$kernels" --backend cuda \
+            --dtype float64 --variant tensor $turns --time 4096 4096 4096 --time 4096 4096 4096 --repeats 3
+    done
+}
 # The script and its options are words of their own.
 # shellcheck disable=SC2086
 for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
