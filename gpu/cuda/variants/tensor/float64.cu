@@ -10,6 +10,7 @@
  * Source: NVIDIA's PTX ISA has the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/tensor/product.cuh"
+#include "gpu/sums.h"
 
 namespace {
 
@@ -65,10 +66,13 @@ __device__ __forceinline__ double read(const unsigned char *lines, unsigned offs
 
 /* --- a type, as product.cuh wants it: the block's tile, and what a warp computes of it. */
 
+struct float64_roles;
+
 /* RESIDENT blocks share a multiprocessor. */
 template <unsigned ROWS_, unsigned WIDE_, unsigned WARP_ROWS_, unsigned WARP_COLS_, unsigned RESIDENT_,
           bool A_TURNED_, bool B_TURNED_>
 struct tile {
+    using ROLES = struct float64_roles;
     static constexpr bool A_TURNED = A_TURNED_;
     static constexpr bool B_TURNED = B_TURNED_;
     static constexpr unsigned ROWS = ROWS_;
@@ -335,8 +339,7 @@ struct float64_roles {
 template <unsigned ROWS, unsigned WIDE, unsigned WARP_ROWS, unsigned WARP_COLS, unsigned RESIDENT>
 void add(mm_tensor_kernel (&kernels)[2][2]) {
 #define MM_ADD(a, b)                                                                                         \
-    kernels[a][b] =                                                                                          \
-        mm_tensor_kernel_of<tile<ROWS, WIDE, WARP_ROWS, WARP_COLS, RESIDENT, a, b>, float64_roles>()
+    kernels[a][b] = mm_tensor_kernel_of<tile<ROWS, WIDE, WARP_ROWS, WARP_COLS, RESIDENT, a, b>>()
     MM_ADD(false, false);
     MM_ADD(false, true);
     MM_ADD(true, false);

@@ -2,7 +2,7 @@
  * the order of k, and stores the totals in C. A thread computes four elements of C, whose partial sums lie
  * side by side. One consumer thread has stored them (wgmma/block.cuh): two neighbours of a row, and the two 8
  * rows below. Those of float64 are four neighbours of a row. */
-#include "gpu/cuda/variants/tensor/product.cuh"
+#include "gpu/cuda/variants/tensor/store.cuh"
 
 #include <type_traits>
 

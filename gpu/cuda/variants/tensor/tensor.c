@@ -2,11 +2,11 @@
  * tf32 (11 significant bits) and is as fast.
  *
  * The instruction, wgmma, multiplies a 64-row fragment by up to 256 columns at a time, both read from shared
- * memory. product.cuh has the kernel. Five sizes of tile: clusters of two blocks that compute 256×256 of C
- * (of float8 256×192), and single blocks of 128×192, 128×128, 128×64 or 64×64 if larger ones would leave
- * multiprocessors idle. If even these are few, or too few in the last round, but k is long, several clusters
- * share a tile: each computes a part of k and stores its partial sums, and a second kernel, reduce.cu, adds
- * them up.
+ * memory. product.cuh has the kernel, way.c chooses. Five sizes of tile: clusters of two blocks that compute
+ * 256×256 of C (of float8 256×192), and single blocks of 128×192, 128×128, 128×64 or 64×64 if larger ones
+ * would leave multiprocessors idle. If even these are few, or too few in the last round, but k is long,
+ * several clusters share a tile: each computes a part of k and stores its partial sums, and a second kernel,
+ * reduce.cu, adds them up.
  *
  * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
  * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads
@@ -27,51 +27,29 @@
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/parts.h"
 
-#include <math.h>
-
 /* --- what to launch ------------------------------------------------------------------------------ */
 
 /* Of matrices and rows in bytes: for TMA, and for rows of boxes that lie in one line each: with others
  * 4095×4097×4099 of bfloat16 took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
-/* How long tiles of a size take, in cycles. */
-struct size_cost {
-    double column_cycles; /* of a step of a block, for each column */
-    double shared_cycles; /* as many for each block that shares its multiprocessor, if that is more */
-    double start_cycles;  /* what is fixed, less what is common to all sizes */
-};
-
-/* A type: its kernels, what they cost, how the copy engine sees its elements, and how much longer a step
- * takes than if its sums were not promoted. */
+/* A type: its kernels, and how the copy engine sees its elements. */
 struct type {
     const struct mm_tensor_kernels *kernels;
-    const struct size_cost *costs;
     CUtensorMapDataType element;
-    double slowness;
 };
-
-static const struct size_cost wgmma_costs[] = {[MM_TENSOR_TINY] = {3.52, 0, 1800},
-                                               [MM_TENSOR_NARROW] = {6.02, 0, 1700},
-                                               [MM_TENSOR_SMALL] = {5.20, 0, 925},
-                                               [MM_TENSOR_MEDIUM] = {4.84, 0, 650},
-                                               [MM_TENSOR_LARGE] = {3.98, 0, 3430}};
-
-static const struct size_cost float64_costs[] = {[MM_TENSOR_TINY] = {11.4, 6.8, 0},
-                                                 [MM_TENSOR_NARROW] = {10.9, 9.1, 1900},
-                                                 [MM_TENSOR_SMALL] = {16.6, 0, 8000}};
 
 static const struct type *type_of(enum mm_dtype dtype) {
     static const struct type types[MM_DTYPE_COUNT] = {
-        [MM_FLOAT32] = {&mm_tensor_tf32, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 1.0},
-        [MM_FLOAT64] = {&mm_tensor_float64, float64_costs, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 1.0},
-        [MM_FLOAT16] = {&mm_tensor_float16, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
-        [MM_BFLOAT16] = {&mm_tensor_bfloat16, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT16, 1.0},
-        [MM_FLOAT8_E4M3FN] = {&mm_tensor_float8_e4m3fn, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
-        [MM_FLOAT8_E5M2] = {&mm_tensor_float8_e5m2, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.38},
-        [MM_INT8] = {&mm_tensor_int8, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
-        [MM_UINT8] = {&mm_tensor_uint8, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
-        [MM_BOOL] = {&mm_tensor_uint8, wgmma_costs, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1.0},
+        [MM_FLOAT32] = {&mm_tensor_tf32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32},
+        [MM_FLOAT64] = {&mm_tensor_float64, CU_TENSOR_MAP_DATA_TYPE_FLOAT64},
+        [MM_FLOAT16] = {&mm_tensor_float16, CU_TENSOR_MAP_DATA_TYPE_UINT16},
+        [MM_BFLOAT16] = {&mm_tensor_bfloat16, CU_TENSOR_MAP_DATA_TYPE_UINT16},
+        [MM_FLOAT8_E4M3FN] = {&mm_tensor_float8_e4m3fn, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_FLOAT8_E5M2] = {&mm_tensor_float8_e5m2, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_INT8] = {&mm_tensor_int8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_UINT8] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_BOOL] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
     };
     return &types[dtype];
 }
@@ -129,118 +107,16 @@ static size_t cluster_tiles_of(const struct mm_product *product, const struct mm
            mm_size_divide_up(product->n, kernel->cols);
 }
 
-/* How many of a block's `whole` lines it loads of an operand that has `all` lines. The copy engine is slow at
- * lines past an operand's end, so they are not loaded. Whatever lies there in shared memory reaches only rows
- * and columns that C does not have. 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us (H100). */
-static unsigned lines_of(size_t all, unsigned whole, unsigned square) {
-    enum { SWIZZLED = 8 };
-    return (unsigned)mm_size_min(whole, mm_size_round_up(all, square > 0 ? square : SWIZZLED));
-}
-
-/* Of the partial sums of a cluster tile. */
-static size_t sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
-    return (size_t)kernel->cluster * kernel->rows * kernel->cols *
-           mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
-}
-
-/* How a product is computed, and how many cycles that takes, without the launch. The constants of the
- * following functions, and the costs above, were fitted to times of 69 products of bfloat16 with all tiles,
- * each computed by one cluster or by up to all; float8's slowness to those of 9 (H100, 2026-11-26). float64's
- * costs follow from times of one, two or three blocks on each multiprocessor (H100, 2026-11-27). */
-struct way {
-    const struct mm_tensor_kernel *kernel; /* of K-major operands */
-    enum mm_tensor_size size;
-    struct mm_schedule schedule;
-    double cycles;
-};
-
-/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. */
-static double step_cycles(const struct mm_product *product, const struct way *way, size_t blocks,
-                          unsigned multiprocessors) {
-    enum { BYTES_PER_CYCLE = 6670 };
-    const struct mm_tensor_kernel *kernel = way->kernel;
-    const struct type *type = type_of(product->a.dtype);
-    const struct size_cost *cost = &type->costs[way->size];
-    const double each = (double)mm_size_divide_up(blocks, multiprocessors);
-    const unsigned lines =
-        lines_of(product->m, kernel->rows, 0) + lines_of(product->n, kernel->cols / kernel->cluster, 0);
-    return fmax(fmax(cost->column_cycles, each * cost->shared_cycles) * kernel->cols * type->slowness,
-                (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
-}
-
-/* Of the second kernel, which reads what the first has written; a step of that takes `step` cycles. If memory
- * is short, there is no room for partial sums. */
-static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
-                                       const struct mm_tensor_kernel *kernel, double step) {
-    enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
-    const double bytes = (double)sums_bytes(product, kernel);
-    if (plan->is_frugal)
-        return (struct mm_fix_up_cost){.fixed = INFINITY};
-    return (struct mm_fix_up_cost){START / step, EACH / step, bytes / BYTES_PER_CYCLE / step};
-}
-
-static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
-                                      unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
-    const size_t depth = MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype);
-    return mm_schedule_of(mm_product_count(product),
-                          (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows),
-                          (unsigned)mm_size_divide_up(product->n, kernel->cols),
-                          (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
-}
-
-/* By tiles of this size, and at most so many blocks on a multiprocessor. */
-static struct way way_by(const struct mm_plan *plan, const struct mm_product *product,
-                         const struct mm_tensor_kernel *kernel, enum mm_tensor_size size, unsigned resident) {
-    struct way way = {.kernel = kernel, .size = size};
-    const unsigned multiprocessors = plan->device->multiprocessors;
-    const unsigned clusters_max = multiprocessors * resident / kernel->cluster;
-    double step = step_cycles(product, &way, (size_t)clusters_max * kernel->cluster, multiprocessors);
-    struct mm_fix_up_cost fix_up = fix_up_of(plan, product, kernel, step);
-    way.schedule = schedule_of(product, kernel, clusters_max, &fix_up);
-    step = step_cycles(product, &way, (size_t)way.schedule.clusters * kernel->cluster, multiprocessors);
-    fix_up = fix_up_of(plan, product, kernel, step);
-    way.cycles = type_of(product->a.dtype)->costs[size].start_cycles +
-                 step * mm_schedule_steps(&way.schedule, &fix_up);
-    return way;
-}
-
-/* Whether the type has tiles of this size, and a request that asks for a `tile` means them. 64 was taken when
- * wgmma's 64×64 came, which is 32. */
-static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
-    static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
-                                     [MM_TENSOR_NARROW] = 64,
-                                     [MM_TENSOR_SMALL] = 128,
-                                     [MM_TENSOR_MEDIUM] = 192,
-                                     [MM_TENSOR_LARGE] = 256};
-    return kernels->of[size][0][0].kernel != NULL && (tile == 0 || tile == tiles[size]);
-}
-
-/* The fastest one of all sizes, or of the one that was asked for. */
-static struct way way_of(const struct mm_plan *plan, const struct mm_product *product,
-                         const struct mm_tensor_kernels *kernels) {
-    struct way best = {.cycles = INFINITY};
-    for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
-        const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
-        for (unsigned resident = 1; suits(kernels, size, product->tile) && resident <= kernel->resident;
-             resident++) {
-            const struct way way = way_by(plan, product, kernel, size, resident);
-            if (way.cycles < best.cycles)
-                best = way;
-        }
-    }
-    return best;
-}
-
 static struct call call_of(const struct mm_plan *plan, const struct mm_product *product) {
     struct call call = {.type = type_of(product->a.dtype)};
     const struct mm_tensor_kernels *kernels = call.type->kernels;
     call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, kernels);
     call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, kernels);
-    const struct way way = way_of(plan, product, kernels);
+    const struct mm_tensor_way way = mm_tensor_way_of(plan, product, kernels);
     call.kernel = &kernels->of[way.size][call.a.square > 0][call.b.square > 0];
     call.schedule = way.schedule;
-    call.sums_bytes =
-        (size_t)(way.schedule.sharers + mm_shared_tiles(&way.schedule)) * sums_bytes(product, call.kernel);
+    call.sums_bytes = (size_t)(way.schedule.sharers + mm_shared_tiles(&way.schedule)) *
+                      mm_tensor_sums_bytes(product, call.kernel);
     call.bytes = call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
     return call;
 }
@@ -397,16 +273,16 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
                                struct mm_lane *lane, struct mm_error *error) {
     const struct mm_layout layout = layout_of(call);
     const unsigned cluster = call->kernel->cluster;
-    struct mm_tensor_plan plan = {.schedule = call->schedule,
-                                  .rows = call->kernel->rows,
-                                  .wide = call->kernel->cols,
-                                  .cluster = cluster,
-                                  .a_lines = lines_of(product->m, call->kernel->rows, call->a.square),
-                                  .b_lines =
-                                      lines_of(product->n, call->kernel->cols / cluster, call->b.square),
-                                  .sums = lane->scratch,
-                                  .c = mm_product_item(product, 0).c,
-                                  .c_step = product->m * product->n};
+    struct mm_tensor_plan plan = {
+        .schedule = call->schedule,
+        .rows = call->kernel->rows,
+        .wide = call->kernel->cols,
+        .cluster = cluster,
+        .a_lines = mm_tensor_lines(product->m, call->kernel->rows, call->a.square),
+        .b_lines = mm_tensor_lines(product->n, call->kernel->cols / cluster, call->b.square),
+        .sums = lane->scratch,
+        .c = mm_product_item(product, 0).c,
+        .c_step = product->m * product->n};
     void *arguments[] = {&plan};
     encode *function = NULL;
     if (product->stack != NULL)
@@ -462,15 +338,6 @@ static bool is_stackable(const struct call *call) {
            (!call->b.turns || call->b.matrix.ld == call->b.matrix.cols);
 }
 
-/* Whether the type has the tile that the request asks for. */
-static bool has_tile(const struct mm_product *product) {
-    const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
-    enum mm_tensor_size size = 0;
-    while (size < MM_TENSOR_SIZES && !suits(kernels, size, product->tile))
-        size++;
-    return size < MM_TENSOR_SIZES;
-}
-
 /* Tiles, and a stack's products, are counted in 32 bits with a sign. */
 static bool is_countable(const struct mm_product *product) {
     const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
@@ -479,7 +346,7 @@ static bool is_countable(const struct mm_product *product) {
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
-    if (!has_tile(product))
+    if (!mm_tensor_has_tile(type_of(product->a.dtype)->kernels, product->tile))
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);

@@ -1,0 +1,206 @@
+/* How the sums of consumers that use wgmma become elements of C. A consumer stages its rows of C part by part
+ * in its buffers, so one is filled while others are copied to C. */
+#pragma once
+
+#include "gpu/cuda/variants/tensor/product.cuh"
+
+/* A consumer's rows of a part of C: 128 bytes of each. */
+constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
+
+static_assert(MM_CONSUMER_ROWS == MM_TENSOR_CONSUMER_ROWS, "the host knows them");
+
+/* A buffer has 64 lines of 128 bytes, swizzled as the copy engine expects it. */
+
+template <typename BYTE>
+__device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsigned byte) {
+    return staged + row * MM_TENSOR_LINE_BYTES + ((byte / 16 ^ row % 8) * 16) + byte % 16;
+}
+
+/* Two neighbours of a row as elements of 2 bytes. */
+__device__ __forceinline__ uint32_t mm_narrow_pair(bool is_bfloat16, float first, float second) {
+    uint32_t pair;
+    if (is_bfloat16)
+        asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    else
+        asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    return pair;
+}
+
+/* Stages 64 columns of 2 bytes, from sum FIRST of the thread on. An stmatrix stores 16 rows × 16 columns of a
+ * warp; thread i gives the address of 8 elements in row i % 16. */
+template <unsigned FIRST, unsigned COUNT>
+__device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
+                                                const float (&sums)[COUNT]) {
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned row = mm_my_thread() / 32 * 16 + lane % 16;
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (unsigned j = 0; j < 4; j++)
+            pairs[j] =
+                mm_narrow_pair(is_bfloat16, sums[FIRST + 8 * i + 2 * j], sums[FIRST + 8 * i + 2 * j + 1]);
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                         mm_shared_address(mm_staged_at(staged, row, i * 32 + lane / 16 * 16))),
+                     "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                     : "memory");
+    }
+}
+
+template <unsigned FIRST, unsigned COUNT>
+__device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uint32_t (&)[COUNT]) {
+    /* sums of whole numbers are not narrowed */
+}
+
+/* Stages 32 columns of 4 bytes. */
+template <unsigned FIRST, typename SUM, unsigned COUNT>
+__device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
+    struct alignas(8) pair {
+        SUM sums[2];
+    };
+    const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+    for (unsigned i = 0; i < 16; i += 2) {
+        const unsigned row = mm_my_thread() / 32 * 16 + lane / 4 + i / 2 % 2 * 8;
+        *reinterpret_cast<pair *>(mm_staged_at(staged, row, i / 4 * 32 + lane % 4 * 8)) = {
+            {sums[FIRST + i], sums[FIRST + i + 1]}};
+    }
+}
+
+/* --- to a C that the copy engine does not take. Its rows begin anywhere, so 16 aligned bytes of C are taken
+ * from two lines of what is staged. The last bytes of a part's row may end no such chunk; then they are
+ * copied with the next part, of whose columns they are the neighbours. */
+
+constexpr unsigned MM_CHUNK = 16; /* bytes */
+
+/* Where a part of C is staged, and the part to the left of it. */
+struct mm_staged_part {
+    const unsigned char *part;
+    const unsigned char *left;
+    bool is_first; /* of the tile: there is none to the left */
+    bool is_last;
+};
+
+/* The 16 bytes that begin `ahead` bytes before line chunk `chunk` of a row. */
+__device__ __forceinline__ uint4 mm_staged_chunk(const mm_staged_part &staged, unsigned row, unsigned chunk,
+                                                 unsigned ahead) {
+    constexpr unsigned CHUNKS = MM_TENSOR_LINE_BYTES / MM_CHUNK;
+    const unsigned skipped = MM_CHUNK - ahead; /* of the chunk before */
+    const uint4 x = *reinterpret_cast<const uint4 *>(
+        mm_staged_at(chunk > 0 ? staged.part : staged.left, row, (chunk + CHUNKS - 1) % CHUNKS * MM_CHUNK));
+    const uint4 y = *reinterpret_cast<const uint4 *>(mm_staged_at(staged.part, row, chunk * MM_CHUNK));
+    uint32_t words[9] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w, 0};
+#pragma unroll
+    for (unsigned step = 4; step > 0; step /= 2)
+        if ((skipped / 4 & step) != 0)
+#pragma unroll
+            for (unsigned i = 0; i + step < 9; i++)
+                words[i] = words[i + step];
+    const unsigned bits = skipped % 4 * 8;
+    return {__funnelshift_r(words[0], words[1], bits), __funnelshift_r(words[1], words[2], bits),
+            __funnelshift_r(words[2], words[3], bits), __funnelshift_r(words[3], words[4], bits)};
+}
+
+/* Copies bytes from `at` to `end` of a row to the row of C whose part begins at `to`. */
+template <typename ELEMENT>
+__device__ __forceinline__ void mm_copy_elements(const unsigned char *staged, unsigned row, int at, int end,
+                                                 unsigned char *to) {
+#pragma unroll 1
+    for (; at < end; at += sizeof(ELEMENT))
+        *reinterpret_cast<ELEMENT *>(to + at) =
+            *reinterpret_cast<const ELEMENT *>(mm_staged_at(staged, row, static_cast<unsigned>(at)));
+}
+
+/* Copies a consumer's part of C, whose first element is at `row` and `col`. Eight threads share a row. */
+template <typename ELEMENT>
+__device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, const mm_matrix &c, size_t row,
+                                               size_t col) {
+    constexpr int LINE = MM_TENSOR_LINE_BYTES;
+    constexpr unsigned CHUNKS = LINE / MM_CHUNK;
+    if (col >= c.cols)
+        return;
+    const size_t left_bytes = (c.cols - col) * sizeof(ELEMENT);
+    const int bytes = left_bytes < LINE ? static_cast<int>(left_bytes) : LINE;
+    const bool is_last = staged.is_last || left_bytes <= LINE;
+    const unsigned chunk = mm_my_thread() % CHUNKS;
+#pragma unroll 1
+    for (unsigned down = mm_my_thread() / CHUNKS; down < MM_CONSUMER_ROWS && row + down < c.rows;
+         down += MM_GROUP / CHUNKS) {
+        unsigned char *to =
+            static_cast<unsigned char *>(c.data) + ((row + down) * c.ld + col) * sizeof(ELEMENT);
+        const unsigned ahead = static_cast<unsigned>(reinterpret_cast<size_t>(to) % MM_CHUNK);
+        const int begin = static_cast<int>(chunk * MM_CHUNK) - static_cast<int>(ahead);
+        const int end = begin + static_cast<int>(MM_CHUNK);
+        if (end <= bytes && (begin >= 0 || !staged.is_first)) {
+            *reinterpret_cast<uint4 *>(to + begin) = mm_staged_chunk(staged, down, chunk, ahead);
+        } else {
+            if (begin < 0 && !staged.is_first)
+                mm_copy_elements<ELEMENT>(staged.left, down, LINE + begin, LINE, to - LINE);
+            mm_copy_elements<ELEMENT>(staged.part, down, max(begin, 0), min(end, bytes), to);
+        }
+        if (is_last && chunk == CHUNKS - 1)
+            mm_copy_elements<ELEMENT>(staged.part, down, end, bytes, to);
+    }
+}
+
+/* --- to any C */
+
+/* Copies a consumer's part of C. All threads of the consumer have written it. */
+__device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
+                                                unsigned row, unsigned col, unsigned product,
+                                                bool is_narrow) {
+    if (plan.maps_c) {
+        if (mm_my_thread() == 0)
+            mm_box_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row), static_cast<int>(product),
+                         staged.part);
+        return;
+    }
+    mm_matrix c = plan.c;
+    c.data = static_cast<char *>(c.data) + product * plan.c_step * (is_narrow ? 2 : 4);
+    if (is_narrow)
+        mm_copy_staged<uint16_t>(staged, c, row, col);
+    else
+        mm_copy_staged<uint32_t>(staged, c, row, col);
+}
+
+/* Parts of C from FIRST, the sum of a thread, on. */
+template <class T, bool IS_NARROW, unsigned FIRST>
+__device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
+                                                const mm_tensor_tile &tile,
+                                                const typename T::SUM (&sums)[T::SUMS]) {
+    if constexpr (FIRST < T::SUMS) {
+        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread */
+        constexpr unsigned PART = FIRST / EACH;
+        unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
+        const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
+        /* The last copy from this buffer has read it. The last tile may have ended with any buffer. */
+        if (PART == 0 || PART >= T::BUFFERS) {
+            if (mm_my_thread() == 0)
+                mm_box_stores_wait<PART == 0 ? 0 : T::BUFFERS - 1>();
+            mm_consumer_sync();
+        }
+        if constexpr (IS_NARROW)
+            mm_stage_narrow<FIRST>(at, plan.c.dtype == MM_BFLOAT16, sums);
+        else
+            mm_stage_wide<FIRST>(at, sums);
+        mm_async_proxy_fence();
+        mm_consumer_sync();
+        mm_store_staged(plan, {at, left, PART == 0, FIRST + EACH == T::SUMS},
+                        tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2, tile.product,
+                        IS_NARROW);
+        mm_tensor_store<T, IS_NARROW, FIRST + EACH>(plan, staged, tile, sums);
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void
+mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared, const mm_tensor_tile &tile,
+                   const typename T::SUM (&sums)[T::SUMS]) {
+    unsigned char *staged =
+        shared.stages + T::STAGES * T::STAGE_BYTES + mm_my_consumer() * (T::BUFFERS * MM_C_BUFFER_BYTES);
+    const bool is_narrow = plan.c.dtype == MM_FLOAT16 || plan.c.dtype == MM_BFLOAT16;
+    if (is_narrow)
+        mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
+    else
+        mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
+}

@@ -1,0 +1,128 @@
+/* How `tensor` and `tf32` compute a product: by tiles of which size, and how blocks share the work. It is the
+ * way that takes least time by an estimate. */
+#include "gpu/backend.h"
+#include "gpu/cuda/variants/tensor/parts.h"
+
+#include <math.h>
+
+/* The constants of this file were fitted to times of 69 products of bfloat16 with all tiles, each computed by
+ * one cluster or by up to all; float8's slowness to those of 9 (H100, 2026-11-26). float64's costs follow
+ * from times of one, two or three blocks on each multiprocessor (H100, 2026-11-27). */
+
+/* How long tiles of a size take, in cycles. */
+struct size_cost {
+    double column_cycles; /* of a step of a block, for each column */
+    double shared_cycles; /* as many for each block that shares its multiprocessor, if that is more */
+    double start_cycles;  /* what is fixed, less what is common to all sizes */
+};
+
+static const struct size_cost *costs_of(const struct mm_product *product) {
+    static const struct size_cost of_wgmma[] = {[MM_TENSOR_TINY] = {3.52, 0, 1800},
+                                                [MM_TENSOR_NARROW] = {6.02, 0, 1700},
+                                                [MM_TENSOR_SMALL] = {5.20, 0, 925},
+                                                [MM_TENSOR_MEDIUM] = {4.84, 0, 650},
+                                                [MM_TENSOR_LARGE] = {3.98, 0, 3430}};
+
+    static const struct size_cost of_float64[] = {[MM_TENSOR_TINY] = {11.4, 6.8, 0},
+                                                  [MM_TENSOR_NARROW] = {10.9, 9.1, 1900},
+                                                  [MM_TENSOR_SMALL] = {16.6, 0, 8000}};
+    return product->a.dtype == MM_FLOAT64 ? of_float64 : of_wgmma;
+}
+
+/* How much longer a step takes than if sums were not promoted. */
+static double slowness_of(const struct mm_product *product) {
+    const enum mm_dtype dtype = product->a.dtype;
+    return dtype == MM_FLOAT8_E4M3FN || dtype == MM_FLOAT8_E5M2 ? 1.38 : 1.0;
+}
+
+unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square) {
+    enum { SWIZZLED = 8 };
+    return (unsigned)mm_size_min(whole, mm_size_round_up(all, square > 0 ? square : SWIZZLED));
+}
+
+size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
+    return (size_t)kernel->cluster * kernel->rows * kernel->cols *
+           mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
+}
+
+/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. */
+static double step_cycles(const struct mm_product *product, const struct mm_tensor_way *way, size_t blocks,
+                          unsigned multiprocessors) {
+    enum { BYTES_PER_CYCLE = 6670 };
+    const struct mm_tensor_kernel *kernel = way->kernel;
+    const struct size_cost *cost = &costs_of(product)[way->size];
+    const double each = (double)mm_size_divide_up(blocks, multiprocessors);
+    const unsigned lines = mm_tensor_lines(product->m, kernel->rows, 0) +
+                           mm_tensor_lines(product->n, kernel->cols / kernel->cluster, 0);
+    return fmax(fmax(cost->column_cycles, each * cost->shared_cycles) * kernel->cols * slowness_of(product),
+                (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
+}
+
+/* Of the second kernel, which reads what the first has written; a step of that takes `step` cycles. If memory
+ * is short, there is no room for partial sums. */
+static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
+                                       const struct mm_tensor_kernel *kernel, double step) {
+    enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
+    const double bytes = (double)mm_tensor_sums_bytes(product, kernel);
+    if (plan->is_frugal)
+        return (struct mm_fix_up_cost){.fixed = INFINITY};
+    return (struct mm_fix_up_cost){START / step, EACH / step, bytes / BYTES_PER_CYCLE / step};
+}
+
+static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
+                                      unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
+    const size_t depth = MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype);
+    return mm_schedule_of(mm_product_count(product),
+                          (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows),
+                          (unsigned)mm_size_divide_up(product->n, kernel->cols),
+                          (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
+}
+
+/* By tiles of this size, and at most so many blocks on a multiprocessor. */
+static struct mm_tensor_way way_by(const struct mm_plan *plan, const struct mm_product *product,
+                                   const struct mm_tensor_kernel *kernel, enum mm_tensor_size size,
+                                   unsigned resident) {
+    struct mm_tensor_way way = {.kernel = kernel, .size = size};
+    const unsigned multiprocessors = plan->device->multiprocessors;
+    const unsigned clusters_max = multiprocessors * resident / kernel->cluster;
+    double step = step_cycles(product, &way, (size_t)clusters_max * kernel->cluster, multiprocessors);
+    struct mm_fix_up_cost fix_up = fix_up_of(plan, product, kernel, step);
+    way.schedule = schedule_of(product, kernel, clusters_max, &fix_up);
+    step = step_cycles(product, &way, (size_t)way.schedule.clusters * kernel->cluster, multiprocessors);
+    fix_up = fix_up_of(plan, product, kernel, step);
+    way.cycles = costs_of(product)[size].start_cycles + step * mm_schedule_steps(&way.schedule, &fix_up);
+    return way;
+}
+
+/* Whether the type has tiles of this size, and a request that asks for a `tile` means them. 64 was taken when
+ * wgmma's 64×64 came, which is 32. */
+static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
+    static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
+                                     [MM_TENSOR_NARROW] = 64,
+                                     [MM_TENSOR_SMALL] = 128,
+                                     [MM_TENSOR_MEDIUM] = 192,
+                                     [MM_TENSOR_LARGE] = 256};
+    return kernels->of[size][0][0].kernel != NULL && (tile == 0 || tile == tiles[size]);
+}
+
+struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
+                                      const struct mm_tensor_kernels *kernels) {
+    struct mm_tensor_way best = {.cycles = INFINITY};
+    for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
+        const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
+        for (unsigned resident = 1; suits(kernels, size, product->tile) && resident <= kernel->resident;
+             resident++) {
+            const struct mm_tensor_way way = way_by(plan, product, kernel, size, resident);
+            if (way.cycles < best.cycles)
+                best = way;
+        }
+    }
+    return best;
+}
+
+bool mm_tensor_has_tile(const struct mm_tensor_kernels *kernels, unsigned tile) {
+    enum mm_tensor_size size = 0;
+    while (size < MM_TENSOR_SIZES && !suits(kernels, size, tile))
+        size++;
+    return size < MM_TENSOR_SIZES;
+}
