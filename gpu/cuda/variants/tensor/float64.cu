@@ -93,8 +93,8 @@ struct tile {
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-    /* A multiprocessor has 228 KiB. A block takes 1 KiB for itself, and up to 1 KiB for the ring. */
-    static constexpr unsigned STAGES = (228 / RESIDENT - 2) * 1024 / STAGE_BYTES;
+    /* A multiprocessor has 228 KiB, of which each block takes up to 2 for itself and the ring. */
+    static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
     static_assert(WARPS * 32 % MM_GROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
 };
