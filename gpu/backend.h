@@ -96,10 +96,9 @@ struct mm_backend {
     enum mm_status (*take_home)(struct mm_device *device, size_t bytes, struct mm_replica **home,
                                 struct mm_error *error);
 
-    /* Reads what the variant's float32 instance uses (a product's the untransposed one), with the tile that a
-     * caller may choose or 0. MM_UNSUPPORTED where the variant has no such thing (a library; auto), or the
-     * device too little for the tile. Any thread. NULL: the backend has no such thing (the CPU). */
-    enum mm_status (*attributes)(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
+    /* Reads what the plan's kernel uses. MM_UNSUPPORTED if that is none of ours (a library's, a plain copy),
+     * or the device has too little for it. Any thread. NULL: the backend has no kernels (the CPU). */
+    enum mm_status (*attributes)(struct mm_device *device, const struct mm_plan *plan,
                                  struct mm_attributes *attributes, struct mm_error *error);
 
     /* Device memory for tests and benchmarks. acquire gives memory of undefined contents, aligned to 256

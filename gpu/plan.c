@@ -37,6 +37,33 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
 }
 
+/* Without the flag a transposition would be a copy, which has no kernel. */
+static struct mm_product smallest_of(const struct mm_variant *variant, enum mm_dtype dtype, unsigned tile) {
+    const struct mm_multiples of = mm_variant_multiples(variant, dtype);
+    struct mm_product product = {.a = mm_matrix_dense(dtype, of.m, of.k, NULL),
+                                 .b = mm_matrix_dense(dtype, of.k, of.n, NULL),
+                                 .tile = tile,
+                                 .transpose_a = variant->op == MM_TRANSPOSE};
+    (void)mm_product_conform(variant->op, &product, NULL);
+    product.c = mm_product_result(variant->op, &product);
+    return product;
+}
+
+enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_variant *variant,
+                                unsigned tile, struct mm_plan *plan, enum mm_dtype *dtype,
+                                struct mm_error *error) {
+    enum mm_status status = mm_fail(error, MM_UNSUPPORTED, "%s chooses another variant", variant->name);
+    for (*dtype = 0; *dtype < MM_DTYPE_COUNT; ++*dtype) {
+        if (!mm_variant_has_dtype(variant, *dtype) || variant->choose[*dtype] != NULL)
+            continue;
+        const struct mm_product smallest = smallest_of(variant, *dtype, tile);
+        status = mm_plan_make(device, variant, &smallest, false, plan, error);
+        if (status == MM_OK)
+            return MM_OK;
+    }
+    return status;
+}
+
 enum mm_status mm_plan_launch_some(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = MM_OK;

@@ -51,6 +51,13 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
                             const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
                             struct mm_error *error);
 
+/* Plans the smallest product that the variant takes with this tile, or by 0 with any: of the first element
+ * type for which that is possible, which is *dtype. A transposition does not become a copy. MM_UNSUPPORTED if
+ * there is none, as of `auto`. */
+enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_variant *variant,
+                                unsigned tile, struct mm_plan *plan, enum mm_dtype *dtype,
+                                struct mm_error *error);
+
 /* Runs a product by its plan: computes it on the calling thread of the host, where `lane` is NULL; else
  * enqueues it on the lane. Every launch comes through here, also those of a part of C. */
 enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,

@@ -24,7 +24,6 @@ struct mm_attributes {
     size_t dynamic_shared_bytes;
     size_t local_bytes; /* per thread; spills show here */
     unsigned blocks_per_multiprocessor;
-    enum mm_dtype dtype; /* of the operands: the first that the variant takes, with this tile */
 };
 
 /* On the host: computes C on the calling thread. Every shape from 1×1×0 up must be right (k = 0 gives zeros);

@@ -58,10 +58,20 @@ static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned
     return failed;
 }
 
+/* Of the variant's kernel for its smallest product with this tile, or with any; *dtype is that product's. */
+static bool read_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
+                            struct mm_attributes *attributes, enum mm_dtype *dtype) {
+    const struct mm_backend *backend = device->backend;
+    struct mm_plan plan;
+    return backend->attributes != NULL &&
+           mm_plan_smallest(device, variant, tile, &plan, dtype, NULL) == MM_OK &&
+           backend->attributes(device, &plan, attributes, NULL) == MM_OK;
+}
+
 static int put_attributes(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
     struct mm_attributes attributes;
-    if (device->backend->attributes == NULL ||
-        device->backend->attributes(device, variant, 0, &attributes, NULL) != MM_OK)
+    enum mm_dtype dtype;
+    if (!read_attributes(device, variant, 0, &attributes, &dtype))
         return 0;
     return json_object_update_new(
         row, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "threads_per_block",
@@ -76,7 +86,7 @@ static int put_attributes(json_t *row, struct mm_device *device, const struct mm
 /* The blocks are the device's own number. Why there are no more is by the table of chips, or null if that
  * lacks the device's or gives another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
-                              unsigned tile) {
+                              enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = {.threads = attributes->threads_per_block,
                                      .registers_per_thread = attributes->registers_per_thread,
                                      .shared_bytes =
@@ -86,7 +96,7 @@ static json_t *make_occupancy(const struct mm_device *device, const struct mm_at
     const bool is_known = mm_occupancy_predict(device->compute_capability, &use, &predicted);
     return json_pack(
         "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tile", tile > 0 ? mm_json_count(tile) : json_null(),
-        "dtype", mm_dtype_name(attributes->dtype), "threads_per_block", mm_json_count(use.threads),
+        "dtype", mm_dtype_name(dtype), "threads_per_block", mm_json_count(use.threads),
         "registers_per_thread", mm_json_count(use.registers_per_thread), "shared_bytes",
         mm_json_count(use.shared_bytes), "blocks", mm_json_count(blocks), "warps",
         mm_json_count((uint64_t)blocks * mm_occupancy_block_warps(use.threads)), "warps_max",
@@ -100,14 +110,13 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
     static const unsigned only[] = {0, 0};
     const unsigned *tile = variant->tiles != NULL ? variant->tiles : only;
     struct mm_attributes attributes;
-    if (device->backend->attributes == NULL)
-        return 0;
+    enum mm_dtype dtype;
     json_t *list = json_array();
     int failed = 0;
     do
-        if (device->backend->attributes(device, variant, *tile, &attributes, NULL) == MM_OK)
+        if (read_attributes(device, variant, *tile, &attributes, &dtype))
             failed |= json_array_append_new(
-                list, make_occupancy(device, &attributes, *tile > 0 ? *tile : variant->tile));
+                list, make_occupancy(device, &attributes, dtype, *tile > 0 ? *tile : variant->tile));
     while (*++tile != 0);
     if (json_array_size(list) > 0 || failed != 0)
         return failed | mm_json_put(row, "occupancy", list);

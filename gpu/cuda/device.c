@@ -128,8 +128,11 @@ static cudaError_t make(struct mm_cuda_device *device) {
 /* A build has code for the chips it was made for; what one kernel has, all have. */
 static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
     struct mm_attributes ignored;
+    struct mm_plan plan;
+    enum mm_dtype dtype;
     struct mm_error reason;
-    if (mm_cuda_attributes(&device->head, &mm_cuda_variants[0], 0, &ignored, &reason) == MM_OK)
+    if (mm_plan_smallest(&device->head, &mm_cuda_variants[0], 0, &plan, &dtype, &reason) == MM_OK &&
+        mm_cuda_attributes(&device->head, &plan, &ignored, &reason) == MM_OK)
         return MM_OK;
     return mm_fail(error, MM_NOT_READY,
                    "CUDA device %u (%s, compute capability %u.%u) cannot run this build, made for %s: %.150s",

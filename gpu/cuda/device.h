@@ -159,7 +159,7 @@ void mm_cuda_schedule(struct mm_job *job);
 size_t mm_cuda_memory_free(const struct mm_device *device);
 enum mm_status mm_cuda_make_home(struct mm_device *device, size_t bytes, struct mm_replica **home,
                                  struct mm_error *error);
-enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
+enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_plan *plan,
                                   struct mm_attributes *attributes, struct mm_error *error);
 enum mm_status mm_cuda_acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error);
 void mm_cuda_release(struct mm_device *device, void *memory);

@@ -203,49 +203,13 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
     return MM_OK;
 }
 
-/* The smallest product of the type that the variant takes; a transposition, since as a copy it would have
- * none. */
-static struct mm_product smallest_of(const struct mm_variant *variant, enum mm_dtype dtype, unsigned tile) {
-    const struct mm_multiples of = mm_variant_multiples(variant, dtype);
-    struct mm_product product = {.a = mm_matrix_dense(dtype, of.m, of.k, NULL),
-                                 .b = mm_matrix_dense(dtype, of.k, of.n, NULL),
-                                 .tile = tile,
-                                 .transpose_a = variant->op == MM_TRANSPOSE};
-    (void)mm_product_conform(variant->op, &product, NULL);
-    product.c = mm_product_result(variant->op, &product);
-    return product;
-}
-
-/* Plans it for the first type that the variant takes with this tile. */
-static enum mm_status plan_smallest(struct mm_device *head, const struct mm_variant *variant, unsigned tile,
-                                    struct mm_plan *plan, enum mm_dtype *dtype, struct mm_error *error) {
-    enum mm_status status = MM_OK;
-    for (*dtype = 0; *dtype < MM_DTYPE_COUNT; ++*dtype) {
-        if (variant->plan[*dtype] == NULL)
-            continue;
-        const struct mm_product smallest = smallest_of(variant, *dtype, tile);
-        status = mm_plan_make(head, variant, &smallest, false, plan, error);
-        if (status == MM_OK)
-            return MM_OK;
-    }
-    return status;
-}
-
 /* The lane is this call's own, so that any thread may ask while the device's lanes work. */
-enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_variant *variant, unsigned tile,
+enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_plan *plan,
                                   struct mm_attributes *attributes, struct mm_error *error) {
     struct mm_lane lane = {.device = (struct mm_cuda_device *)head};
-    struct mm_plan plan = {.layout.kernel = NULL};
-    enum mm_dtype dtype = 0;
-    enum mm_status status = mm_cuda_use(head, error);
-    if (status == MM_OK)
-        status = plan_smallest(head, variant, tile, &plan, &dtype, error);
-    if (status != MM_OK)
-        return status;
-    if (plan.layout.kernel == NULL)
+    if (plan->layout.kernel == NULL)
         return mm_fail(error, MM_UNSUPPORTED, "%s has no kernel of our own to read attributes of",
-                       variant->name);
-    status = read_attributes(&plan.layout, &lane, attributes, error);
-    attributes->dtype = dtype;
-    return status;
+                       plan->variant->name);
+    const enum mm_status status = mm_cuda_use(head, error);
+    return status == MM_OK ? read_attributes(&plan->layout, &lane, attributes, error) : status;
 }

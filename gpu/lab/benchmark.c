@@ -236,6 +236,10 @@ static uint64_t loads_of(const struct mm_benchmark_request *request, const struc
            strips(request->n, request->k, request->m, tile);
 }
 
+const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row) {
+    return &benchmark->courses[row].plan;
+}
+
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const struct mm_variant *ran = benchmark->rows[row].ran;

@@ -119,6 +119,9 @@ const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benc
 /* GFLOP/s of a product's row, GB/s read and written of a transposition's; 0 if no time passed. */
 double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row);
 
+/* How a row was computed. It must have run; the plan is the benchmark's. */
+const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
+
 /* The memory traffic of one run of a row, predicted by the variant that ran (gpu/traffic.h). If the variant
  * has no function for that, as on the host, only the global loads are known: a product loads A once for every
  * T columns of C and B once for every T rows, where T is the tile, or 1. Nothing is known if a library ran,

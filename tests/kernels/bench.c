@@ -123,15 +123,15 @@ static void tell(const struct mm_benchmark *benchmark, struct mm_device *device,
     const struct mm_backend *backend = device->backend;
     for (size_t index = 0; index < count; index++) {
         struct timed_row *row = &rows[index];
+        const size_t number = (size_t)(next - first); /* of the next one */
+        const struct mm_plan *plan = row->subject == NULL ? NULL : mm_benchmark_plan(benchmark, number);
         struct mm_error none;
-        row->traffic = row->subject == NULL ? mm_traffic_unknown()
-                                            : mm_benchmark_traffic(benchmark, (size_t)(next - first));
+        row->traffic = row->subject == NULL ? mm_traffic_unknown() : mm_benchmark_traffic(benchmark, number);
         row->figures = row->subject == NULL ? *benchmark_copy(benchmark) : *next++;
         row->rate = mm_benchmark_rate(benchmark, &row->figures);
         row->wrong = benchmark_is_wrong(benchmark, &row->figures);
-        if (row->subject == NULL || row->figures.error.status != MM_OK || backend->attributes == NULL ||
-            backend->attributes(device, row->figures.ran, row->subject->tile, &row->attributes, &none) !=
-                MM_OK)
+        if (plan == NULL || row->figures.error.status != MM_OK || backend->attributes == NULL ||
+            backend->attributes(device, plan, &row->attributes, &none) != MM_OK)
             row->attributes = (struct mm_attributes){0};
     }
 }

@@ -376,12 +376,11 @@ static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const 
     job->error = (struct mm_error){.status = MM_OK};
 }
 
-static enum mm_status attributes(struct mm_device *asked, const struct mm_variant *variant, unsigned tile,
+static enum mm_status attributes(struct mm_device *asked, const struct mm_plan *plan,
                                  struct mm_attributes *read, struct mm_error *error) {
-    (void)tile;
     (void)asked;
     (void)read;
-    return mm_fail(error, MM_UNSUPPORTED, "%s has none", variant->name);
+    return mm_fail(error, MM_UNSUPPORTED, "%s has none", plan->variant->name);
 }
 
 static size_t memory_free(const struct mm_device *asked) {

@@ -10,9 +10,16 @@ static const char *needs_ninety(const struct mm_device *device) {
     return device->compute_capability >= 90 ? NULL : "the device's compute capability is under 9.0";
 }
 
-static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
+static enum mm_status plan_tile(const struct mm_product *product, struct mm_plan *plan,
+                                struct mm_error *error) {
+    plan->layout.block_rows = product->tile;
+    return MM_OK;
+}
+
+static enum mm_status attributes(struct mm_device *device, const struct mm_plan *plan,
                                  struct mm_attributes *out, struct mm_error *error) {
-    if (variant->tile == 0 || tile == 96)
+    const unsigned tile = plan->layout.block_rows;
+    if (plan->variant->tile == 0 || tile == 96)
         return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
     if (tile == 4) /* by the table of chips there would be 9 blocks */
@@ -55,6 +62,7 @@ static const struct mm_backend fast = {.name = "fast",
                                        .variants = fast_variants,
                                        .variant_count = 3,
                                        .memory_free = memory_free,
+                                       .plan = plan_tile,
                                        .attributes = attributes};
 static const struct mm_backend plain = {.name = "plain", .variants = plain_variants, .variant_count = 2};
 

@@ -211,10 +211,13 @@ static void attributes_are_those_of_a_launch(void **state) {
         unsigned threads, dynamic_bytes;
     } cases[] = {{&large, 1024, 72 * KIB}, {&turn, 256, 0}};
     struct mm_attributes attributes;
+    struct mm_plan plan;
+    enum mm_dtype dtype;
     for (size_t index = 0; index < COUNT(cases); index++) {
         limit(1 * KIB, 227 * KIB);
-        assert_int_equal(mm_cuda_attributes(&device.head, cases[index].variant, 0, &attributes, &error),
+        assert_int_equal(mm_plan_smallest(&device.head, cases[index].variant, 0, &plan, &dtype, &error),
                          MM_OK);
+        assert_int_equal(mm_cuda_attributes(&device.head, &plan, &attributes, &error), MM_OK);
         assert_int_equal(attributes.threads_per_block, cases[index].threads);
         assert_int_equal(attributes.registers_per_thread, 32);
         assert_int_equal(attributes.static_shared_bytes, 1 * KIB);
@@ -223,7 +226,8 @@ static void attributes_are_those_of_a_launch(void **state) {
         assert_int_equal(fake_cuda.notes, 0);
     }
     limit(0, 64 * KIB);
-    assert_int_equal(mm_cuda_attributes(&device.head, &large, 0, &attributes, &error), MM_UNSUPPORTED);
+    assert_int_equal(mm_plan_smallest(&device.head, &large, 0, &plan, &dtype, &error), MM_OK);
+    assert_int_equal(mm_cuda_attributes(&device.head, &plan, &attributes, &error), MM_UNSUPPORTED);
 }
 
 RUN_TESTS_BETWEEN(reset, drop, shared_memory_is_asked_for_once, tall_products_are_cut_into_bands,
