@@ -9,6 +9,15 @@ MATMULD=${FAULTY:?the path of the faulty matmuld} # the same, and starts faster
 raw='Content-Type: application/octet-stream'
 "$FLOAT32" fill 20000 1 >"$scratch/row"
 
+# write_part K BYTES: an upload of a row and a column of K, of whose body only so many bytes come.
+write_part() {
+    {
+        printf 'POST /v1/matmul?m=1&k=%s&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n' "$1"
+        printf '%s\r\nContent-Length: %s\r\n\r\n' "$raw" $(($1 * 8))
+        head -c "$2" /dev/zero
+    } >"$scratch/part"
+}
+
 # A body that waits leaves memory for the result of one that is complete.
 start --backend cpu --memory-budget 4MiB
 {
@@ -51,11 +60,8 @@ stop
 start_held --backend cpu --memory-budget 17156272
 prepare_held cpu 1 2000000 1
 hold_job first
-{
-    printf 'POST /v1/matmul?m=1&k=10000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 80000\r\n\r\n' "$raw"
-    head -c 50000 /dev/zero
-} >"$scratch/half"
-talk half 65536 &
+write_part 10000 50000
+talk part 65536 &
 talk=$!
 await 60 is_taken_beyond 16049999 || fail "the upload that will stand did not come"
 for name in one two; do
@@ -77,11 +83,8 @@ stop
 start_held --backend cpu --memory-budget 16070000
 prepare_held cpu 1 2000000 1
 hold_job first
-{
-    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
-    head -c 50000 /dev/zero
-} >"$scratch/half"
-"$TALK" 127.0.0.1 "${url##*:}" 65536 <"$scratch/half" >"$scratch/raw" 2>&1 &
+write_part 8000 50000
+"$TALK" 127.0.0.1 "${url##*:}" 65536 <"$scratch/part" >"$scratch/raw" 2>&1 &
 talk=$!
 await 60 is_taken_beyond 16063999 || fail "the small upload that holds memory did not come"
 head -c 40000 /dev/zero >"$scratch/small"
@@ -124,12 +127,8 @@ stop
 start_held --backend cpu --memory-budget 16020004 --receive-timeout-ms 2200 --receive-rate 1000000
 prepare_held cpu 1 2000000 1
 hold_job first
-{
-    printf 'POST /v1/matmul?m=1&k=4800&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
-    printf '%s\r\nContent-Length: 38400\r\n\r\n' "$raw"
-    head -c 38400 /dev/zero
-} >"$scratch/half"
-talk half 20000 2600 &
+write_part 4800 38400
+talk part 20000 2600 &
 talk=$!
 sleep 2
 release
@@ -148,11 +147,8 @@ post_file row 'm=1&k=10000&n=1&timeout_ms=300'
 at_most "a deadline of an upload that waits for memory, milliseconds" 2000 $(($(now_ms) - begun_ms))
 expect "a deadline of an upload that waits for memory" 504 code timeout detail "of the body had come" Connection: close
 # In all: this one waits for its body until an upload is refused that stands, and then for its result.
-{
-    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
-    head -c 20000 /dev/zero
-} >"$scratch/half"
-talk half 65536 &
+write_part 8000 20000
+talk part 65536 &
 talk=$!
 await 60 is_taken_beyond 16019999 || fail "the upload that will stand did not come"
 begun_ms=$(now_ms)

@@ -68,9 +68,10 @@ struct mm_tensor_kernels {
     bool threads_copy; /* its threads copy operands that the copy engine does not take, and store C */
 };
 
-/* How many of a block's `whole` lines it loads of an operand that has `all` lines. The copy engine is slow at
- * lines past an operand's end, so they are not loaded. Whatever lies there in shared memory reaches only rows
- * and columns that C does not have. 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us (H100). */
+/* How many of a block's `whole` lines it loads of an operand that has `all` lines. `square`: lines of a box
+ * if the operand is not K-major, else 0. The copy engine is slow at lines past an operand's end, so they are
+ * not loaded. Whatever lies there in shared memory reaches only rows and columns that C does not have.
+ * 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us (H100). */
 unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square);
 
 /* What the partial sums of a cluster tile take. */

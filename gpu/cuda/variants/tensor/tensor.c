@@ -70,11 +70,12 @@ static struct operand operand_of(const struct mm_matrix *stored, size_t matrices
     const bool needs_k_major = kernels->of[MM_TENSOR_TINY][1][1].kernel == NULL;
     const size_t bytes = mm_dtype_bytes(stored->dtype);
     const size_t rows = stored->rows / matrices;
+    const bool is_aligned = mm_cuda_is_aligned(stored);
     struct operand operand = {.stored = *stored, .matrix = *stored, .matrices = matrices};
     operand.turns = needs_k_major && !is_k_major;
     operand.square = is_k_major || needs_k_major ? 0 : (unsigned)(MM_TENSOR_LINE_BYTES / bytes);
-    operand.is_unaligned = kernels->threads_copy && !mm_cuda_is_aligned(stored);
-    operand.is_copied = operand.turns || (!mm_cuda_is_aligned(stored) && !operand.is_unaligned);
+    operand.is_unaligned = !is_aligned && kernels->threads_copy;
+    operand.is_copied = operand.turns || !(is_aligned || kernels->threads_copy);
     if (!operand.is_copied)
         return operand;
     operand.matrix.rows = matrices * (operand.turns ? stored->cols : rows);
