@@ -203,9 +203,15 @@ static enum mm_status plan_large(const struct mm_product *product, struct mm_pla
     return MM_OK;
 }
 
+static const struct mm_variant large = {.name = "large", .plan[MM_FLOAT32] = plan_large};
+
+static const struct mm_variant *choose_large(const struct mm_device *any, const struct mm_product *product) {
+    return &large;
+}
+
 /* Occupancy is asked for what a launch would have; of a transposition, what its kernel would, not a copy. */
 static void attributes_are_those_of_a_launch(void **state) {
-    static const struct mm_variant large = {.name = "large", .plan[MM_FLOAT32] = plan_large};
+    static const struct mm_variant chooses = {.name = "auto", .choose[MM_FLOAT32] = choose_large};
     static const struct {
         const struct mm_variant *variant;
         unsigned threads, dynamic_bytes;
@@ -225,6 +231,7 @@ static void attributes_are_those_of_a_launch(void **state) {
         assert_int_equal(attributes.blocks_per_multiprocessor, 2);
         assert_int_equal(fake_cuda.notes, 0);
     }
+    assert_int_equal(mm_plan_smallest(&device.head, &chooses, 0, &plan, &dtype, &error), MM_UNSUPPORTED);
     limit(0, 64 * KIB);
     assert_int_equal(mm_plan_smallest(&device.head, &large, 0, &plan, &dtype, &error), MM_OK);
     assert_int_equal(mm_cuda_attributes(&device.head, &plan, &attributes, &error), MM_UNSUPPORTED);
