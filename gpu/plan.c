@@ -54,7 +54,7 @@ enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_
                                 struct mm_error *error) {
     enum mm_status status = mm_fail(error, MM_UNSUPPORTED, "%s chooses another variant", variant->name);
     for (*dtype = 0; *dtype < MM_DTYPE_COUNT; ++*dtype) {
-        if (!mm_variant_has_dtype(variant, *dtype) || variant->choose[*dtype] != NULL)
+        if (mm_variant_chooses(variant) || !mm_variant_has_dtype(variant, *dtype))
             continue;
         const struct mm_product smallest = smallest_of(variant, *dtype, tile);
         status = mm_plan_make(device, variant, &smallest, false, plan, error);
