@@ -9,8 +9,7 @@
  *
  * Source: NVIDIA's PTX ISA has the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
-#include "gpu/cuda/variants/tensor/product.cuh"
-#include "gpu/sums.h"
+#include "gpu/cuda/variants/tensor/store.cuh"
 
 namespace {
 
@@ -93,7 +92,9 @@ struct tile {
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-    /* A multiprocessor has 228 KiB, of which each block takes up to 2 for itself and the ring. */
+    /* A multiprocessor has 228 KiB, of which each block takes up to 2 for itself and the ring. With 224 KiB
+     * of stages too little is left as L1 cache: 4095×4099×4097 took 1.1 times as long, since `copy` reads
+     * most sectors twice. */
     static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
     static_assert(WARPS * 32 % MM_GROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
@@ -224,26 +225,13 @@ template <class T> struct reader {
     }
 };
 
-/* Stores neighbours of a row of C. WHOLE: as one access, since neither lies past an edge. */
-template <bool WHOLE>
-__device__ __forceinline__ void store_pair(const mm_matrix &c, size_t row, size_t col, double first,
-                                           double second) {
-    const size_t index = row * c.ld + col;
-    if (WHOLE) {
-        *reinterpret_cast<double2 *>(static_cast<double *>(c.data) + index) = make_double2(first, second);
-    } else if (row < c.rows) {
-        if (col < c.cols)
-            mm_store_double(c.dtype, c.data, index, first);
-        if (col + 1 < c.cols)
-            mm_store_double(c.dtype, c.data, index + 1, second);
-    }
-}
-
-/* Stores a warp's sums from the thread's first row and column on. Neighbours are sums of one instruction if B
- * is TURNED, and else of two. */
-template <class T, bool WHOLE>
-__device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_t col,
-                                           const warp_sums<T> &sums) {
+/* Stores a warp's sums. The first belongs at (row, col) of C. Neighbours are sums of one instruction if B is
+ * TURNED, and else of two. */
+template <class T>
+__device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col, const warp_sums<T> &sums) {
+    const unsigned lane = threadIdx.x % 32;
+    row += line_of<T::A_TURNED>(lane / 4);
+    col += line_of<T::B_TURNED>(lane % 4 * 2);
 #pragma unroll
     for (unsigned i = 0; i < T::DOWN; i++)
 #pragma unroll
@@ -253,25 +241,11 @@ __device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_
 #pragma unroll
                 for (unsigned across = 0; across < 2; across++) {
                     const double *x = sums[i][j] + 2 * down, *y = sums[i][j + 1] + 2 * down;
-                    store_pair<WHOLE>(c, row + i * MMA_ROWS + down * APART<T::A_TURNED>,
-                                      col + j * MMA_COLS + across * (T::B_TURNED ? APART<true> : 2),
-                                      T::B_TURNED ? (across == 0 ? x : y)[0] : x[across],
-                                      T::B_TURNED ? (across == 0 ? x : y)[1] : y[across]);
+                    mm_store_neighbours(c, row + i * MMA_ROWS + down * APART<T::A_TURNED>,
+                                        col + j * MMA_COLS + across * (T::B_TURNED ? APART<true> : 2),
+                                        T::B_TURNED ? (across == 0 ? x : y)[0] : x[across],
+                                        T::B_TURNED ? (across == 0 ? x : y)[1] : y[across]);
                 }
-}
-
-/* Stores a warp's sums. The first belongs at (row, col) of C. */
-template <class T>
-__device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col, const warp_sums<T> &sums) {
-    const unsigned lane = threadIdx.x % 32;
-    const bool is_whole = c.dtype == MM_FLOAT64 && reinterpret_cast<size_t>(c.data) % sizeof(double2) == 0 &&
-                          c.ld % 2 == 0 && row + T::WARP_ROWS <= c.rows && col + T::WARP_COLS <= c.cols;
-    row += line_of<T::A_TURNED>(lane / 4);
-    col += line_of<T::B_TURNED>(lane % 4 * 2);
-    if (is_whole)
-        store_sums<T, true>(c, row, col, sums);
-    else
-        store_sums<T, false>(c, row, col, sums);
 }
 
 /* Stores the sums in C, or in the workspace if they are those of a part of k. There the rows of a tile lie

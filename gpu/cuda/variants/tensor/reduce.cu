@@ -10,44 +10,6 @@ namespace {
 
 constexpr unsigned AT_ONCE = 8; /* loads in flight */
 
-/* As one access where the pair lies at a multiple of its size, which halves the traffic to the L2. */
-template <typename ELEMENT>
-__device__ __forceinline__ void store_pair(const mm_matrix &c, size_t index, bool is_whole, ELEMENT first,
-                                           ELEMENT second) {
-    struct alignas(2 * sizeof(ELEMENT)) pair {
-        ELEMENT elements[2];
-    };
-    ELEMENT *to = static_cast<ELEMENT *>(c.data) + index;
-    if (is_whole && reinterpret_cast<size_t>(to) % sizeof(pair) == 0) {
-        *reinterpret_cast<pair *>(to) = {{first, second}};
-        return;
-    }
-    to[0] = first;
-    if (is_whole)
-        to[1] = second;
-}
-
-template <typename SUM>
-__device__ __forceinline__ void store_sums(const mm_matrix &c, size_t row, size_t col, SUM first,
-                                           SUM second) {
-    if (row >= c.rows || col >= c.cols)
-        return;
-    const size_t index = row * c.ld + col;
-    const bool is_whole = col + 1 < c.cols;
-    if constexpr (std::is_same<SUM, double>::value)
-        if (c.dtype != MM_FLOAT64) {
-            store_pair(c, index, is_whole, static_cast<float>(first), static_cast<float>(second));
-            return;
-        }
-    if constexpr (std::is_same<SUM, float>::value)
-        if (c.dtype != MM_FLOAT32) {
-            const uint32_t pair = mm_narrow_pair(c.dtype == MM_BFLOAT16, first, second);
-            store_pair(c, index, is_whole, static_cast<uint16_t>(pair), static_cast<uint16_t>(pair >> 16));
-            return;
-        }
-    store_pair(c, index, is_whole, first, second);
-}
-
 template <typename SUM>
 __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     reduce(const __grid_constant__ mm_tensor_plan plan) {
@@ -94,8 +56,8 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
         apart = {8, 0};
     }
     const size_t row = tile.row + at.row, col = tile.col + at.col;
-    store_sums(c, row, col, total[0], total[1]);
-    store_sums(c, row + apart.row, col + apart.col, total[2], total[3]);
+    mm_store_neighbours(c, row, col, total[0], total[1]);
+    mm_store_neighbours(c, row + apart.row, col + apart.col, total[2], total[3]);
 }
 
 } // namespace
