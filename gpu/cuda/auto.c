@@ -5,12 +5,14 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* Tensor cores are faster than tiles from the work of a cube of this edge on. Below that, tiles are cheaper
- * to batch. COPY_EDGE: if rows do not begin at multiples of 16 bytes, since `tensor` copies such operands
- * first. TILES_DEPTH_MAX: a block of tiles goes through all of k, so the tiles take no product that is
- * deeper. Measured on an H100. */
+/* Tensor cores are faster than tiles from the work of a cube of this edge on. LONE_EDGE: for a product alone,
+ * if k is no larger either. By tiles such products share launches, by `tensor` they cannot: of 128³ to 192³
+ * tiles served four times as many at 32 connections, and one connection as many. COPY_EDGE: if rows do not
+ * begin at multiples of 16 bytes, since `tensor` copies such operands first. TILES_DEPTH_MAX: a block of
+ * tiles goes through all of k, so the tiles take no product that is deeper. Measured on an H100. */
 enum {
     MM_CUDA_TENSOR_EDGE = 128,
+    MM_CUDA_TENSOR_LONE_EDGE = 256,
     MM_CUDA_TENSOR_COPY_EDGE = 320,
     MM_CUDA_TF32_EDGE = 512,
     MM_CUDA_TILES_DEPTH_MAX = 512
@@ -91,9 +93,14 @@ static bool is_worth(const struct mm_device *device, const struct mm_product *pr
 
 static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {
     const bool is_copied = product->a.dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b));
-    const double edge = is_copied ? MM_CUDA_TENSOR_COPY_EDGE : MM_CUDA_TENSOR_EDGE;
-    return is_worth(device, product, MM_CUDA_ROW_tensor, product->k > MM_CUDA_TILES_DEPTH_MAX ? 0.0 : edge,
-                    product->stack == NULL ? 1 : 32);
+    double edge = MM_CUDA_TENSOR_EDGE;
+    if (product->k > MM_CUDA_TILES_DEPTH_MAX)
+        edge = 0;
+    else if (is_copied)
+        edge = MM_CUDA_TENSOR_COPY_EDGE;
+    else if (product->stack == NULL && product->k <= MM_CUDA_TENSOR_LONE_EDGE)
+        edge = MM_CUDA_TENSOR_LONE_EDGE;
+    return is_worth(device, product, MM_CUDA_ROW_tensor, edge, product->stack == NULL ? 1 : 32);
 }
 
 static bool is_for_tf32(const struct mm_device *device, const struct mm_product *product) {

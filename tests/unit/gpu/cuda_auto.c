@@ -123,9 +123,11 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
         {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32", NO_TENSOR_CORES},
         {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32, and 144 */
         {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES},
-        {MM_INT8, MM_INT32, 128, 128, 127, "tiled_16"},
-        {MM_INT8, MM_INT32, 128, 128, 128, "tensor"},
-        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* a block of tiles goes through all of k */
+        {MM_INT8, MM_INT32, 256, 256, 255, "tiled_16"},
+        {MM_INT8, MM_INT32, 256, 256, 256, "tensor"},
+        {MM_INT8, MM_INT32, 79, 320, 80, "tiled_16"}, /* less work than 128³ */
+        {MM_INT8, MM_INT32, 82, 320, 80, "tensor"},   /* a larger k than tiles take for the sake of batches */
+        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"},  /* a block of tiles goes through all of k */
         {MM_INT8, MM_INT32, 1, 513, 64, "tensor"},
         {MM_INT64, MM_INT64, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor"},
@@ -158,7 +160,7 @@ static void copies_and_stacks_count(void **state) {
         const char *name;
     } cases[] = {
         {MM_FLOAT16, 319, 319, 1, "tiled_16"},   {MM_FLOAT16, 320, 321, 1, "tensor"},
-        {MM_FLOAT16, 319, 320, 1, "tensor"},     {MM_FLOAT64, 129, 129, 1, "tensor"},
+        {MM_FLOAT16, 319, 320, 1, "tensor"},     {MM_FLOAT64, 257, 257, 1, "tensor"},
         {MM_FLOAT16, 8, 8, 1 << 20, "tiled_16"}, {MM_FLOAT16, 32, 32, 64, "tensor"},
         {MM_FLOAT16, 32, 32, 63, "tiled_16"},
     };
