@@ -5,11 +5,13 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* Tensor cores are faster than tiles from the work of a cube of this edge on. LONE_EDGE: for a product alone,
- * if k is no larger either. By tiles such products share launches, by `tensor` they cannot: of 128³ to 192³
- * tiles served four times as many at 32 connections, and one connection as many. COPY_EDGE: if rows do not
- * begin at multiples of 16 bytes, since `tensor` copies such operands first. TILES_DEPTH_MAX: a block of
- * tiles goes through all of k, so the tiles take no product that is deeper. Measured on an H100. */
+/* TENSOR_EDGE: from the work of a cube of this edge on, `tensor` is faster than tiles. LONE_EDGE: by tiles
+ * small products share launches, by `tensor` they cannot. From 128³ to 192³ tiles served four times as many
+ * at 32 connections, and over one connection a reply took as long. So if a product may share one, and its k
+ * is at most this edge, tiles take it below the work of this cube. From there on the kernel counts: at 256³
+ * of bfloat16 tiles take 13 µs, `tensor` 5. COPY_EDGE: if rows do not begin at multiples of 16 bytes, since
+ * `tensor` copies such operands first. TILES_DEPTH_MAX: a block of tiles goes through all of k, so the tiles
+ * take no product that is deeper. Measured on an H100. */
 enum {
     MM_CUDA_TENSOR_EDGE = 128,
     MM_CUDA_TENSOR_LONE_EDGE = 256,
@@ -91,6 +93,11 @@ static bool is_worth(const struct mm_device *device, const struct mm_product *pr
            work * (double)mm_product_count(product) >= edge * edge * edge;
 }
 
+/* By tiles, which have a kernel for batches. */
+static bool may_share_launch(const struct mm_product *product) {
+    return product->stack == NULL && mm_product_bytes(product) <= MM_CUDA_BATCH_BYTES_MAX;
+}
+
 static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {
     const bool is_copied = product->a.dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b));
     double edge = MM_CUDA_TENSOR_EDGE;
@@ -98,7 +105,7 @@ static bool is_for_own_cores(const struct mm_device *device, const struct mm_pro
         edge = 0;
     else if (is_copied)
         edge = MM_CUDA_TENSOR_COPY_EDGE;
-    else if (product->stack == NULL && product->k <= MM_CUDA_TENSOR_LONE_EDGE)
+    else if (may_share_launch(product) && product->k <= MM_CUDA_TENSOR_LONE_EDGE)
         edge = MM_CUDA_TENSOR_LONE_EDGE;
     return is_worth(device, product, MM_CUDA_ROW_tensor, edge, product->stack == NULL ? 1 : 32);
 }

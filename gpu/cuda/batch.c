@@ -4,13 +4,10 @@
  * in device memory. It chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/variants.h"
 #include "gpu/store/store.h"
 
 #include <assert.h>
-
-/* The most bytes of a job in a batch: larger ones keep the bus busy by themselves. Of the limits tried on
- * an H200 (none, 256 KiB, 1 MiB) this served most products up to 256×256 at 32 connections. */
-enum { BYTES_MAX = 1 << 20 };
 
 static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
@@ -43,7 +40,7 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
         (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
-        job->queued_bytes > BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
+        job->queued_bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
         !is_dense(&product->c) || !is_there(&job->a_source, job) || !is_there(&job->b_source, job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);

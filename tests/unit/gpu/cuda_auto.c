@@ -123,11 +123,16 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
         {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32", NO_TENSOR_CORES},
         {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32, and 144 */
         {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES},
-        {MM_INT8, MM_INT32, 256, 256, 255, "tiled_16"},
+        {MM_INT8, MM_INT32, 256, 256, 240, "tiled_16"},
         {MM_INT8, MM_INT32, 256, 256, 256, "tensor"},
-        {MM_INT8, MM_INT32, 79, 320, 80, "tiled_16"}, /* less work than 128³ */
-        {MM_INT8, MM_INT32, 82, 320, 80, "tensor"},   /* a larger k than tiles take for the sake of batches */
-        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"},  /* a block of tiles goes through all of k */
+        {MM_INT8, MM_INT32, 128, 256, 128, "tiled_16"}, /* the deepest that leaves tensor cores for a batch */
+        {MM_INT8, MM_INT32, 128, 272, 128, "tensor"},
+        {MM_INT8, MM_INT32, 79, 320, 80, "tiled_16"}, /* 128³ in work is a little more than this */
+        {MM_INT8, MM_INT32, 82, 320, 80, "tensor"},
+        {MM_FLOAT64, MM_FLOAT64, 209, 209, 209, "tiled_16"},
+        {MM_FLOAT64, MM_FLOAT64, 210, 210, 210, "tensor"}, /* more than 1 MiB */
+        {MM_FLOAT16, MM_FLOAT16, 16, 256, 4096, "tensor"},
+        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* a block of tiles goes through all of k */
         {MM_INT8, MM_INT32, 1, 513, 64, "tensor"},
         {MM_INT64, MM_INT64, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor"},
@@ -139,12 +144,13 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         flags = cases[index].flags;
-        const struct mm_product product = {.m = cases[index].m,
-                                           .n = cases[index].n,
-                                           .k = cases[index].k,
-                                           .a.dtype = cases[index].dtype,
-                                           .b.dtype = cases[index].dtype,
-                                           .c.dtype = cases[index].c_dtype,
+        const size_t m = cases[index].m, n = cases[index].n, k = cases[index].k;
+        const struct mm_product product = {.m = m,
+                                           .n = n,
+                                           .k = k,
+                                           .a = mm_matrix_dense(cases[index].dtype, m, k, NULL),
+                                           .b = mm_matrix_dense(cases[index].dtype, k, n, NULL),
+                                           .c = mm_matrix_dense(cases[index].c_dtype, m, n, NULL),
                                            .allow_vendor = (flags & ALLOWED) != 0,
                                            .allow_tf32 = (flags & TF32) != 0};
         const struct mm_variant *chosen = mm_cuda_choose(&device, &product);

@@ -92,9 +92,9 @@ struct tile {
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-    /* A multiprocessor has 228 KiB, of which each block takes up to 2 for itself and the ring. With 224 KiB
-     * of stages too little is left as L1 cache: 4095×4099×4097 took 1.1 times as long, since `copy` reads
-     * most sectors twice. */
+    /* A multiprocessor has 228 KiB, of which each block takes up to 2 for itself and the ring. One block
+     * alone could have 224, but then too little is left as L1 cache for `copy`: 4095×4099×4097 took 1.1 times
+     * as long. */
     static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
     static_assert(WARPS * 32 % MM_GROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");

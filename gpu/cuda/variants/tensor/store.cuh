@@ -1,5 +1,5 @@
 /* How sums become elements of C. A consumer that uses wgmma stages its rows of C part by part in its buffers,
- * so one is filled while others are copied to C. float64 and reduce.cu store from registers. */
+ * so one is filled while others are copied to C. float64.cu and reduce.cu store their sums by pairs. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/product.cuh"
@@ -67,47 +67,6 @@ __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (
         *reinterpret_cast<pair *>(mm_staged_at(staged, row, i / 4 * 32 + lane % 4 * 8)) = {
             {sums[FIRST + i], sums[FIRST + i + 1]}};
     }
-}
-
-/* --- from a thread's registers */
-
-/* As one access where the pair lies at a multiple of its size, which halves the traffic to the L2. */
-template <typename ELEMENT>
-__device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole, ELEMENT first,
-                                              ELEMENT second) {
-    struct alignas(2 * sizeof(ELEMENT)) pair {
-        ELEMENT elements[2];
-    };
-    ELEMENT *to = static_cast<ELEMENT *>(c.data) + index;
-    if (is_whole && reinterpret_cast<size_t>(to) % sizeof(pair) == 0) {
-        *reinterpret_cast<pair *>(to) = {{first, second}};
-        return;
-    }
-    to[0] = first;
-    if (is_whole)
-        to[1] = second;
-}
-
-/* Stores sums that are neighbours in a row. C may have only the first, or neither. */
-template <typename SUM>
-__device__ __forceinline__ void mm_store_neighbours(const mm_matrix &c, size_t row, size_t col, SUM first,
-                                                    SUM second) {
-    if (row >= c.rows || col >= c.cols)
-        return;
-    const size_t index = row * c.ld + col;
-    const bool is_whole = col + 1 < c.cols;
-    if constexpr (std::is_same<SUM, double>::value)
-        if (c.dtype != MM_FLOAT64) {
-            mm_store_pair(c, index, is_whole, static_cast<float>(first), static_cast<float>(second));
-            return;
-        }
-    if constexpr (std::is_same<SUM, float>::value)
-        if (c.dtype != MM_FLOAT32) {
-            const uint32_t pair = mm_narrow_pair(c.dtype == MM_BFLOAT16, first, second);
-            mm_store_pair(c, index, is_whole, static_cast<uint16_t>(pair), static_cast<uint16_t>(pair >> 16));
-            return;
-        }
-    mm_store_pair(c, index, is_whole, first, second);
 }
 
 /* --- to a C that the copy engine does not take. Its rows begin anywhere, so 16 aligned bytes of C are taken
@@ -246,4 +205,46 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
         mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
     else
         mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
+}
+
+/* --- without staging */
+
+/* Stores two neighbours, as one access if they lie at a multiple of its size, which halves the traffic to the
+ * L2. is_whole: C has the second one, too. */
+template <typename ELEMENT>
+__device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole, ELEMENT first,
+                                              ELEMENT second) {
+    struct alignas(2 * sizeof(ELEMENT)) pair {
+        ELEMENT elements[2];
+    };
+    ELEMENT *to = static_cast<ELEMENT *>(c.data) + index;
+    if (is_whole && reinterpret_cast<size_t>(to) % sizeof(pair) == 0) {
+        *reinterpret_cast<pair *>(to) = {{first, second}};
+        return;
+    }
+    to[0] = first;
+    if (is_whole)
+        to[1] = second;
+}
+
+/* Stores sums that are neighbours in a row. C may have only the first, or neither. */
+template <typename SUM>
+__device__ __forceinline__ void mm_store_neighbours(const mm_matrix &c, size_t row, size_t col, SUM first,
+                                                    SUM second) {
+    if (row >= c.rows || col >= c.cols)
+        return;
+    const size_t index = row * c.ld + col;
+    const bool is_whole = col + 1 < c.cols;
+    if constexpr (std::is_same<SUM, double>::value)
+        if (c.dtype != MM_FLOAT64) {
+            mm_store_pair(c, index, is_whole, static_cast<float>(first), static_cast<float>(second));
+            return;
+        }
+    if constexpr (std::is_same<SUM, float>::value)
+        if (c.dtype != MM_FLOAT32) {
+            const uint32_t pair = mm_narrow_pair(c.dtype == MM_BFLOAT16, first, second);
+            mm_store_pair(c, index, is_whole, static_cast<uint16_t>(pair), static_cast<uint16_t>(pair >> 16));
+            return;
+        }
+    mm_store_pair(c, index, is_whole, first, second);
 }
