@@ -5,7 +5,7 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* TENSOR_EDGE: from the work of a cube of this edge on, `tensor` is faster than tiles. LONE_EDGE: by tiles
+/* TENSOR_EDGE: from the work of a cube of this edge on, `tensor` is faster than tiles. BATCH_EDGE: by tiles
  * small products share launches, by `tensor` they cannot. From 128³ to 192³ tiles served four times as many
  * at 32 connections, and over one connection a reply took as long. So if a product may share one, and its k
  * is at most this edge, tiles take it below the work of this cube. From there on the kernel counts: at 256³
@@ -14,7 +14,7 @@
  * take no product that is deeper. Measured on an H100. */
 enum {
     MM_CUDA_TENSOR_EDGE = 128,
-    MM_CUDA_TENSOR_LONE_EDGE = 256,
+    MM_CUDA_TENSOR_BATCH_EDGE = 256,
     MM_CUDA_TENSOR_COPY_EDGE = 320,
     MM_CUDA_TF32_EDGE = 512,
     MM_CUDA_TILES_DEPTH_MAX = 512
@@ -93,8 +93,8 @@ static bool is_worth(const struct mm_device *device, const struct mm_product *pr
            work * (double)mm_product_count(product) >= edge * edge * edge;
 }
 
-/* By tiles, which have a kernel for batches. */
-static bool may_share_launch(const struct mm_product *product) {
+/* Whether other products may share its launch, if tiles compute it (mm_cuda_batch_key). */
+static bool fits_batch(const struct mm_product *product) {
     return product->stack == NULL && mm_product_bytes(product) <= MM_CUDA_BATCH_BYTES_MAX;
 }
 
@@ -105,8 +105,8 @@ static bool is_for_own_cores(const struct mm_device *device, const struct mm_pro
         edge = 0;
     else if (is_copied)
         edge = MM_CUDA_TENSOR_COPY_EDGE;
-    else if (may_share_launch(product) && product->k <= MM_CUDA_TENSOR_LONE_EDGE)
-        edge = MM_CUDA_TENSOR_LONE_EDGE;
+    else if (fits_batch(product) && product->k <= MM_CUDA_TENSOR_BATCH_EDGE)
+        edge = MM_CUDA_TENSOR_BATCH_EDGE;
     return is_worth(device, product, MM_CUDA_ROW_tensor, edge, product->stack == NULL ? 1 : 32);
 }
 
