@@ -77,12 +77,11 @@ unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square);
 /* What the partial sums of a cluster tile take. */
 size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel);
 
-/* How a product is computed, and how many cycles that takes, without the launch. */
+/* How a product is computed. */
 struct mm_tensor_way {
     const struct mm_tensor_kernel *kernel; /* of K-major operands */
     enum mm_tensor_size size;
     struct mm_schedule schedule;
-    double cycles;
 };
 
 /* The fastest one, by the tile that the product asks for, or by any. The type has that tile, and k is not 0.

@@ -85,13 +85,19 @@ static struct mm_tensor_way way_by(const struct mm_plan *plan, const struct mm_p
     struct mm_tensor_way way = {.kernel = kernel, .size = size};
     const unsigned multiprocessors = plan->device->multiprocessors;
     const unsigned clusters_max = multiprocessors * resident / kernel->cluster;
-    double step = step_cycles(product, &way, (size_t)clusters_max * kernel->cluster, multiprocessors);
-    struct mm_fix_up_cost fix_up = fix_up_of(plan, product, kernel, step);
+    const double step = step_cycles(product, &way, (size_t)clusters_max * kernel->cluster, multiprocessors);
+    const struct mm_fix_up_cost fix_up = fix_up_of(plan, product, kernel, step);
     way.schedule = schedule_of(product, kernel, clusters_max, &fix_up);
-    step = step_cycles(product, &way, (size_t)way.schedule.clusters * kernel->cluster, multiprocessors);
-    fix_up = fix_up_of(plan, product, kernel, step);
-    way.cycles = costs_of(product)[size].start_cycles + step * mm_schedule_steps(&way.schedule, &fix_up);
     return way;
+}
+
+/* How long the product takes, without the launch. */
+static double cycles_of(const struct mm_plan *plan, const struct mm_product *product,
+                        const struct mm_tensor_way *way) {
+    const size_t blocks = (size_t)way->schedule.clusters * way->kernel->cluster;
+    const double step = step_cycles(product, way, blocks, plan->device->multiprocessors);
+    const struct mm_fix_up_cost fix_up = fix_up_of(plan, product, way->kernel, step);
+    return costs_of(product)[way->size].start_cycles + step * mm_schedule_steps(&way->schedule, &fix_up);
 }
 
 /* Whether the type has tiles of this size, and a request that asks for a `tile` means them. 64 was taken when
@@ -107,14 +113,18 @@ static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size s
 
 struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
                                       const struct mm_tensor_kernels *kernels) {
-    struct mm_tensor_way best = {.cycles = INFINITY};
+    struct mm_tensor_way best = {.kernel = NULL};
+    double best_cycles = INFINITY;
     for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
         const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
         for (unsigned resident = 1; suits(kernels, size, product->tile) && resident <= kernel->resident;
              resident++) {
             const struct mm_tensor_way way = way_by(plan, product, kernel, size, resident);
-            if (way.cycles < best.cycles)
+            const double cycles = cycles_of(plan, product, &way);
+            if (cycles < best_cycles) {
                 best = way;
+                best_cycles = cycles;
+            }
         }
     }
     return best;
