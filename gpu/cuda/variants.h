@@ -18,7 +18,7 @@ __BEGIN_DECLS
     "gpu/cuda/variants/tensor/tensor.c", "gpu/cuda/variants/tensor/way.c", "gpu/cuda/variants/tensor/parts.h", \
     "gpu/cuda/variants/tensor/float64.cu", "gpu/cuda/variants/tensor/float16.cu", "gpu/cuda/variants/tensor/bfloat16.cu", \
     "gpu/cuda/variants/tensor/float8_e4m3fn.cu", "gpu/cuda/variants/tensor/float8_e5m2.cu", "gpu/cuda/variants/tensor/int8.cu", \
-    "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/reduce.cu", \
+    "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
     "gpu/cuda/variants/async.cuh", MM_CUDA_WGMMA_SOURCES
 
 /* One row a variant: name, then members of struct mm_variant (gpu/variant.h). The first is the plain

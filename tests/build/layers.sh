@@ -32,6 +32,13 @@ if [ "$(printf '%s\n' "$asking" | wc -w)" -ne 1 ]; then
     failed=$((failed + 1))
 fi
 
+# A kernel file is looked up by its name: in documents, in what the compiler says, among reports of ptxas.
+twice=$(find gpu/cuda -name '*.cu' | sed 's|.*/||' | sort | uniq -d)
+if [ -n "$twice" ]; then
+    echo "two kernel files have one name: $twice"
+    failed=$((failed + 1))
+fi
+
 shapeless=$(find gpu api server bench tests \( -name common -o -name utils -o -name 'common.*' -o -name 'utils.*' \))
 if [ -n "$shapeless" ]; then
     echo "a name should say what is in it: $shapeless"

@@ -5,7 +5,7 @@
 #
 #     /* ptxas: spills NAME: reason */
 #
-#   ptxas.sh keep REPORTS COMMAND…     runs a compiler; what it says of OBJECT.o goes to REPORTS/OBJECT.txt
+#   ptxas.sh keep REPORTS COMMAND…     runs a compiler; what it says of gpu/cuda/FILE.cu goes to REPORTS/gpu/cuda/FILE.cu.txt
 #   ptxas.sh judge REPORTS FILE.cu…    in the top folder
 set -eu
 
@@ -21,8 +21,10 @@ keep() {
         previous=$word
     done
     [ -n "$object" ] || exec "$@"
-    report=$folder/$(basename "$object" .o).txt
-    mkdir -p "$folder"
+    # The object is gpu/cuda/CMakeFiles/TARGET.dir/FILE.cu.o in the build folder. The report keeps the folders: two files of
+    # one name that compile at once must not share it.
+    report=$folder/$(printf '%s' "${object%.o}" | sed 's|CMakeFiles/[^/]*\.dir/||').txt
+    mkdir -p "$(dirname "$report")"
     rm -f "$report"
     trap 'rm -f "$report.part"' EXIT
     trap 'exit 130' INT TERM HUP
@@ -84,7 +86,7 @@ judge() {
     reports=$1
     shift
     failures=$(for file in "$@"; do
-        report=$reports/$(basename "$file").txt
+        report=$reports/$file.txt
         read_report "$report" | while read -r kind function words; do
             [ "$kind" = spill ] && is_excused "$function" "$file" || echo "$file: $kind: $function $words"
         done

@@ -5,8 +5,8 @@
  * and one or two consumer warpgroups, which compute the block's tile of C. A stage has 128 bytes of k.
  *
  * The blocks of a cluster load a part of B's box each and multicast it to all. Clusters share the work by the
- * schedule of wgmma/schedule.h. A cluster stores its partial sums of a shared tile, and reduce.cu adds them
- * up.
+ * schedule of wgmma/schedule.h. A cluster stores its partial sums of a shared tile, and partial_sums.cu
+ * adds them up.
  *
  * A type T is a class with
  *     A_TURNED, B_TURNED    whether the operands are not K-major

@@ -1,5 +1,5 @@
 /* How sums become elements of C. A consumer that uses wgmma stages its rows of C part by part in its buffers,
- * so one is filled while others are copied to C. float64.cu and reduce.cu store their sums by pairs. */
+ * so one is filled while others are copied to C. float64.cu and partial_sums.cu store their sums by pairs. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/product.cuh"

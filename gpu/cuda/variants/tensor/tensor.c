@@ -6,7 +6,7 @@
  * 256×256 of C (of float8 256×192), and single blocks of 128×192, 128×128, 128×64 or 64×64 if larger ones
  * would leave multiprocessors idle. If even these are few, or too few in the last round, but k is long,
  * several clusters share a tile: each computes a part of k and stores its partial sums, and a second kernel,
- * reduce.cu, adds them up.
+ * partial_sums.cu, adds them up.
  *
  * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
  * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads
