@@ -1,7 +1,7 @@
 #!/bin/sh
-# The unit for systemd is one that systemd takes, and leaves the service little that it could do: an exposure of 3.0 at
-# most, by systemd's own count. It is not started here.
-# Usage: unit.sh UNIT PROGRAM, the unit as it is installed, and a program to stand where it names one.
+# The unit for systemd names the prefix of the installation. systemd takes it, with the drop-in that its comment tells of,
+# and leaves the service little that it could do: an exposure of 3.0 at most, by systemd's own count. It is not started here.
+# Usage: unit.sh BUILD, a build folder.
 set -eu
 
 command -v systemd-analyze >/dev/null || {
@@ -10,32 +10,26 @@ command -v systemd-analyze >/dev/null || {
 }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-sed "s|^ExecStart=.*|ExecStart=$2|; /^Documentation=/d" "$1" >"$scratch/matmuld.service"
-grep -q "^ExecStart=/.*/matmuld$" "$1" || {
-    echo "$1 does not start matmuld"
+
+fail() {
+    echo "$*"
     exit 1
 }
+
+cmake --install "$1" --prefix "$scratch" >"$scratch/log"
+unit=$scratch/lib/systemd/system/matmuld.service
+for line in "ExecStart=$scratch/bin/matmuld" "Documentation=file://$scratch/share/doc/matmuld/README.md"; do
+    grep -qx "$line" "$unit" || fail "the unit has no line $line"
+done
 # A version that looks at no files by themselves says so by its usage.
 systemd-analyze --help | grep -q -- --offline || {
     echo "systemd-analyze is too old"
     exit 77
 }
-# The drop-in that its comment tells of is one, too.
-mkdir "$scratch/matmuld.service.d"
-sed -n 's/^#     //p' "$1" >"$scratch/matmuld.service.d/keys.conf"
-grep -q '^LoadCredential=' "$scratch/matmuld.service.d/keys.conf" || {
-    echo "$1 tells of no drop-in"
-    exit 1
-}
-systemd-analyze --man=no verify "$scratch/matmuld.service" >"$scratch/log" 2>&1 || {
-    cat "$scratch/log"
-    exit 1
-}
-if grep -E 'matmuld|Ignoring' "$scratch/log"; then
-    exit 1
-fi
-systemd-analyze security --no-pager --offline=true --threshold=30 "$scratch/matmuld.service" >"$scratch/log" 2>&1 || {
-    cat "$scratch/log"
-    exit 1
-}
+mkdir "$unit.d"
+sed -n 's/^#     //p' "$unit" >"$unit.d/keys.conf"
+grep -q '^Environment=MATMULD_TLS_CERT=' "$unit.d/keys.conf" || fail "the unit tells of no drop-in"
+systemd-analyze --man=no verify "$unit" >"$scratch/log" 2>&1 || fail "$(cat "$scratch/log")"
+! grep -E 'matmuld|Ignoring' "$scratch/log" || exit 1
+systemd-analyze security --no-pager --offline=true --threshold=30 "$unit" >"$scratch/log" 2>&1 || fail "$(cat "$scratch/log")"
 tail -n 1 "$scratch/log"
