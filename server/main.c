@@ -9,6 +9,7 @@
 #include "server/http/http.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
+#include "server/observe/metrics.h"
 #include "server/auth/tls.h"
 
 #include <errno.h>
@@ -178,18 +179,12 @@ static void set_reload_signal(int how) {
     pthread_sigmask(how, &signals, NULL);
 }
 
-/* Without keys and a certificate there is nothing to reload: SIGHUP ends the process as usual. */
-static bool can_reload(const struct mm_options *options) {
-    return options->api_key_file != NULL || options->api_key != NULL || options->tls_cert != NULL;
-}
-
-static bool catch_signals(const struct mm_options *options) {
+static bool catch_signals(void) {
     const struct sigaction stop = {.sa_handler = on_stop_signal};
     const struct sigaction reload = {.sa_handler = on_reload_signal};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     return sigaction(SIGTERM, &stop, NULL) == 0 && sigaction(SIGINT, &stop, NULL) == 0 &&
-           sigaction(SIGPIPE, &ignore, NULL) == 0 &&
-           (!can_reload(options) || sigaction(SIGHUP, &reload, NULL) == 0);
+           sigaction(SIGPIPE, &ignore, NULL) == 0 && sigaction(SIGHUP, &reload, NULL) == 0;
 }
 
 static void watch_devices(const struct mm_server *server) {
@@ -208,28 +203,30 @@ static void keep_spaces(const struct mm_server *server) {
 
 static void reload(const struct mm_server *server) {
     struct mm_error error;
+    if (server->keys == NULL && server->options->tls_cert == NULL)
+        mm_log_info("SIGHUP: there are no API keys and no certificate to reload");
     if (server->keys != NULL) {
-        mm_keys_reload(server->keys);
+        if (!mm_keys_reload(server->keys))
+            mm_metrics_reload_failed(MM_RELOAD_KEYS);
         keep_spaces(server);
     }
-    if (mm_tls_load(server->options, &error) != MM_OK)
+    if (mm_tls_load(server->options, &error) != MM_OK) {
         mm_log_error("the certificate and its key stay as they were: %s", error.detail);
+        mm_metrics_reload_failed(MM_RELOAD_TLS);
+    }
 }
 
 /* Returns when the process is to stop; false if a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-    const bool reloads = can_reload(server->options);
-    if (reloads)
-        set_reload_signal(SIG_UNBLOCK);
+    set_reload_signal(SIG_UNBLOCK);
     while (!is_stopped() && !mm_engine_is_lost(server->engine)) {
         watch_devices(server);
         if (__atomic_exchange_n(&reload_asked, 0, __ATOMIC_RELAXED) != 0)
             reload(server);
         nanosleep(&pause, NULL);
     }
-    if (reloads)
-        set_reload_signal(SIG_BLOCK);
+    set_reload_signal(SIG_BLOCK);
     return is_stopped();
 }
 
@@ -288,7 +285,7 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
     struct mm_http *http = NULL;
     struct mm_error error;
     unsigned port = 0;
-    if (!catch_signals(options)) {
+    if (!catch_signals()) {
         mm_log_error("signals cannot be caught: %s", strerror(errno));
         return EXIT_FAILURE;
     }
@@ -360,8 +357,7 @@ int main(int argc, char **argv) {
         mm_options_print(&options, stdout);
         goto close_files;
     }
-    if (can_reload(&options))
-        set_reload_signal(SIG_BLOCK); /* before other threads */
+    set_reload_signal(SIG_BLOCK); /* before other threads */
     mm_log_start();
     result = serve(&options, keys);
     mm_log_stop();

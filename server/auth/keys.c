@@ -307,12 +307,12 @@ void mm_keys_close(struct mm_keys *keys) {
     free(keys);
 }
 
-void mm_keys_reload(struct mm_keys *keys) {
+bool mm_keys_reload(struct mm_keys *keys) {
     struct mm_error error;
     struct mm_key_set *made = read_keys(keys, &error);
     if (made == NULL) {
         mm_log_error("the API keys stay as they were: %s", error.detail);
-        return;
+        return false;
     }
     const size_t count = made->count;
     pthread_rwlock_wrlock(&keys->lock);
@@ -321,6 +321,7 @@ void mm_keys_reload(struct mm_keys *keys) {
     pthread_rwlock_unlock(&keys->lock);
     mm_key_set_close(replaced);
     mm_log_info("API keys in force: %zu", count);
+    return true;
 }
 
 bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t *space) {

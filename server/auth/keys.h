@@ -61,8 +61,8 @@ enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **k
 void mm_keys_close(struct mm_keys *keys);
 
 /* Reads the file again and logs the result: the new keys are in force for every request judged after the
- * return, or all the old ones stay. One thread at a time. */
-void mm_keys_reload(struct mm_keys *keys);
+ * return, or all the old ones stay and it returns false. One thread at a time. */
+bool mm_keys_reload(struct mm_keys *keys);
 
 /* Whether this is a key in force; counts its use, and sets *space to its namespace, a number from 1 on. A
  * name or a key without a name keeps its namespace as long as each reload leaves it in force. Waits only

@@ -92,6 +92,29 @@ static enum mm_status read_key(struct pair *pair, const char *path, struct mm_er
     return mm_secret_file_fail(key_file, path, why, error);
 }
 
+enum { TIME_TEXT_SIZE = 32 };
+
+static const char *time_text(time_t when, char text[TIME_TEXT_SIZE]) {
+    struct tm broken_down;
+    gmtime_r(&when, &broken_down);
+    strftime(text, TIME_TEXT_SIZE, "%Y-%m-%dT%H:%M:%SZ", &broken_down);
+    return text;
+}
+
+/* Only of the server's own certificate. The chain may hold an expired one that clients can do without. */
+static enum mm_status judge_dates(const struct pair *pair, const char *path, struct mm_error *error) {
+    const time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(pair->chain[0]),
+                 until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
+    char why[96], text[TIME_TEXT_SIZE];
+    if (from <= now && now <= until)
+        return MM_OK;
+    if (until < now)
+        snprintf(why, sizeof why, "it has expired: it was valid until %s", time_text(until, text));
+    else
+        snprintf(why, sizeof why, "it is not valid yet: it will be valid from %s", time_text(from, text));
+    return mm_secret_file_fail(cert_file, path, why, error);
+}
+
 /* GnuTLS signs with the key and verifies with the certificate. */
 static enum mm_status judge_pair(const struct mm_options *options, struct pair *pair,
                                  struct mm_error *error) {
@@ -114,22 +137,11 @@ static struct pair *read_pair(const struct mm_options *options, struct mm_error 
     if (pair == NULL)
         mm_fail(error, MM_INTERNAL, "the system has no memory for a certificate");
     else if (read_chain(pair, options->tls_cert, error) == MM_OK &&
+             judge_dates(pair, options->tls_cert, error) == MM_OK &&
              read_key(pair, options->tls_key, error) == MM_OK && judge_pair(options, pair, error) == MM_OK)
         return pair;
     free_pair(pair);
     return NULL;
-}
-
-static void tell_pair(const struct pair *pair) {
-    char text[64];
-    struct tm broken_down;
-    const time_t until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
-    gmtime_r(&until, &broken_down);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken_down);
-    if (until < time(NULL))
-        mm_log_warning("the certificate in force has expired: it was valid until %s", text);
-    else
-        mm_log_info("the certificate in force is valid until %s", text);
 }
 
 /* Copies a pair for one handshake; a negative code of GnuTLS on failure, with *count and *key set to what was
@@ -191,8 +203,17 @@ enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *er
     in_force.pair = made;
     pthread_rwlock_unlock(&in_force.lock);
     free_pair(replaced);
-    tell_pair(made);
+    char text[TIME_TEXT_SIZE];
+    mm_log_info("the certificate in force is valid until %s", time_text(mm_tls_expiry(), text));
     return MM_OK;
+}
+
+time_t mm_tls_expiry(void) {
+    pthread_rwlock_rdlock(&in_force.lock);
+    const time_t expiry =
+        in_force.pair == NULL ? 0 : gnutls_x509_crt_get_expiration_time(in_force.pair->chain[0]);
+    pthread_rwlock_unlock(&in_force.lock);
+    return expiry;
 }
 
 void mm_tls_close(void) {

@@ -158,6 +158,10 @@ void mm_metrics_closed(enum mm_closed reason) {
     add(&mine()->closed[reason], 1);
 }
 
+void mm_metrics_reload_failed(enum mm_reload what) {
+    add(&mine()->reload_failures[what], 1);
+}
+
 /* Backwards, `begun` last: an end that was seen had its beginning before. */
 void mm_metrics_sum(struct mm_counts *counts) {
     memset(counts, 0, sizeof *counts);

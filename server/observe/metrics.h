@@ -21,6 +21,9 @@ struct mm_histogram {
  * too slow. */
 enum mm_closed { MM_CLOSED_EVICTED, MM_CLOSED_ADDRESS, MM_CLOSED_SLOW_READER, MM_CLOSED_COUNT };
 
+/* What SIGHUP reads again. */
+enum mm_reload { MM_RELOAD_KEYS, MM_RELOAD_TLS, MM_RELOAD_COUNT };
+
 /* How a request to the store ended: well, or by one of the statuses of its own, or by any other. */
 enum mm_store_result {
     MM_STORE_OK,
@@ -48,6 +51,7 @@ struct mm_counts {
     uint64_t products[MM_DTYPE_COUNT];                       /* by the operands' type */
     uint64_t paths[MM_PATH_COUNT];
     uint64_t verdicts[MM_VERDICT_COUNT];
+    uint64_t reload_failures[MM_RELOAD_COUNT];
     uint64_t store[MM_STORE_OPS][MM_STORE_RESULTS];
     struct mm_histogram kernels[MM_VARIANTS_MAX];
     double flops[MM_VARIANTS_MAX]; /* exact up to 2⁵³ */
@@ -71,6 +75,9 @@ void mm_metrics_rows(const struct mm_benchmark *benchmark);
 
 /* A connection was closed by the server. Any thread. */
 void mm_metrics_closed(enum mm_closed reason);
+
+/* A reload failed, and what was in force stays. Any thread. */
+void mm_metrics_reload_failed(enum mm_reload what);
 
 /* Adds up all copies into *counts. Counts that change meanwhile may be partial, but a request that has ended
  * is always among those begun. Any thread. */

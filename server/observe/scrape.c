@@ -5,6 +5,7 @@
 #include "gpu/store/store.h"
 #include "server/http/acceptor.h"
 #include "server/auth/keys.h"
+#include "server/auth/tls.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/machine.h"
@@ -208,6 +209,18 @@ static void write_keys(const struct scrape *scrape) {
         put_count(scrape, LABELS({"key", mm_keys_label(keys, index)}), mm_keys_requests(keys, index));
 }
 
+static void write_reload_failures(const struct scrape *scrape) {
+    put_count(scrape, LABELS({"what", "keys"}), scrape->counts.reload_failures[MM_RELOAD_KEYS]);
+    put_count(scrape, LABELS({"what", "tls"}), scrape->counts.reload_failures[MM_RELOAD_TLS]);
+}
+
+/* Without TLS there is no sample: 0 would look like a certificate that expired long ago. */
+static void write_certificate_expiry(const struct scrape *scrape) {
+    const time_t expiry = mm_tls_expiry();
+    if (expiry != 0)
+        put_count(scrape, NO_LABELS, (uint64_t)expiry);
+}
+
 static void write_cancelled(const struct scrape *scrape) {
     static const unsigned stages[] = {MM_SPAN_RECEIVE, MM_SPAN_DECODE, MM_SPAN_QUEUE,
                                       MM_SPAN_KERNEL,  MM_SPAN_ENCODE, MM_STAGE_SEND};
@@ -365,6 +378,12 @@ static const struct family {
      "Requests with a valid API key, by the key's name, or by its line if it has none.", .write = write_keys},
     {"matmuld_unauthorized_total", "counter", "Requests without a valid API key where one is needed.",
      COUNT(counts.rejected[MM_UNAUTHORIZED])},
+    {"matmuld_reload_failures_total", "counter",
+     "Reloads (SIGHUP) that failed, so what was in force stayed: API keys, or the certificate and its key.",
+     .write = write_reload_failures},
+    {"matmuld_tls_certificate_expiry_timestamp_seconds", "gauge",
+     "When the certificate in force expires, since the epoch; no sample without TLS.",
+     .write = write_certificate_expiry},
     {"matmuld_cancelled_total", "counter",
      "Requests cancelled because the client disconnected, the deadline passed or the service stopped, by "
      "stage; kernel: anything on the device.",

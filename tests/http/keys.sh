@@ -100,6 +100,7 @@ printf 'carol %s\nshort\n' "$carol" >"$file"
 reload 'stay as they were: the key file .*: line 2: a key must have 16 to 256 characters, and this one has 5'
 by 200 "$alice" GET /v1/devices
 by 401 "$carol" GET /v1/devices
+same "reloads that failed" 1 "$(counted 'reload_failures_total{what="keys"}')"
 printf 'carol %s\nalice %s\n' "$carol" "$alice" >"$file"
 reload 'API keys in force: 3'
 by 200 "$carol" GET /v1/devices

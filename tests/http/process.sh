@@ -115,6 +115,12 @@ else
     echo "there is no IPv6 here: ::1 is not tried"
 fi
 
+# SIGHUP, of a server that has nothing to read again.
+start
+reload 'SIGHUP: there are no API keys and no certificate to reload'
+same "after SIGHUP" 200 "$(status_of "$url/healthz")"
+stop
+
 # The environment reaches a server too.
 export MATMULD_MAX_DIMENSION=2
 start

@@ -1,6 +1,6 @@
 #!/bin/sh
 # TLS: products both ways, which versions and key exchanges are taken, who brings no TLS or is slow, a new certificate on
-# SIGHUP, and what is no pair of certificate and key. Without openssl, or where the build has no TLS, there is nothing.
+# SIGHUP, and which pairs of certificate and key are refused. Without openssl, or where the build has no TLS, there is nothing.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -22,6 +22,23 @@ export CURL_CA_BUNDLE="$scratch/trusted"
 
 serial_of() {
     openssl x509 -noout -serial -in "$1"
+}
+
+# make_dated NAME FROM UNTIL: $scratch/NAME.pem, a certificate of first.key that is valid in that time only.
+make_dated() {
+    (
+        cd "$scratch"
+        : >index
+        printf '%s\n' '[ca]' default_ca=tls '[tls]' database=index rand_serial=yes unique_subject=no new_certs_dir=. \
+            default_md=sha256 policy=names '[names]' commonName=supplied >ca.cnf
+        openssl ca -config ca.cnf -batch -notext -ss_cert first.pem -keyfile first.key -cert first.pem -startdate "$2" \
+            -enddate "$3" -out "$1.pem" 2>openssl.err
+    ) || fail "openssl makes no certificate from $2 to $3: $(cat "$scratch/openssl.err")"
+}
+
+# end_of FILE: in seconds since the epoch.
+end_of() {
+    date -d "$(openssl x509 -noout -enddate -in "$1" | sed 's/notAfter=//')" +%s
 }
 
 # talk_tls SECONDS ARG…: stdin by TLS, and what comes back, until the other side closes or the time is up.
@@ -55,6 +72,8 @@ cat "$scratch/first.pem" "$scratch/other.pem" >"$scratch/pile"
 head -c 70000 /dev/zero | tr '\0' '\n' | cat - "$scratch/first.pem" >"$scratch/long"
 openssl ec -in "$scratch/first.key" -aes128 -passout pass:secret -out "$scratch/locked" 2>/dev/null
 mkdir "$scratch/folder"
+make_dated expired 20000101000000Z 20000102000000Z
+make_dated early 20400101000000Z 20410101000000Z
 while read -r cert key words; do
     runs 2 "$words" --backend cpu --port 0 --tls-cert "$scratch/$cert" --tls-key "$scratch/$key"
 done <<'END'
@@ -67,6 +86,8 @@ folder key it is no regular file
 pile key not sorted
 long key it may have 65536 bytes, and has more
 cert locked no PEM private key without a password
+expired.pem key it has expired: it was valid until 2000-01-02T00:00:00Z
+early.pem key it is not valid yet: it will be valid from 2040-01-01T00:00:00Z
 END
 
 # --- A server.
@@ -173,6 +194,12 @@ same "the certificate" "$(serial_of "$scratch/first.pem")" "$(served)"
 cp "$scratch/second.pem" "$scratch/cert"
 reload 'stay as they were: the private key .* does not go with'
 same "after half a change" "$(serial_of "$scratch/first.pem")" "$(served)"
+cp "$scratch/expired.pem" "$scratch/cert"
+reload 'stay as they were: the certificate .* has expired'
+same "after an expired certificate" "$(serial_of "$scratch/first.pem")" "$(served)"
+same "reloads that failed" 2 "$(metric 'reload_failures_total{what="tls"}')"
+same "the certificate's end" "$(end_of "$scratch/first.pem")" "$(metric tls_certificate_expiry_timestamp_seconds)"
+cp "$scratch/second.pem" "$scratch/cert"
 cp "$scratch/second.key" "$scratch/key"
 : >"$scratch/log"
 reload 'the certificate in force is valid until'
