@@ -83,7 +83,8 @@ static const struct option table[] = {
      "most memory of a GPU for a product with a made or stored operand: for made ones, the result and "
      "workspace (default: an eighth of the GPU's)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
-     "longest time to receive a request's head; a body may take this long plus its size over --receive-rate"},
+     "longest time to receive a request's head; a body may take a second more for each --receive-rate bytes "
+     "that have arrived"},
     {"receive-rate", "SIZE", SIZE, AT(receive_rate), 1, UINT64_C(1) << 40, "4KiB",
      "slowest upload accepted, in bytes per second"},
     {"send-timeout-ms", "MS", NUMBER, AT(send_timeout_ms), 1, UINT32_MAX, "10000",
