@@ -1,4 +1,4 @@
-"""Tests of the client against servers that they start: MATMULD=PATH python3 -m unittest test_matmuld, in this folder."""
+"""Tests of the client against servers that they start: MATMULD=PATH python3 -m unittest, in this folder."""
 
 import io
 import os
@@ -47,7 +47,7 @@ class Server:
                 self.process.kill()
                 raise RuntimeError("the server does not start: " + self.text())
             time.sleep(0.02)
-        self.url = re.search(r"listening on (http://[^\s\"]+)", self.text()).group(1)
+        self.url = re.search(r"listening on (https?://[^\s\"]+)", self.text()).group(1)
 
     def text(self):
         with open(self.log.name) as log:
@@ -156,8 +156,19 @@ class Products(WithServer):
         for x in a, np.asfortranarray(a), self.whole(40, 60)[::2, ::2], a[::-1], stack.swapaxes(-1, -2):
             for y in b, np.asfortranarray(b):
                 self.check(x, y)
-        np.testing.assert_array_equal(self.client.matmul(a.T, b, transpose_a=True), a @ b)
-        np.testing.assert_array_equal(self.client.matmul(a, b.T.copy(), transpose_b=True), a @ b)
+
+    def test_flags(self):
+        a, b = self.whole(20, 30), self.whole(30, 10)
+        for yes, no in (True, False), (1, 0), (np.True_, np.False_), (np.int64(1), np.array(False)), (1.0, None):
+            for x in a.T, a.T.copy():
+                np.testing.assert_array_equal(self.client.matmul(x, b, transpose_a=yes, transpose_b=no), a @ b)
+            np.testing.assert_array_equal(self.client.matmul(a, b.T, transpose_b=yes, transpose_a=no), a @ b)
+            self.client.matmul(a, b, verify=yes)
+            self.assertTrue(self.client.last.verify["passed"])
+        for flag in "transpose_a", "transpose_b", "verify":
+            for wrong in "true", "false", "1", "0", "", 2, [], TWO, object():
+                with self.assertRaisesRegex(TypeError, f"{flag} is .*True or False"):
+                    self.client.matmul(a, b, **{flag: wrong})
 
     def test_fortran_order_is_not_copied(self):
         a = np.asfortranarray(self.whole(20, 30))
@@ -225,7 +236,7 @@ class Products(WithServer):
         for _ in range(3):
             self.client.matmul(TWO, TWO)
         self.refused("bad_shape", self.client.matmul, [[1, 2]], [[5, 6]])
-        [(_, connection)] = self.client._call._free
+        [(*_, connection)] = self.client._call._free
         port = connection.sock.getsockname()
         self.client.matmul(TWO, TWO)
         self.assertEqual(connection.sock.getsockname(), port)
@@ -395,8 +406,29 @@ class Retries(unittest.TestCase):
         client = matmuld.Client("http://127.0.0.1:1")
         for repeatable, age_s, is_reused in (True, 60, True), (False, 1, True), (False, 60, False):
             connection = client._call._take(True)
-            client._call._free.append((time.monotonic() - age_s, connection))
+            client._call._free.append((os.getpid(), time.monotonic() - age_s, connection))
             self.assertIs(client._call._take(repeatable) is connection, is_reused)
+
+    def test_threads_that_close_a_client(self):
+        client = matmuld.Client("http://127.0.0.1:1")
+        connection = client._call._take(True)
+        client._call._free.extend([(0, 0.0, connection)] * 100_000)
+        failed = []
+
+        def close():
+            try:
+                client.close()
+            except IndexError as error:
+                failed.append(error)
+
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+        threads = [threading.Thread(target=close) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
 
     def test_silence(self):
         listener = socket.create_server(("127.0.0.1", 0))

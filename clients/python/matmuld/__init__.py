@@ -22,6 +22,7 @@ ValueError and TypeError for operands that no server takes.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -44,10 +45,14 @@ Result = TypeVar("Result")
 # These parameters are the business of Product's methods: the query says them of the operands that it sends.
 _OWN = {"a_from", "b_from", "a_shape", "b_shape", "m", "k", "n", "lda", "ldb", "dtype", "out", "reply", "reduce"}
 
+# These parameters are true or false. Product._encode inverts a transpose, so it must know which.
+_FLAGS = {"transpose_a", "transpose_b", "verify"}
+
 
 class Client:
     """A matmuld at an address. Any number of threads may use one client: each request has a connection to itself, which is
-    kept for later requests. After a fork, make a new client in the child.
+    kept for later requests. Processes may use one too: a child of a fork opens connections of its own, and a pickled client,
+    which contains the key, can be used anywhere.
 
     url        http://HOST:PORT or https://HOST:PORT
     key        an API key, if the server has them
@@ -66,6 +71,7 @@ class Client:
         context: Optional[ssl.SSLContext] = None,
     ) -> None:
         self.url = url
+        self._arguments = {"url": url, "key": key, "timeout_s": timeout_s, "retry_s": retry_s, "context": context}
         self._call = Transport(url, key, timeout_s, retry_s, context)
         self._local = threading.local()
         # By name: the digest and the ETag of what this client has stored last. Single reads and writes are atomic.
@@ -79,6 +85,9 @@ class Client:
 
     def __repr__(self) -> str:
         return f"matmuld.Client({self.url!r})"
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return functools.partial(type(self), **self._arguments), ()
 
     def close(self) -> None:
         """Closes the kept connections. The client can be used on; it then opens new ones."""
@@ -150,7 +159,9 @@ def _query(parameters: Mapping[str, Any]) -> Dict[str, Any]:
     for name, value in parameters.items():
         if name in ("rows", "cols") and value is not None:
             query[name] = _part(value)
-        elif isinstance(value, (bool, np.bool_)):
+        elif name in _FLAGS and value is not None:
+            if not any(np.array_equal(value, flag) for flag in (True, False)):
+                raise TypeError(f"{name} is {value!r}: it must be True or False")
             query[name] = "true" if value else "false"
         elif value is not None:
             query[name] = value

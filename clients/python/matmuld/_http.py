@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import http.client
 import json
+import os
 import ssl
 import time
 import urllib.parse
@@ -25,6 +26,9 @@ Headers = Dict[str, str]
 # The server closes a connection that has been idle for a minute, or earlier if it runs short of descriptors. A request that
 # must not be sent twice takes only a connection that was used less than this long ago.
 FRESH_S = 5.0
+
+# What a request meets on a connection that the server has closed; the second and the third with TLS.
+BROKEN = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class Error(Exception):
@@ -102,8 +106,8 @@ class Transport:
     def __init__(
         self, url: str, key: Optional[str], timeout_s: float, retry_s: float, context: Optional[ssl.SSLContext]
     ) -> None:
-        # Free connections and when each was used last. A deque's append and pop are atomic.
-        self._free: Deque[Tuple[float, http.client.HTTPConnection]] = collections.deque()
+        # Free connections, the process that used each last, and when. A deque's append and pop are atomic.
+        self._free: Deque[Tuple[int, float, http.client.HTTPConnection]] = collections.deque()
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no address of a server: use http://HOST:PORT or https://HOST:PORT")
@@ -114,8 +118,11 @@ class Transport:
 
     def close(self) -> None:
         """Closes the free connections. A later request opens a new one."""
-        while self._free:
-            self._free.pop()[1].close()
+        try:
+            while True:
+                self._free.pop()[-1].close()
+        except IndexError:
+            pass
 
     __del__ = close
 
@@ -156,7 +163,7 @@ class Transport:
         try:
             try:
                 response, is_sent = self._begin(connection, method, target, body, headers)
-            except ConnectionError:
+            except BROKEN:
                 if not repeatable:
                     raise
                 # The server may have closed a kept connection, or it was started again.
@@ -183,7 +190,7 @@ class Transport:
             raise
         if not is_sent:
             connection.close()
-        self._free.append((time.monotonic(), connection))
+        self._free.append((os.getpid(), time.monotonic(), connection))
         if isinstance(result, Error):
             raise result
         return reply_headers, result
@@ -209,7 +216,11 @@ class Transport:
     def _take(self, repeatable: bool) -> http.client.HTTPConnection:
         """A free connection, or a new one, which connects with the request."""
         try:
-            used, connection = self._free.pop()
+            process, used, connection = self._free.pop()
+            # After a fork the parent goes on with its connections. The child's close sends nothing, not even with TLS.
+            while process != os.getpid():
+                connection.close()
+                process, used, connection = self._free.pop()
             if repeatable or time.monotonic() - used < FRESH_S:
                 return connection
             connection.close()

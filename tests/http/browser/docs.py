@@ -55,7 +55,7 @@ def shows_all(page):
     assert "next" in [one.get_attribute("textContent") for one in page.find_all("#listMatrices td code")], "`next` is code"
 
     product = article(page, "multiply")["blocks"][0]
-    assert "a?: [number | boolean | \"NaN\" | \"Infinity\" | \"-Infinity\" | Operand, …] | {" in product, product
+    assert "a?: [number | boolean | \"NaN\" | \"Infinity\" | \"-Infinity\" | [any, …], …] | {" in product, product
     assert "timeout_ms?: integer, ≥ 1" in product and "transpose_a?: boolean = false" in product, product
 
 

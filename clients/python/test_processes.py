@@ -1,0 +1,89 @@
+"""Tests of the client in several processes, and with TLS: MATMULD=PATH python3 -m unittest, in this folder."""
+
+import multiprocessing
+import os
+import shutil
+import ssl
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+import numpy as np
+
+import matmuld
+from test_matmuld import TWO, Server, WithServer
+
+FORK, SPAWN = (multiprocessing.get_context(method) for method in ("fork", "spawn"))
+
+
+def is_right(edge):
+    """Multiplies by the function of the module, whose client the parent may have used already."""
+    return (matmuld.matmul(np.full((1, edge), edge, np.float32), np.ones((edge, 1), np.float32)) == edge * edge).all()
+
+
+def use(client, handle):
+    return client.matmul(TWO, TWO), client.last.shape, (TWO @ handle).get(), client.matmul(TWO, handle)
+
+
+class Processes(WithServer):
+    def test_children_of_a_fork(self):
+        with mock.patch.dict(os.environ, MATMULD_URL=self.server.url):
+            self.assertTrue(is_right(1))
+            with FORK.Pool(4) as pool:
+                self.assertEqual(pool.map(is_right, range(1, 401), 1).count(False), 0)
+
+    def test_pickle(self):
+        self.client.matmul(TWO, TWO)
+        handle = self.client.put(TWO, "pickled")
+        self.addCleanup(handle.delete)
+        with SPAWN.Pool(1) as pool:
+            self.assertEqual(pool.apply(use, (self.client, handle)), (4, (1, 1), 4, 4))
+
+
+class Tls(WithServer):
+    @classmethod
+    def setUpClass(cls):
+        if not shutil.which("openssl"):
+            raise unittest.SkipTest("there is no openssl, which makes the certificate")
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.pem, key = f"{cls.folder.name}/pem", f"{cls.folder.name}/key"
+        subprocess.run(["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-days", "2", "-subj", "/CN=test", "-addext",
+                        "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cls.pem], check=True, stderr=subprocess.DEVNULL)  # fmt: skip
+        cls.OPTIONS = ("--tls-cert", cls.pem, "--tls-key", key)
+        super().setUpClass()
+
+    def connect(self, server):
+        return matmuld.Client(server.url, context=ssl.create_default_context(cafile=self.pem))
+
+    def test_a_child_does_not_disturb_its_parent(self):
+        client = self.connect(self.server)
+        client.matmul(TWO, TWO)
+        [(*_, connection)] = client._call._free
+        port = connection.sock.getsockname()
+
+        def in_child():
+            assert client.matmul(TWO, TWO) == 4
+            client.close()
+
+        child = FORK.Process(target=in_child)
+        child.start()
+        child.join()
+        self.assertEqual(child.exitcode, 0)
+        self.assertEqual(client.matmul(TWO, TWO), 4)
+        [(*_, connection)] = client._call._free
+        self.assertEqual(connection.sock.getsockname(), port)
+
+    def test_a_connection_that_the_server_closed(self):
+        server = Server(*self.OPTIONS)
+        client = self.connect(server)
+        client.matmul(TWO, TWO)
+        server.stop()
+        server = Server(*self.OPTIONS, "--port", server.url.rpartition(":")[2])
+        self.addCleanup(server.stop)
+        self.assertEqual(client.matmul(TWO, TWO), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()

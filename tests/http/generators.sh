@@ -1,0 +1,19 @@
+#!/bin/sh
+# Clients that openapi-python-client and datamodel-code-generator make of /openapi.json work. Both are installed from PyPI into
+# build/; where that fails, the test is skipped.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+make_venv generators || exit 77
+start --backend cpu --max-body 1MiB
+PATH=$venv/bin:$PATH # openapi-python-client runs ruff.
+checks=2
+cd "$scratch"
+openapi-python-client generate --path openapi.json --meta none --output-path generated >report 2>&1 || fail "$(cat report)"
+datamodel-codegen --input openapi.json --input-file-type openapi --output-model-type pydantic_v2.BaseModel \
+    --output models.py >report 2>&1 || fail "$(cat report)"
+# openapi-python-client supports neither of these two.
+same "types of bodies that are left out" '' "$(sed -n 's/^Unsupported content type //p' report | grep -vx 'application/x-npy\|text/csv')"
+PYTHONPATH=. python "$here/generators/use.py" "$url" || fail "the generated code"
+stop
+finish
