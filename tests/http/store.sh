@@ -269,15 +269,29 @@ for header in If-Match If-None-Match; do
     ask "$path/m" -H "$header: $(printf '%05000d' 0), $tag"
     expect "GET, and $header is too long" 400 code bad_request .field $header
 done
-put m 4 -H 'If-None-Match: "a"' -H 'If-None-Match: *'
-expect "none is expected, in a second header" 412 code precondition_failed
+put m 4 -H 'If-None-Match: "a"' -H "If-None-Match: W/$tag"
+expect "another one is expected, in a second header" 412 code precondition_failed
+put m 4 -H 'If-Match: "old,*,tag"'
+expect "a star within a tag" 412 code precondition_failed .field If-Match
+put new 4 -H 'If-None-Match: "old,*,tag"'
+expect "a star within a tag that there is not" 201
+ask "$path/new" -X DELETE
+# A star stands alone, and a tag has its quotes.
+for header in If-Match If-None-Match; do
+    for list in '*, "a"' "$tag, *" '*,*' '"a,*' 'a' 'W/a' 'w/"a"' '"a""b"' '"a" "b"' '"a b"'; do
+        put m 4 -H "$header: $list"
+        expect "$header: $list" 400 code bad_request .field "$header" detail 'ETags in quotes'
+        ask "$path/m" -H "$header: $list"
+        expect "GET, $header: $list" 400 code bad_request .field "$header"
+    done
+done
 put m 4 -H 'If-Match: "other"'
 expect "another one is expected" 412 code precondition_failed .field If-Match
 put new 4 -H 'If-Match: *'
 expect "one is expected" 412 code precondition_failed
 ask "$path/m" -X DELETE -H 'If-Match: "other"'
 expect "another one is to be deleted" 412 code precondition_failed
-for tags in "$tag" "\"a\", W/$tag" '*'; do
+for tags in "$tag" "\"a\", W/$tag" ",\"a,b\",, $tag," ' * '; do
     ask "$path/m" -H "If-None-Match: $tags"
     expect "GET, If-None-Match: $tags" 304 ETag: "$tag" Vary: Accept Content-Length: 144
 done
@@ -350,7 +364,7 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 9'; do
+for row in 'put",result="precondition_failed 8' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 9'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"
