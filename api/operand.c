@@ -1,7 +1,6 @@
 /* How a made operand is written, and how it gets its shape. */
 #include "api/operand.h"
 
-#include "api/element.h"
 #include "gpu/clock.h"
 
 #include <stdio.h>
@@ -90,12 +89,6 @@ bool mm_operand_all_are_inline(const struct mm_call *call) {
 
 bool mm_operand_none_is_inline(const struct mm_call *call) {
     return !mm_operand_is_inline(call, 0) && (mm_call_operands(call) == 1 || !mm_operand_is_inline(call, 1));
-}
-
-bool mm_operand_is_past_bool(const struct mm_call *call, unsigned index) {
-    if (mm_operand_is_stored(call, index))
-        return mm_operand_source(call, index)->stored->is_past_bool;
-    return mm_element_is_past_bool(index == 0 ? &call->a : &call->b);
 }
 
 enum mm_status mm_operand_take_dtype(struct mm_call *call, struct mm_error *error) {

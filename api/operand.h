@@ -43,9 +43,6 @@ static inline bool mm_operand_is_stored(const struct mm_call *call, unsigned ind
 bool mm_operand_all_are_inline(const struct mm_call *call);
 bool mm_operand_none_is_inline(const struct mm_call *call);
 
-/* Whether an element of operand `index` is a bool that is neither 0 nor 1. After decoding. */
-bool mm_operand_is_past_bool(const struct mm_call *call, unsigned index);
-
 /* Gives the call the element type of its stored operands. MM_BAD_REQUEST if they differ, or from `dtype`. */
 enum mm_status mm_operand_take_dtype(struct mm_call *call, struct mm_error *error);
 

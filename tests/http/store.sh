@@ -205,6 +205,7 @@ a wrong length|400|bad_request|?m=2&n=2|Content-Type: application/octet-stream|1
 a cut .npy file|400|bad_request||Content-Type: application/x-npy|no
 ragged CSV|400|bad_request||Content-Type: text/csv|1;2;,
 no dimensions|400|bad_request||Content-Type: application/octet-stream|1234
+bools past 1|400|bad_request|?m=2&n=2&dtype=bool|Content-Type: application/octet-stream|1234
 dimensions and .npy|400|bad_request|?m=1|Content-Type: application/x-npy|1234
 an unknown type|415|unsupported_media_type||Content-Type: text/plain|1234
 no type, and nothing known|415|unsupported_media_type||Content-Type:|1234
@@ -218,6 +219,9 @@ for from in m 'uniform(1)'; do
     ask "$path/m" -X PUT -H 'Content-Type: application/json' -d "{\"a\": {\"from\": \"$from\"}}"
     expect "from $from" 400 code bad_request .field a.from detail 'PUT takes the elements themselves'
 done
+{ npy_head '|b1' False '(2, 2)' && printf '\2\0\377\1'; } >"$scratch/bool.npy"
+ask "$path/m" -T "$scratch/bool.npy"
+expect "a file of bools past 1" 400 code bad_request .field a detail 'neither 0 nor 1'
 { npy_head '<V2' False '(1, 1)' && printf 12; } >"$scratch/bfloat16.npy"
 ask "$path/m" -T "$scratch/bfloat16.npy"
 expect "a type that NumPy does not know" 422 code unsupported .field dtype detail 'add ?dtype=bfloat16'
