@@ -55,6 +55,7 @@ while IFS='|' read -r what query header file; do
 done <<'END'
 JSON||Content-Type: application/json|m.json
 JSON without a type||Content-Type:|m.json
+JSON as text||Content-Type: text/plain;charset=UTF-8|m.json
 raw by m and n|?m=2&n=2|Content-Type: application/octet-stream|m.raw
 raw by shape, without a type|?shape=2,2|Content-Type:|m.raw
 .npy||Content-Type: application/x-npy|m.npy
@@ -207,7 +208,8 @@ ragged CSV|400|bad_request||Content-Type: text/csv|1;2;,
 no dimensions|400|bad_request||Content-Type: application/octet-stream|1234
 bools past 1|400|bad_request|?m=2&n=2&dtype=bool|Content-Type: application/octet-stream|1234
 dimensions and .npy|400|bad_request|?m=1|Content-Type: application/x-npy|1234
-an unknown type|415|unsupported_media_type||Content-Type: text/plain|1234
+an unknown type|415|unsupported_media_type||Content-Type: text/html|1234
+text, and nothing known|415|unsupported_media_type||Content-Type: text/plain|1234
 no type, and nothing known|415|unsupported_media_type||Content-Type:|1234
 a parameter of products|400|bad_request|?variant=naive|Content-Type: application/json|{"a": [[1]]}
 the same in the body|400|bad_request||Content-Type: application/json|{"a": [[1]], "variant": "naive"}
