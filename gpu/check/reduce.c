@@ -80,14 +80,18 @@ static double norm_of(const struct mm_reduction *seen) {
     return isnan(seen->squares) ? seen->squares : hypot(hypot(small, sqrt(seen->squares)), large);
 }
 
+static double sum_of(double sum, double scaled) {
+    return isfinite(sum) ? sum : scaled / MM_SCALE_SUM;
+}
+
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
                                     const struct mm_reduction *seen) {
     const bool is_whole = !mm_dtype_is_float(dtype);
     switch (figure) {
     case MM_FIGURE_SUM:
-        return is_whole ? whole(seen->whole_sum) : real(seen->sum);
+        return is_whole ? whole(seen->whole_sum) : real(sum_of(seen->sum, seen->sum_scaled));
     case MM_FIGURE_TRACE:
-        return is_whole ? whole(seen->whole_trace) : real(seen->trace);
+        return is_whole ? whole(seen->whole_trace) : real(sum_of(seen->trace, seen->trace_scaled));
     case MM_FIGURE_MIN:
     case MM_FIGURE_MAX:
         return extreme_of(figure, is_whole, seen);

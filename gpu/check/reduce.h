@@ -52,6 +52,10 @@ MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) 
 #define MM_SCALE_SMALL 0x1p537
 #define MM_SCALE_LARGE 0x1p-538
 
+/* A sum of numbers of float64 may overflow on its way, though it ends within range. The sum of the scaled
+ * numbers does not: there are no 2⁶⁴ of them. */
+#define MM_SCALE_SUM 0x1p-64
+
 /* What has been seen of a matrix. Start with mm_reduction_none. Of whole numbers the members with `whole_`
  * count, of others those without. */
 struct mm_reduction {
@@ -61,6 +65,8 @@ struct mm_reduction {
     int64_t whole_max;
     double sum;
     double trace;
+    double sum_scaled; /* each number by MM_SCALE_SUM: counts if `sum` is not finite */
+    double trace_scaled;
     double min; /* infinity before the first element, and -infinity of max */
     double max;
     double squares;       /* the sum of the squares, of whole numbers too; of numbers of a middle size, */
@@ -102,6 +108,8 @@ MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element
     seen->count++;
     seen->sum += element;
     seen->trace += diagonal ? element : 0.0;
+    seen->sum_scaled += element * MM_SCALE_SUM;
+    seen->trace_scaled += diagonal ? element * MM_SCALE_SUM : 0.0;
     seen->min = mm_reduce_extreme(seen->min, element, false);
     seen->max = mm_reduce_extreme(seen->max, element, true);
     mm_reduce_square(seen, element);
@@ -127,6 +135,8 @@ MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct 
     into->whole_max = other->whole_max > into->whole_max ? other->whole_max : into->whole_max;
     into->sum += other->sum;
     into->trace += other->trace;
+    into->sum_scaled += other->sum_scaled;
+    into->trace_scaled += other->trace_scaled;
     into->min = mm_reduce_extreme(into->min, other->min, false);
     into->max = mm_reduce_extreme(into->max, other->max, true);
     into->squares += other->squares;

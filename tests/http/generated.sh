@@ -167,6 +167,8 @@ done <<'END_OF_CASES'
 {"a": [1,2], "b": [1,1], "cols": ":"}|400 code bad_request .field cols
 {"a": [1,2], "b": [1,1], "reduce": "sum,finite"}|200 .reduce {"sum":3,"finite":true} .shape []
 {"a": [["NaN",1]], "b": [[1],[1]], "reduce": "sum,min,finite"}|200 .reduce {"sum":"NaN","min":"NaN","finite":false}
+{"a": [[1.7e308,1.7e308],[-1.7e308,-1.7e308]], "b": [[1,0],[0,1]], "dtype": "float64", "reduce": "sum,trace"}|200 .reduce {"sum":0,"trace":0}
+{"a": [[1.7e308,-1.7e308],[1.7e308,-1.7e308]], "b": [[1,0],[0,1]], "dtype": "float64", "reduce": "sum,trace"}|200 .reduce {"sum":0,"trace":0}
 {"a": [["Infinity"]], "b": [[-1]], "reduce": "sum,max_abs,norm"}|200 .reduce {"sum":"-Infinity","max_abs":"Infinity","norm":"Infinity"}
 {"a": [[1]], "b": [[1]], "reduce": ["sum", 1]}|400 code bad_request .field reduce
 {"a": [[1]], "b": [[1]], "reduce": []}|400 code bad_request .field reduce
