@@ -73,13 +73,6 @@ static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reductio
     return real(mm_reduce_extreme(fabs(seen->min), fabs(seen->max), true));
 }
 
-/* hypot neither over- nor underflows, but of infinity and NaN it makes infinity. */
-static double norm_of(const struct mm_reduction *seen) {
-    const double small = sqrt(seen->squares_small) / MM_SCALE_SMALL;
-    const double large = sqrt(seen->squares_large) / MM_SCALE_LARGE;
-    return isnan(seen->squares) ? seen->squares : hypot(hypot(small, sqrt(seen->squares)), large);
-}
-
 static double sum_of(double sum, double scaled) {
     return isfinite(sum) ? sum : scaled / MM_SCALE_SUM;
 }
@@ -98,7 +91,7 @@ struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
     case MM_FIGURE_MAX_ABS:
         return max_abs_of(is_whole, seen);
     case MM_FIGURE_NORM:
-        return real(norm_of(seen));
+        return real(mm_squares_root(&seen->squares, 1.0));
     case MM_FIGURE_FINITE:
     case MM_FIGURE_COUNT:
         break;
