@@ -67,7 +67,7 @@ enum mm_call_place {
     X(MM_PARAMETER_LDB, "ldb", DIMENSION, QUERY_OF_PRODUCT)                                                  \
     X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, PRODUCTS)                                                      \
     X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, PRODUCTS)                                                      \
-    X(MM_PARAMETER_SHAPE, "shape", SHAPE, TRANSPOSITIONS | STORED_QUERY)                                     \
+    X(MM_PARAMETER_SHAPE, "shape", SHAPE, TRANSPOSITIONS | STORED_QUERY | STORED_BODY)                       \
     X(MM_PARAMETER_REPEATS, "repeats", WHOLE, BENCHMARKS)                                                    \
     X(MM_PARAMETER_VARIANTS, "variants", OWN, BENCHMARKS)                                                    \
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \

@@ -53,6 +53,15 @@ enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *err
 /* MM_BAD_REQUEST if dimensions and whole shapes were both given. */
 enum mm_status mm_operand_judge_mixture(const struct mm_call *call, struct mm_error *error);
 
+/* The parameter with an operand's whole shape. */
+enum mm_parameter mm_operand_shape_parameter(const struct mm_call *call, unsigned index);
+
+/* For JSON, whose body tells the whole shape of an inline operand beside the operand: the text of an operand
+ * without elements shows its dimensions up to the first 0 alone. Adds the others to *shape, and forgets the
+ * parameter. MM_BAD_SHAPE if the two differ. */
+enum mm_status mm_operand_complete_shape(struct mm_call *call, unsigned index, struct mm_shape *shape,
+                                         struct mm_error *error);
+
 /* For a format that tells the shapes of inline operands: sets a_shape and b_shape of the call. shapes[i] is
  * that of operand i, or NULL if it is not inline. If it is made, m, n, k, a_shape and b_shape tell its shape;
  * dimensions that the other operand tells may be missing. MM_BAD_SHAPE if they contradict it. MM_BAD_REQUEST

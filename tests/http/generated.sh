@@ -62,7 +62,7 @@ matmul|{"a": {"from": "weights()"}, "b": [[1]], "m": 1}|422 code unsupported .fi
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,"1"]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,[1]]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": 1}|400 code bad_request .field a_shape
-matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,1]}|400 code bad_request .field a_shape
+matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,2]}|422 code bad_shape .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_from": "identity()"}|400 code bad_request .field a_from
 transpose|{"a": {"from": "identity()"}, "shape": [1,2]}|200 .c [[1],[0]]
 transpose|{"a": {"from": "identity()"}, "m": 1}|400 code bad_request .field n

@@ -92,13 +92,19 @@ expect "a parameter of DELETE" 400 code bad_request .field ttl_s
 ask "$path/cube?shape=1,1,1" -X PUT -H "$raw" --data-binary 1234
 ask "$path/cube" -H "Accept: text/csv"
 expect "CSV of rank 3" 406 code not_acceptable
-for shape in 0,3 0; do
+for shape in 0,3,3 0,3 2,0,3 0; do
     ask "$path/none" -X DELETE
     ask "$path/none?shape=$shape" -X PUT -H "$raw" --data-binary ''
     expect "nothing of shape $shape" 201 .bytes 0
     ask "$path/none"
     expect "nothing of shape $shape, read" 200 Content-Length: 128
+    ask "$path/none" -H 'Accept: application/json'
+    cp "$scratch/got" "$scratch/none.json"
+    ask "$path/none" -T "$scratch/none.json"
+    expect "nothing of shape $shape, by JSON and back" 200 .shape "[$shape]"
 done
+ask "$path/none" -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2]], "shape": [2]}'
+expect "a shape that the elements do not have" 422 code bad_shape .field shape
 
 # --- parts, and figures: of 1 2, 3 4, of a stack of two of 2x3, of a vector and of a number
 ask "$path/stack" -X PUT -d '{"dtype": "int64", "a": [[[1,2,3],[4,5,6]],[[7,8,9],[10,11,12]]]}'
@@ -113,7 +119,7 @@ done <<'END'
 m?rows=1:2|200 .a [[3,4]] Matmul-Shape: 1,*2
 m?rows=0:1&cols=1:|200 .a [[2]]
 m?cols=0:1|200 .a [[1],[3]] Matmul-Shape: 2,*1
-m?rows=2:2|200 .a [] Matmul-Shape: 0,*2
+m?rows=2:2|200 .a [] .shape [0,2] Matmul-Shape: 0,*2
 m?cols=:0&rows=:|200 .a [[],[]]
 m?reduce=sum,trace,min,max,max_abs,norm,finite|200 . {"reduce":{"sum":10,"trace":5,"min":1,"max":4,"max_abs":4,"norm":5.477225575051661,"finite":true},"shape":[2,2],"dtype":"float32"}
 m?reduce=sum&rows=1:|200 . {"reduce":{"sum":7},"shape":[1,2],"dtype":"float32"}

@@ -110,6 +110,12 @@ static void what_is_not_finite_shows(void **state) {
         }
 }
 
+/* Beside the diagonal, NaN and infinity are no part of the trace. */
+static void a_trace_sees_the_diagonal_alone(void **state) {
+    const struct mm_reduction seen = reduce(MM_FLOAT64, (const double[]){1, NAN, INFINITY, 2}, 2, 2);
+    assert_true(number(MM_FIGURE_TRACE, MM_FLOAT64, &seen) == 3);
+}
+
 /* Squares that over- or underflow, alone and beside others, in one and joined; the norm itself may. */
 static void the_norm_of_large_and_small_numbers(void **state) {
     static const struct {
@@ -197,5 +203,6 @@ static void a_part_is_packed_where_it_lies(void **state) {
     }
 }
 
-RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, the_norm_of_large_and_small_numbers, of_nothing,
-          whole_sums_are_exact, a_part_is_packed_where_it_lies)
+RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, a_trace_sees_the_diagonal_alone,
+          the_norm_of_large_and_small_numbers, of_nothing, whole_sums_are_exact,
+          a_part_is_packed_where_it_lies)
