@@ -2,6 +2,7 @@
  * of those that are wrong. It does not know what the names in a value stand for. */
 #include "api/call.h"
 
+#include "api/element.h"
 #include "api/operand.h"
 #include "api/result.h"
 #include "api/slice.h"
@@ -50,7 +51,8 @@ enum {
     OCCUPANCY = BIT(MM_CALL_OCCUPANCY, MM_MATMUL),
     READING = BIT(MM_CALL_READING_QUERY, MM_TRANSPOSE),
     STORED_QUERY = BIT(MM_CALL_STORED_QUERY, MM_TRANSPOSE),
-    STORED = STORED_QUERY | BIT(MM_CALL_STORED_BODY, MM_TRANSPOSE) | BIT(MM_CALL_STORED_FORM, MM_TRANSPOSE),
+    STORED_BODY = BIT(MM_CALL_STORED_BODY, MM_TRANSPOSE),
+    STORED = STORED_QUERY | STORED_BODY | BIT(MM_CALL_STORED_FORM, MM_TRANSPOSE),
 };
 
 static const struct {
@@ -576,14 +578,16 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
     return MM_OK;
 }
 
+enum mm_status mm_call_fail_bool(unsigned index, struct mm_error *error) {
+    return mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index],
+                         "an element of %s is neither 0 nor 1, but dtype is 'bool'; is it uint8?",
+                         mm_call_operand_names[index]);
+}
+
 enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_error *error) {
-    if (call->op != MM_MATMUL)
-        return MM_OK;
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        if (mm_operand_is_past_bool(call, index))
-            return mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index],
-                                 "an element of %s is neither 0 nor 1, but dtype is 'bool'; is it uint8?",
-                                 mm_call_operand_names[index]);
+    for (unsigned index = 0; index < mm_call_operands(call); index++)
+        if (mm_operand_is_inline(call, index) && mm_element_is_past_bool(index == 0 ? &call->a : &call->b))
+            return mm_call_fail_bool(index, error);
     return MM_OK;
 }
 

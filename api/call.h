@@ -67,7 +67,7 @@ enum mm_call_place {
     X(MM_PARAMETER_LDB, "ldb", DIMENSION, QUERY_OF_PRODUCT)                                                  \
     X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, PRODUCTS)                                                      \
     X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, PRODUCTS)                                                      \
-    X(MM_PARAMETER_SHAPE, "shape", SHAPE, TRANSPOSITIONS | STORED_QUERY)                                     \
+    X(MM_PARAMETER_SHAPE, "shape", SHAPE, TRANSPOSITIONS | STORED_QUERY | STORED_BODY)                       \
     X(MM_PARAMETER_REPEATS, "repeats", WHOLE, BENCHMARKS)                                                    \
     X(MM_PARAMETER_VARIANTS, "variants", OWN, BENCHMARKS)                                                    \
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
@@ -222,9 +222,12 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
 enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error);
 
-/* Judges elements that not every bit pattern makes: those of a bool, in a product, must be 0 or 1.
- * MM_BAD_REQUEST. After decoding. */
+/* Judges elements that not every bit pattern makes: those of a bool must be 0 or 1. What is stored or made
+ * needs no look. MM_BAD_REQUEST. After decoding. */
 enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_error *error);
+
+/* Says that operand `index` has an element of type bool that is neither 0 nor 1: MM_BAD_REQUEST. */
+enum mm_status mm_call_fail_bool(unsigned index, struct mm_error *error);
 
 /* Turns a conforming product (or transposition) of call->a and call->b into the same one of the matrices as
  * they are stored: a column-major matrix is the row-major storage of its transpose. m, n and k stay. Called

@@ -28,14 +28,13 @@ static enum mm_status fail_file(const char *kind, enum mm_op op, struct mm_error
 static enum mm_status fail_untyped(enum mm_op op, const char *const *types, struct mm_error *error) {
     char list[128];
     mm_media_list(types, CODEC_COUNT, list, sizeof list);
-    return mm_fail_field(
-        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-        "the body has no Content-Type, no '{' at its start, and no %s in the query, but must be "
-        "one of %s; send: " MM_CURL
-        "/v1/%s -d '%s'; for raw elements add -H 'Content-Type: application/octet-stream' "
-        "and the query ?%s",
-        mm_raw_codec.dimensions[op], list, mm_op_name(op), mm_json_codec.example[op],
-        mm_raw_codec.example[op]);
+    return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                         "the body has no Content-Type that names a format, no '{' at its start, and no %s "
+                         "in the query, but must be one of %s; send: " MM_CURL
+                         "/v1/%s -d '%s'; for raw elements add -H 'Content-Type: application/octet-stream' "
+                         "and the query ?%s",
+                         mm_raw_codec.dimensions[op], list, mm_op_name(op), mm_json_codec.example[op],
+                         mm_raw_codec.example[op]);
 }
 
 static const struct mm_codec *find_untyped(enum mm_op op, bool has_dimensions, char first) {
@@ -76,10 +75,10 @@ static enum mm_status fail_stored(const char *content_type, const char *const *t
     size_t found;
     if (!mm_media_untyped(content_type))
         return mm_media_find(content_type, types, CODEC_COUNT, &found, error);
-    return mm_fail_field(
-        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-        "the body has no Content-Type, is no .npy file, does not begin with '{', and the query "
-        "has neither m and n nor shape; send: " MM_CURL "/v1/matrices/NAME -T a.npy");
+    return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                         "the body has no Content-Type that names a format, is no .npy file, does not begin "
+                         "with '{', and the query has neither m and n nor shape; send: " MM_CURL
+                         "/v1/matrices/NAME -T a.npy");
 }
 
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,

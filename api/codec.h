@@ -134,8 +134,8 @@ struct mm_codec {
 /* All that there are. */
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
 
-/* The codec of a request's Content-Type (NULL: absent). A body without a type, or with curl's default, is raw
- * if the query gives all dimensions (has_dimensions), else of the codec with the same `first`: its first
+/* The codec of a request's Content-Type (NULL: absent). A body without a type, or with a client's default, is
+ * raw if the query gives all dimensions (has_dimensions), else of the codec with the same `first`: its first
  * character that is no space, or 0; known once body_seen. *codec is NULL with MM_OK if that has to be waited
  * for. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,

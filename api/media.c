@@ -112,7 +112,8 @@ int mm_media_weight(const char *accept, const char *type) {
 
 bool mm_media_untyped(const char *content_type) {
     return content_type == NULL || content_type[strspn(content_type, " \t")] == '\0' ||
-           mm_media_is(content_type, "application/x-www-form-urlencoded");
+           mm_media_is(content_type, "application/x-www-form-urlencoded") ||
+           mm_media_is(content_type, "text/plain");
 }
 
 void mm_media_list(const char *const *types, size_t count, char *text, size_t text_bytes) {

@@ -10,7 +10,8 @@
 /* Whether a Content-Type names this type (lower case), whatever its parameters and letter case. */
 bool mm_media_is(const char *content_type, const char *type);
 
-/* Whether it says nothing of the body: NULL, empty, or curl's default application/x-www-form-urlencoded. */
+/* Whether it says nothing of the body: NULL, empty, or what clients send by default: curl
+ * application/x-www-form-urlencoded, and fetch in a browser text/plain. */
 bool mm_media_untyped(const char *content_type);
 
 /* Writes the types as a list for people; here and below NULL among `types` stands for none. Cut to fit. */

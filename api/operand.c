@@ -1,7 +1,6 @@
 /* How a made operand is written, and how it gets its shape. */
 #include "api/operand.h"
 
-#include "api/element.h"
 #include "gpu/clock.h"
 
 #include <stdio.h>
@@ -92,12 +91,6 @@ bool mm_operand_none_is_inline(const struct mm_call *call) {
     return !mm_operand_is_inline(call, 0) && (mm_call_operands(call) == 1 || !mm_operand_is_inline(call, 1));
 }
 
-bool mm_operand_is_past_bool(const struct mm_call *call, unsigned index) {
-    if (mm_operand_is_stored(call, index))
-        return mm_operand_source(call, index)->stored->is_past_bool;
-    return mm_element_is_past_bool(index == 0 ? &call->a : &call->b);
-}
-
 enum mm_status mm_operand_take_dtype(struct mm_call *call, struct mm_error *error) {
     char *dtype = call->names[MM_PARAMETER_DTYPE];
     for (unsigned index = 0; index < mm_call_operands(call); index++) {
@@ -131,13 +124,13 @@ enum mm_status mm_operand_judge_mixture(const struct mm_call *call, struct mm_er
 
 /* --- shapes */
 
-/* The parameter with an operand's whole shape; the dimensions of op(A) and op(B), rows first. */
-static enum mm_parameter shape_parameter(const struct mm_call *call, unsigned index) {
+enum mm_parameter mm_operand_shape_parameter(const struct mm_call *call, unsigned index) {
     if (call->op == MM_TRANSPOSE)
         return MM_PARAMETER_SHAPE;
     return index == 0 ? MM_PARAMETER_A_SHAPE : MM_PARAMETER_B_SHAPE;
 }
 
+/* The dimensions of op(A) and op(B), rows first. */
 static enum mm_parameter rows_parameter(unsigned index) {
     return index == 0 ? MM_PARAMETER_M : MM_PARAMETER_K;
 }
@@ -172,7 +165,7 @@ static enum mm_status tell(struct mm_call *call, unsigned index, uint64_t by_cli
 static enum mm_status take_shape(struct mm_call *call, unsigned index, const struct mm_shape *shape,
                                  struct mm_error *error) {
     struct mm_shape *own = index == 0 ? &call->a_shape : &call->b_shape;
-    const enum mm_parameter whole = shape_parameter(call, index);
+    const enum mm_parameter whole = mm_operand_shape_parameter(call, index);
     char given_text[MM_SHAPE_TEXT_MAX], text[MM_SHAPE_TEXT_MAX];
     if (mm_call_has(call, whole) &&
         (own->rank != shape->rank ||
@@ -184,6 +177,18 @@ static enum mm_status take_shape(struct mm_call *call, unsigned index, const str
     }
     *own = *shape;
     return MM_OK;
+}
+
+enum mm_status mm_operand_complete_shape(struct mm_call *call, unsigned index, struct mm_shape *shape,
+                                         struct mm_error *error) {
+    const struct mm_shape *told = index == 0 ? &call->a_shape : &call->b_shape;
+    const bool is_cut = shape->dims[shape->rank - 1] == 0;
+    if (is_cut && told->rank >= shape->rank &&
+        memcmp(told->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
+        *shape = *told;
+    const enum mm_status status = take_shape(call, index, shape, error);
+    call->given &= ~(UINT64_C(1) << mm_operand_shape_parameter(call, index));
+    return status;
 }
 
 /* It tells dimensions; a vector has 1 where it lacks one. by_client: bits as in call->given, of what the
@@ -209,7 +214,7 @@ enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *err
             continue;
         status = take_shape(call, index, &mm_operand_source(call, index)->stored->shape, error);
         if (by_shapes)
-            call->given |= UINT64_C(1) << shape_parameter(call, index);
+            call->given |= UINT64_C(1) << mm_operand_shape_parameter(call, index);
         else if (status == MM_OK)
             status = tell_dimensions(call, index, by_client, error);
     }
@@ -219,7 +224,7 @@ enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *err
 /* Makes the shape of a made operand, unless all of it was given. */
 static enum mm_status make_shape(struct mm_call *call, unsigned index, struct mm_error *error) {
     const enum mm_parameter rows = rows_parameter(index), cols = cols_parameter(call, index);
-    const enum mm_parameter whole = shape_parameter(call, index);
+    const enum mm_parameter whole = mm_operand_shape_parameter(call, index);
     const enum mm_parameter missing = !mm_call_has(call, rows) ? rows : cols;
     if (mm_call_has(call, whole))
         return MM_OK;

@@ -43,9 +43,6 @@ static inline bool mm_operand_is_stored(const struct mm_call *call, unsigned ind
 bool mm_operand_all_are_inline(const struct mm_call *call);
 bool mm_operand_none_is_inline(const struct mm_call *call);
 
-/* Whether an element of operand `index` is a bool that is neither 0 nor 1. After decoding. */
-bool mm_operand_is_past_bool(const struct mm_call *call, unsigned index);
-
 /* Gives the call the element type of its stored operands. MM_BAD_REQUEST if they differ, or from `dtype`. */
 enum mm_status mm_operand_take_dtype(struct mm_call *call, struct mm_error *error);
 
@@ -55,6 +52,15 @@ enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *err
 
 /* MM_BAD_REQUEST if dimensions and whole shapes were both given. */
 enum mm_status mm_operand_judge_mixture(const struct mm_call *call, struct mm_error *error);
+
+/* The parameter with an operand's whole shape. */
+enum mm_parameter mm_operand_shape_parameter(const struct mm_call *call, unsigned index);
+
+/* For JSON, whose body tells the whole shape of an inline operand beside the operand: the text of an operand
+ * without elements shows its dimensions up to the first 0 alone. Adds the others to *shape, and forgets the
+ * parameter. MM_BAD_SHAPE if the two differ. */
+enum mm_status mm_operand_complete_shape(struct mm_call *call, unsigned index, struct mm_shape *shape,
+                                         struct mm_error *error);
 
 /* For a format that tells the shapes of inline operands: sets a_shape and b_shape of the call. shapes[i] is
  * that of operand i, or NULL if it is not inline. If it is made, m, n, k, a_shape and b_shape tell its shape;

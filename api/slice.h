@@ -35,6 +35,15 @@ static inline const char *mm_skip_blanks(const char *at, const char *end) {
     return at;
 }
 
+/* UTF-8's byte order mark, with which Windows programs begin a text. */
+#define MM_BYTE_ORDER_MARK "\xEF\xBB\xBF"
+
+/* Behind the byte order mark, if the text begins with one. */
+static inline const char *mm_skip_mark(const char *at, const char *end) {
+    const size_t bytes = sizeof MM_BYTE_ORDER_MARK - 1;
+    return (size_t)(end - at) >= bytes && memcmp(at, MM_BYTE_ORDER_MARK, bytes) == 0 ? at + bytes : at;
+}
+
 /* Without blanks at either end. */
 static inline struct mm_slice mm_slice_trim(const char *start, const char *end) {
     start = mm_skip_blanks(start, end);

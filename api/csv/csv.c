@@ -159,10 +159,8 @@ static enum mm_status fail_ragged(const struct mm_csv *csv, size_t row, size_t c
 
 enum mm_status mm_csv_open(const char *field, const char *text, size_t bytes, enum mm_dtype dtype,
                            struct mm_csv *csv, struct mm_error *error) {
-    static const char mark[] = "\xEF\xBB\xBF";
-    const bool has_mark = bytes >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0;
     *csv = (struct mm_csv){
-        .field = field, .text = text + (has_mark ? sizeof mark - 1 : 0), .end = text + bytes, .dtype = dtype};
+        .field = field, .text = mm_skip_mark(text, text + bytes), .end = text + bytes, .dtype = dtype};
     while (csv->end > csv->text && csv->end[-1] != '\0' && strchr(" \t\r\n", csv->end[-1]) != NULL)
         csv->end--;
     for (const char *at = csv->text; at < csv->end; csv->rows++) {

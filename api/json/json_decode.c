@@ -136,7 +136,7 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     struct mm_call *call = &scan->call;
     if (mm_call_resolve(call, NULL) != MM_OK)
         call->dtype = call->result_dtype = MM_FLOAT32;
-    const struct mm_shape of_operands[] = {shape_of(&scan->operands[0]), shape_of(&scan->operands[1])};
+    struct mm_shape of_operands[] = {shape_of(&scan->operands[0]), shape_of(&scan->operands[1])};
     const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
     for (unsigned index = 0; index < mm_call_operands(call); index++) {
         const struct mm_json_scanned *operand = &scan->operands[index];
@@ -144,6 +144,11 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
             continue;
         if (judge_shape(operand, mm_call_operand_names[index], text, error) != MM_OK)
             return MM_BAD_REQUEST;
+        if ((scan->members >> mm_operand_shape_parameter(call, index) & 1) != 0) {
+            of_operands[index] = operand->shape;
+            if (mm_operand_complete_shape(call, index, &of_operands[index], error) != MM_OK)
+                return MM_BAD_SHAPE;
+        }
         shapes[index] = &of_operands[index];
     }
     const enum mm_status status = mm_operand_shapes(call, shapes, error);

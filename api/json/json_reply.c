@@ -142,9 +142,10 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
     return put_timing(end, answer->span_ns);
 }
 
-/* The same of a stored matrix: the elements tell the shape, if they are there. */
+/* The facts of a stored matrix. Its elements tell the shape, if there are any. */
 static char *put_stored(char *end, const struct mm_answer *answer) {
-    if (!answer->has_matrix)
+    const struct mm_matrix *c = &answer->job->product.c;
+    if (!answer->has_matrix || c->rows == 0 || c->cols == 0)
         end = put_shape(end, answer->shape);
     return put_name(end, "\"dtype\": \"", mm_dtype_name(answer->job->product.c.dtype));
 }

@@ -311,6 +311,11 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
         return MM_JSON_WAIT;
     if (bytes == 0)
         text = ""; /* it may be NULL, to which C adds nothing */
+    if (reader->at == 0 && !is_all && bytes < sizeof MM_BYTE_ORDER_MARK - 1 &&
+        memcmp(text, MM_BYTE_ORDER_MARK, bytes) == 0)
+        return MM_JSON_WAIT;
+    if (reader->at == 0)
+        reader->at = (size_t)(mm_skip_mark(text, text + bytes) - text);
     do {
         reader->at = (size_t)(mm_json_skip_spaces(text + reader->at, text + bytes) - text);
         if (reader->at == bytes && !is_all)
@@ -330,16 +335,12 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error) {
     if (error == NULL)
         return;
-    error->line = 1;
-    error->column = 0;
-    for (size_t index = 0; index < token.at + token.bytes; index++) {
-        const bool begins = (text[index] & 0xC0) != 0x80; /* a character, of one byte or several */
-        const bool ends_line =
-            text[index] == '\n' && (token.bytes == 0 || index + 1 < token.at + token.bytes);
-        error->line += ends_line;
-        error->column = ends_line ? 0 : error->column + begins;
+    error->line = error->column = 1;
+    for (const char *at = mm_skip_mark(text, text + token.at); at < text + token.at; at++) {
+        const bool begins = (*at & 0xC0) != 0x80; /* a character, of one byte or several */
+        error->line += *at == '\n';
+        error->column = *at == '\n' ? 1 : error->column + begins;
     }
-    error->column += error->column == 0;
 }
 
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,

@@ -50,8 +50,8 @@ struct mm_json_reader {
 };
 
 /* Reads on. `text` is all that has arrived, from the beginning, and may have moved between two calls; is_all
- * tells that it is complete. No call follows MM_JSON_END or MM_JSON_FAULT. The caller finds duplicate names.
- * Time is linear in the text, however it is cut. */
+ * tells that it is complete. It may begin with a byte order mark (RFC 8259, 8.1). No call follows MM_JSON_END
+ * or MM_JSON_FAULT. The caller finds duplicate names. Time is linear in the text, however it is cut. */
 enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text, size_t bytes, bool is_all);
 
 static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
@@ -64,7 +64,7 @@ static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
 enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_token token,
                                  const char *expected);
 
-/* Fills in the error of a fault: MM_BAD_REQUEST with the line and column of the last wrong character.
+/* Fills in the error of a fault: MM_BAD_REQUEST with the line and column of the first wrong character.
  * `example` is an object that the text could be. */
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
@@ -72,7 +72,8 @@ enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *tex
 /* The same of a body without a byte: no line and no column. */
 enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
-/* Sets the error's line and column to those of the token's last character. error may be NULL. */
+/* Sets the error's line and column to those of the token's first character. A byte order mark counts for
+ * nothing. error may be NULL. */
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
 
 enum { MM_JSON_ROOM = 256 }; /* for texts: all that have a meaning are shorter */

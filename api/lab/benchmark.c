@@ -60,11 +60,10 @@ enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen,
         return mm_media_find(content_type, types, 1, &found, error);
     if (!body_seen || first == '{')
         return MM_OK;
-    return mm_fail_field(
-        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-        "the body has no Content-Type and no '{' at its start, but must be %s; send: " MM_CURL
-        "/v1/benchmark -d '" MM_BENCHMARK_EXAMPLE "'",
-        types[0]);
+    return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                         "the body has no Content-Type that names a format and no '{' at its start, but must "
+                         "be %s; send: " MM_CURL "/v1/benchmark -d '" MM_BENCHMARK_EXAMPLE "'",
+                         types[0]);
 }
 
 /* Whether a format can write the reply. */

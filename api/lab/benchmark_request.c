@@ -232,8 +232,7 @@ static enum mm_status complete_operands(struct mm_call *values, struct mm_error 
         return status;
     mm_call_view(values);
     struct mm_product product = mm_call_product(values);
-    status = mm_product_conform(values->op, &product, error);
-    return status == MM_OK ? mm_call_judge_elements(values, error) : status;
+    return mm_product_conform(values->op, &product, error);
 }
 
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,

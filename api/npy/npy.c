@@ -93,11 +93,13 @@ static enum mm_status read_string(struct reader *reader, const char *expected, s
     return MM_OK;
 }
 
-/* Types that NumPy does not know are void to it, of any byte order. */
-static bool is_descr(struct mm_slice descr, const char *npy) {
-    return mm_slice_is(descr, npy) ||
-           (npy[1] == 'V' && *descr.start == '|' &&
-            mm_slice_is((struct mm_slice){descr.start + 1, descr.length - 1}, npy + 1));
+/* A type of one byte has no byte order, so writers put any mark of one there. Types that NumPy does not know
+ * are void to it, without an order. */
+static bool is_descr(struct mm_slice descr, enum mm_dtype dtype) {
+    const char *npy = mm_element(dtype)->npy;
+    const char *marks = mm_dtype_bytes(dtype) == 1 ? "<>=|" : npy[1] == 'V' ? "<|" : "<";
+    return descr.length == strlen(npy) && memchr(marks, *descr.start, strlen(marks)) != NULL &&
+           memcmp(descr.start + 1, npy + 1, descr.length - 1) == 0;
 }
 
 static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *header) {
@@ -106,7 +108,7 @@ static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *he
     enum mm_status status = read_string(reader, "a simple type such as '<f4'", &descr);
     if (status != MM_OK)
         return status;
-    while (dtype < MM_DTYPE_COUNT && (descr.length == 0 || !is_descr(descr, mm_element(dtype)->npy)))
+    while (dtype < MM_DTYPE_COUNT && !is_descr(descr, (enum mm_dtype)dtype))
         dtype++;
     if (dtype == MM_DTYPE_COUNT)
         return fail_descr(reader->field, descr, reader->error);

@@ -73,11 +73,8 @@ static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reductio
     return real(mm_reduce_extreme(fabs(seen->min), fabs(seen->max), true));
 }
 
-/* hypot neither over- nor underflows, but of infinity and NaN it makes infinity. */
-static double norm_of(const struct mm_reduction *seen) {
-    const double small = sqrt(seen->squares_small) / MM_SCALE_SMALL;
-    const double large = sqrt(seen->squares_large) / MM_SCALE_LARGE;
-    return isnan(seen->squares) ? seen->squares : hypot(hypot(small, sqrt(seen->squares)), large);
+static double sum_of(double sum, double scaled) {
+    return isfinite(sum) ? sum : scaled / MM_SCALE_SUM;
 }
 
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
@@ -85,16 +82,16 @@ struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
     const bool is_whole = !mm_dtype_is_float(dtype);
     switch (figure) {
     case MM_FIGURE_SUM:
-        return is_whole ? whole(seen->whole_sum) : real(seen->sum);
+        return is_whole ? whole(seen->whole_sum) : real(sum_of(seen->sum, seen->sum_scaled));
     case MM_FIGURE_TRACE:
-        return is_whole ? whole(seen->whole_trace) : real(seen->trace);
+        return is_whole ? whole(seen->whole_trace) : real(sum_of(seen->trace, seen->trace_scaled));
     case MM_FIGURE_MIN:
     case MM_FIGURE_MAX:
         return extreme_of(figure, is_whole, seen);
     case MM_FIGURE_MAX_ABS:
         return max_abs_of(is_whole, seen);
     case MM_FIGURE_NORM:
-        return real(norm_of(seen));
+        return real(mm_squares_root(&seen->squares, 1.0));
     case MM_FIGURE_FINITE:
     case MM_FIGURE_COUNT:
         break;

@@ -2,10 +2,12 @@
  * knows no device and no job.
  *
  * Types with a point are added up in float64. Whole numbers are added up exactly, in 128 bits, which 2⁶⁴ of
- * the largest fit in. NaN makes every figure NaN, except `finite`. On the host any thread may call the
+ * the largest fit in. NaN makes every figure NaN, except `finite`, and except
+ * `trace` beside the diagonal. On the host any thread may call the
  * functions, on different memory; on a device they run in the threads of reduce.cu's kernels. */
 #pragma once
 
+#include "gpu/check/squares.h"
 #include "gpu/names.h"
 #include "gpu/window.h"
 
@@ -44,13 +46,9 @@ MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) 
     into->high += other.high + (into->low < other.low);
 }
 
-/* float64 has numbers whose squares over- or underflow: they are scaled by powers of two, and added up apart.
- * All other types hold only 0 and numbers of a middle size. Source: J. Blue, "A portable Fortran program to
- * find the Euclidean norm of a vector", 1978; the constants are those of LAPACK's dnrm2. */
-#define MM_SIZE_SMALL 0x1p-511
-#define MM_SIZE_LARGE 0x1p486
-#define MM_SCALE_SMALL 0x1p537
-#define MM_SCALE_LARGE 0x1p-538
+/* A sum of numbers of float64 may overflow on its way, though it ends within range. The sum of the scaled
+ * numbers does not: there are no 2⁶⁴ of them. */
+#define MM_SCALE_SUM 0x1p-64
 
 /* What has been seen of a matrix. Start with mm_reduction_none. Of whole numbers the members with `whole_`
  * count, of others those without. */
@@ -61,13 +59,13 @@ struct mm_reduction {
     int64_t whole_max;
     double sum;
     double trace;
+    double sum_scaled; /* each number by MM_SCALE_SUM: counts if `sum` is not finite */
+    double trace_scaled;
     double min; /* infinity before the first element, and -infinity of max */
     double max;
-    double squares;       /* the sum of the squares, of whole numbers too; of numbers of a middle size, */
-    double squares_small; /* of smaller ones, each of which is scaled by MM_SCALE_SMALL, */
-    double squares_large; /* and of larger ones, by MM_SCALE_LARGE */
-    uint64_t count;       /* elements */
-    uint64_t not_finite;  /* of those */
+    struct mm_squares squares; /* of whole numbers too */
+    uint64_t count;            /* elements */
+    uint64_t not_finite;       /* of those */
 };
 
 MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
@@ -86,25 +84,16 @@ MM_HOST_AND_DEVICE double mm_reduce_extreme(double held, double other, bool larg
     return other != other || (largest ? other > held : other < held) ? other : held;
 }
 
-/* Adds the square of an element to the sum of its size; NaN to `squares`. */
-MM_HOST_AND_DEVICE void mm_reduce_square(struct mm_reduction *seen, double element) {
-    const double size = fabs(element);
-    if (size < MM_SIZE_SMALL)
-        seen->squares_small += element * MM_SCALE_SMALL * (element * MM_SCALE_SMALL);
-    else if (size > MM_SIZE_LARGE)
-        seen->squares_large += element * MM_SCALE_LARGE * (element * MM_SCALE_LARGE);
-    else
-        seen->squares += element * element;
-}
-
 /* Adds an element with a point. `diagonal`: it stands where row equals column. */
 MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element, bool diagonal) {
     seen->count++;
     seen->sum += element;
     seen->trace += diagonal ? element : 0.0;
+    seen->sum_scaled += element * MM_SCALE_SUM;
+    seen->trace_scaled += diagonal ? element * MM_SCALE_SUM : 0.0;
     seen->min = mm_reduce_extreme(seen->min, element, false);
     seen->max = mm_reduce_extreme(seen->max, element, true);
-    mm_reduce_square(seen, element);
+    mm_squares_add(&seen->squares, element);
     seen->not_finite += element - element != 0.0; /* NaN differs from all */
 }
 
@@ -115,7 +104,7 @@ MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *seen, int64_t eleme
     mm_wide_add(&seen->whole_trace, mm_wide_of(diagonal ? element : 0));
     seen->whole_min = element < seen->whole_min ? element : seen->whole_min;
     seen->whole_max = element > seen->whole_max ? element : seen->whole_max;
-    seen->squares += (double)element * (double)element;
+    seen->squares.middle += (double)element * (double)element;
 }
 
 /* Adds what was seen of other elements. */
@@ -127,11 +116,11 @@ MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct 
     into->whole_max = other->whole_max > into->whole_max ? other->whole_max : into->whole_max;
     into->sum += other->sum;
     into->trace += other->trace;
+    into->sum_scaled += other->sum_scaled;
+    into->trace_scaled += other->trace_scaled;
     into->min = mm_reduce_extreme(into->min, other->min, false);
     into->max = mm_reduce_extreme(into->max, other->max, true);
-    into->squares += other->squares;
-    into->squares_small += other->squares_small;
-    into->squares_large += other->squares_large;
+    mm_squares_merge(&into->squares, &other->squares);
     into->not_finite += other->not_finite;
 }
 

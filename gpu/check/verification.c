@@ -8,10 +8,12 @@
 MM_DEFINE_NAMES(mm_verdict_name, mm_verdict, MM_VERDICT_COUNT, MM_VERDICT_TABLE)
 
 double mm_verification_relative_error(const struct mm_verification *verification) {
-    if (verification->error_squares == 0.0)
+    const struct mm_squares *error = &verification->error, *norm = &verification->norm;
+    const double scale = norm->large > 0.0 ? 0x1p-64 : 1.0; /* so the root of the norm does not overflow */
+    if (error->middle == 0.0 && error->small == 0.0 && error->large == 0.0)
         return 0.0;
-    const double error = sqrt(verification->error_squares / verification->norm_squares);
-    return isfinite(error) ? error : (double)INFINITY;
+    const double relative = mm_squares_root(error, scale) / mm_squares_root(norm, scale);
+    return isfinite(relative) ? relative : (double)INFINITY;
 }
 
 enum mm_verdict mm_verification_verdict(const struct mm_verification *verification) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/check/squares.h"
 #include "gpu/names.h"
 
 /* One row a verdict: constant, wire name. */
@@ -32,8 +33,8 @@ struct mm_verification {
 
     /* Over the judged rows and all vectors: the sums of the squares of C·x - A·(B·x) and of A·(B·x). Their
      * last bits depend on the order of the additions. Of whole numbers the number of wrong rows, and 0. */
-    double error_squares;
-    double norm_squares;
+    struct mm_squares error;
+    struct mm_squares norm;
 
     uint64_t took_ns; /* the time that the device (a CPU too) took for the check */
     uint64_t seed;    /* of the vectors: vector v is -1 at column j if bit v of mm_random_bits(seed, j) is
@@ -44,8 +45,7 @@ struct mm_verification {
 const char *mm_verdict_name(enum mm_verdict verdict);
 
 /* An estimate of ||C - A·B|| / ||A·B|| (Frobenius) over the judged rows, once the check is done. INFINITY if
- * C is not finite and should be, or is not 0 although A·(B·x) is, or whole numbers are wrong. float64s whose
- * squares over- or underflow are not seen. */
+ * C is not finite and should be, or is not 0 although A·(B·x) is, or whole numbers are wrong. */
 double mm_verification_relative_error(const struct mm_verification *verification);
 
 /* The verdict, once the check is done. */

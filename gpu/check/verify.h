@@ -155,8 +155,8 @@ MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const stru
         mm_verify_take(into, rows->row, rows->residual, rows->bound);
     into->rows_judged += rows->rows_judged;
     into->rows_unjudged += rows->rows_unjudged;
-    into->error_squares += rows->error_squares;
-    into->norm_squares += rows->norm_squares;
+    mm_squares_merge(&into->error, &rows->error);
+    mm_squares_merge(&into->norm, &rows->norm);
 }
 
 MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
@@ -165,7 +165,7 @@ MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
         into->row = rows->row;
     into->residual += rows->residual;
     into->rows_judged += rows->rows_judged;
-    into->error_squares += rows->error_squares;
+    mm_squares_merge(&into->error, &rows->error);
 }
 
 /* Adds a row of whole numbers. */
@@ -173,22 +173,22 @@ MM_HOST_AND_DEVICE void mm_verify_words_row(struct mm_verification *verification
     struct mm_verification one = {};
     one.row = row;
     one.rows_judged = 1;
-    one.residual = one.error_squares = is_wrong ? 1.0 : 0.0;
+    one.residual = one.error.middle = is_wrong ? 1.0 : 0.0;
     mm_verify_merge_words(verification, &one);
 }
 
 /* The sums of a row over its vectors; all 0 before the first. */
 struct mm_verify_sums {
     double residual; /* the largest difference */
-    double error_squares;
-    double norm_squares;
+    struct mm_squares error;
+    struct mm_squares norm;
 };
 
 /* Adds a vector: how its product with the row of C differs from that with the row of A·B, and the latter. */
 MM_HOST_AND_DEVICE void mm_verify_add(struct mm_verify_sums *sums, double difference, double of_product) {
     sums->residual = mm_verify_larger(sums->residual, difference);
-    sums->error_squares += difference * difference;
-    sums->norm_squares += of_product * of_product;
+    mm_squares_add(&sums->error, difference);
+    mm_squares_add(&sums->norm, of_product);
 }
 
 /* Judges a row by the sums over all vectors, by s, and by the squares of C's row, which count if C is
@@ -206,8 +206,8 @@ MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
         e += bounds->unit * sqrt(c_squares) + bounds->step;
     mm_verify_take(verification, row, sums->residual, bounds->spread * e + bounds->of_float64 * (s + e));
     verification->rows_judged++;
-    verification->error_squares += sums->error_squares;
-    verification->norm_squares += sums->norm_squares;
+    mm_squares_merge(&verification->error, &sums->error);
+    mm_squares_merge(&verification->norm, &sums->norm);
 }
 
 __END_DECLS

@@ -334,22 +334,24 @@ template <typename KIND>
 __global__ void __launch_bounds__(JUDGES, 1)
     judge(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
           size_t first_row, struct mm_verification *result) {
-    __shared__ struct mm_verification seen[JUDGES];
+    __shared__ struct mm_verification seen[JUDGES / 2]; /* all would be too much for a block */
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += JUDGES)
         judge_row<KIND>(rows, bounds, row, &mine);
-    seen[threadIdx.x] = mine;
     for (unsigned half = JUDGES / 2; half > 0; half /= 2) {
-        __syncthreads(); /* what is merged next is there, and nobody reads what was */
+        if (threadIdx.x >= half && threadIdx.x < 2 * half)
+            seen[threadIdx.x - half] = mine;
+        __syncthreads(); /* what is merged next is there */
         if (threadIdx.x < half)
-            merge<KIND>(&seen[threadIdx.x], &seen[threadIdx.x + half]);
+            merge<KIND>(&mine, &seen[threadIdx.x]);
+        __syncthreads(); /* nobody reads it any more */
     }
     if (threadIdx.x == 0) {
         struct mm_verification all = {};
         if (first_row > 0)
             all = *result;
-        seen[0].row += first_row;
-        merge<KIND>(&all, &seen[0]);
+        mine.row += first_row;
+        merge<KIND>(&all, &mine);
         all.is_done = true;
         all.seed = seed;
         *result = all;

@@ -314,7 +314,6 @@ static struct mm_stored *make_value(const struct mm_store *store, uint64_t space
     const struct mm_matrix view = mm_shape_view(&content->shape, false, content->dtype);
     value->shape = content->shape;
     value->dtype = content->dtype;
-    value->is_past_bool = content->is_past_bool;
     value->data = content->data;
     value->bytes = mm_matrix_bytes(&view);
     value->home = content->home;

@@ -52,7 +52,6 @@ struct mm_stored {
     enum mm_dtype dtype;
     void *data; /* in host memory, dense, in row-major order; NULL: a device alone has it, or it is empty */
     size_t bytes;
-    bool is_past_bool;                     /* an element of a bool is neither 0 nor 1 */
     char device[MM_STORED_DEVICE_MAX + 1]; /* where the elements lie: "cpu", or "cuda:0" for a device alone */
     char etag[MM_ETAG_MAX + 1];            /* 128 random bits, quoted as in HTTP */
     uint64_t created_ns;                   /* mm_clock_ns */
@@ -91,7 +90,6 @@ struct mm_store_room {
 struct mm_store_content {
     struct mm_shape shape;
     enum mm_dtype dtype;
-    bool is_past_bool;        /* as in the value */
     void *data;               /* within `memory`, or NULL */
     struct mm_buffer *memory; /* holds the data and little else; the store takes it over if it succeeds */
     struct mm_replica *home;  /* what a device alone has; the store takes it over likewise. NULL: nothing */

@@ -30,18 +30,20 @@ enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op
         mm_matrix_name(request), MM_STORE_NAME_MAX);
 }
 
-static enum mm_status fail_long(struct mm_request *request, const char *header) {
-    return mm_fail_field(&request->error, MM_BAD_REQUEST, header,
-                         "%s is too long: it may have %d bytes; list fewer ETags", header,
-                         MM_ACCEPT_BYTES - 1);
+static enum mm_status fail_header(struct mm_request *request, const char *header) {
+    return mm_fail_field(
+        &request->error, MM_BAD_REQUEST, header,
+        "%s cannot be read: it must be * alone, or ETags in quotes with commas between them, "
+        "and may have %d bytes",
+        header, MM_ACCEPT_BYTES - 1);
 }
 
 static enum mm_status fail_condition(struct mm_request *request, const char *name,
                                      enum mm_condition condition, const char *etag) {
-    if (condition == MM_CONDITION_LONG_MATCH)
-        return fail_long(request, MHD_HTTP_HEADER_IF_MATCH);
-    if (condition == MM_CONDITION_LONG_NONE_MATCH)
-        return fail_long(request, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    if (condition == MM_CONDITION_BAD_MATCH)
+        return fail_header(request, MHD_HTTP_HEADER_IF_MATCH);
+    if (condition == MM_CONDITION_BAD_NONE_MATCH)
+        return fail_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH);
     if (condition == MM_CONDITION_MATCHED)
         return mm_fail_field(&request->error, MM_PRECONDITION_FAILED, MHD_HTTP_HEADER_IF_NONE_MATCH,
                              "'%s' is stored already, with the ETag %s, which If-None-Match rules out", name,

@@ -238,7 +238,8 @@ static enum mm_status decode_matrix(struct mm_request *request, const char *cont
     struct mm_call *call = &operation->call;
     struct mm_buffers *buffers = request->server->buffers;
     mm_buffers_shrink(buffers, &request->body, request->content_length);
-    if (mm_operation_decode(request, content_type, error) != MM_OK)
+    if (mm_operation_decode(request, content_type, error) != MM_OK ||
+        mm_call_judge_elements(call, error) != MM_OK)
         return error->status;
     if (call->views_body)
         mm_buffers_settle(buffers, &request->body, request->body_bytes);
@@ -248,7 +249,6 @@ static enum mm_status decode_matrix(struct mm_request *request, const char *cont
         mm_buffers_settle(buffers, &call->storage,
                           (size_t)((char *)call->a.data - (char *)call->storage.data) +
                               mm_matrix_bytes(&call->a));
-    operation->is_past_bool = mm_element_is_past_bool(&call->a);
     operation->is_decoded = true;
     return MM_OK;
 }
@@ -280,7 +280,6 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
     struct mm_buffer *memory = call->views_body ? &request->body : &call->storage;
     struct mm_store_content content = {.shape = call->a_shape,
                                        .dtype = call->dtype,
-                                       .is_past_bool = operation->is_past_bool,
                                        .data = home != NULL ? NULL : call->a.data,
                                        .memory = home != NULL ? &none : memory,
                                        .home = home,
@@ -320,8 +319,11 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = MM_OK;
-    if (request->passes_on)
-        return pass(request) == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
+    if (request->passes_on) {
+        if (pass(request) == MM_OK && mm_operation_of(request)->is_past_bool)
+            mm_call_fail_bool(0, &request->error);
+        return request->error.status == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
+    }
     if (mm_operation_of(request)->decoder == NULL) {
         status = choose_decoder(request, true, mm_request_first_character(request));
         if (status == MM_OK)

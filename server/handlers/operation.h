@@ -18,10 +18,10 @@ struct mm_operation {
     struct mm_window part;          /* of the job, which points at it if a part or figures are wanted */
     struct mm_stack stack;     /* of the job's product, which points at it if there are several products */
     struct mm_store_room room; /* for what is stored: the result, or the body of a PUT */
-    bool is_past_bool;         /* what is stored has an element of type bool that is neither 0 nor 1 */
-    size_t head_bytes;         /* before the elements of a PUT that is passed on */
-    bool is_out_in_query;      /* the name `out`; else the body may still bring one */
-    bool is_conditional;       /* the request has conditions, */
+    bool is_past_bool; /* what was passed on of a PUT has an element of type bool that is neither 0 nor 1 */
+    size_t head_bytes; /* before the elements of a PUT that is passed on */
+    bool is_out_in_query;                /* the name `out`; else the body may still bring one */
+    bool is_conditional;                 /* the request has conditions, */
     char expected_etag[MM_ETAG_MAX + 1]; /* and then that name has this value; "": none */
     struct mm_stored *stored;            /* the result under that name, held for the reply */
     struct mm_buffer

@@ -42,7 +42,6 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
     const enum mm_status status = judge_place(operation, error);
     if (status != MM_OK)
         return status;
-    operation->is_past_bool = call->op == MM_TRANSPOSE && mm_operand_is_past_bool(call, 0);
     operation->room =
         (struct mm_store_room){.space = request->space, .bytes = mm_matrix_bytes(&operation->job.product.c)};
     return mm_store_reserve(request->server->store, &operation->room, call->out, mm_clock_ns(), error);
@@ -56,7 +55,6 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
     const struct mm_store_content content = {
         .shape = mm_call_result(call),
         .dtype = job->product.c.dtype,
-        .is_past_bool = operation->is_past_bool,
         .data = job->stores_c ? NULL : operation->result.data,
         .memory = job->stores_c ? &none : &operation->result,
         .home = job->stored_c,

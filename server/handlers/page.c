@@ -1,7 +1,7 @@
 /* GET /, /docs and /page/NAME: the page for people, whose files the build made a part of the program
  * (server/page). */
 #include "api/embedded.h"
-#include "server/http/condition.h"
+#include "api/slice.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 
@@ -28,10 +28,17 @@ static const char *type_of(const char *name) {
     return NULL;
 }
 
+/* Codings have no quotes in which a comma could stand (RFC 9110, 12.5.3). */
 static bool takes_gzip(struct mm_request *request) {
     const char *codings =
         MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    return codings != NULL && mm_list_has(codings, "gzip", false);
+    bool takes = false;
+    for (const char *at = codings; at != NULL && *at != '\0' && !takes; at += *at == ',') {
+        const char *end = at + strcspn(at, ",");
+        takes = mm_slice_is_any_case(mm_slice_trim(at, end), "gzip");
+        at = end;
+    }
+    return takes;
 }
 
 static enum mm_status reply_file(struct mm_request *request, const char *name) {

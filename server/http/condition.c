@@ -5,33 +5,49 @@
 
 #include <string.h>
 
-/* Other servers' tags may hold commas: their parts are no tags of ours. */
-bool mm_list_has(const char *list, const char *item, bool weak) {
-    const char *const end = list + strlen(list);
-    for (const char *at = list; item != NULL && at <= end;) {
-        const char *stop = at + strcspn(at, ",");
-        struct mm_slice tag = mm_slice_trim(at, stop);
-        if (weak && tag.length > 2 && memcmp(tag.start, "W/", 2) == 0)
-            tag = (struct mm_slice){tag.start + 2, tag.length - 2};
-        if (mm_slice_is(tag, item) || mm_slice_is(tag, "*"))
-            return true;
-        at = stop + 1;
+/* Where the tag that starts here ends; NULL: there is none (RFC 9110, 8.8.3). */
+static const char *tag_end(const char *at) {
+    if (strncmp(at, "W/", 2) == 0)
+        at += 2;
+    if (*at++ != '"')
+        return NULL;
+    while (*at == '!' || ((unsigned char)*at > '"' && *at != '\x7f'))
+        at++;
+    return *at == '"' ? at + 1 : NULL;
+}
+
+/* Looks for a value's tag, or the star that stands for any value, in a header; etag NULL: there is no value.
+ * If weak, W/"x" names "x". False if the header is malformed. */
+static bool find_tag(const char *list, const char *etag, bool weak, bool *is_named) {
+    const struct mm_slice all = mm_slice_trim(list, list + strlen(list));
+    *is_named = etag != NULL && mm_slice_is(all, "*");
+    if (mm_slice_is(all, "*"))
+        return true;
+    for (const char *at = list + strspn(list, " \t,"); *at != '\0'; at += strspn(at, " \t,")) {
+        const char *end = tag_end(at);
+        if (end == NULL)
+            return false;
+        const char *start = weak && *at == 'W' ? at + 2 : at;
+        *is_named |= etag != NULL && mm_slice_is((struct mm_slice){start, (size_t)(end - start)}, etag);
+        at = end + strspn(end, " \t");
+        if (*at != ',' && *at != '\0')
+            return false;
     }
-    return false;
+    return true;
 }
 
 enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag) {
     char text[MM_ACCEPT_BYTES];
-    bool is_cut;
+    bool is_cut, is_named;
     const char *list = mm_request_list(request, MM_HEADER_IF_MATCH, text, &is_cut);
-    if (is_cut)
-        return MM_CONDITION_LONG_MATCH;
-    if (list != NULL && !mm_list_has(list, etag, false))
+    if (list != NULL && (is_cut || !find_tag(list, etag, false, &is_named)))
+        return MM_CONDITION_BAD_MATCH;
+    if (list != NULL && !is_named)
         return MM_CONDITION_OTHER;
     list = mm_request_list(request, MM_HEADER_IF_NONE_MATCH, text, &is_cut);
-    if (is_cut)
-        return MM_CONDITION_LONG_NONE_MATCH;
-    return list != NULL && mm_list_has(list, etag, true) ? MM_CONDITION_MATCHED : MM_CONDITION_HOLDS;
+    if (list != NULL && (is_cut || !find_tag(list, etag, true, &is_named)))
+        return MM_CONDITION_BAD_NONE_MATCH;
+    return list != NULL && is_named ? MM_CONDITION_MATCHED : MM_CONDITION_HOLDS;
 }
 
 bool mm_condition_is_given(const struct mm_request *request) {

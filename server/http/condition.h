@@ -5,15 +5,11 @@
 
 enum mm_condition {
     MM_CONDITION_HOLDS,
-    MM_CONDITION_OTHER,      /* If-Match names another value, or there is none */
-    MM_CONDITION_MATCHED,    /* If-None-Match names the value that is there */
-    MM_CONDITION_LONG_MATCH, /* If-Match is too long to be read */
-    MM_CONDITION_LONG_NONE_MATCH
+    MM_CONDITION_OTHER,     /* If-Match names another value, or there is none */
+    MM_CONDITION_MATCHED,   /* If-None-Match names the value that is there */
+    MM_CONDITION_BAD_MATCH, /* If-Match is malformed, or too long to be read */
+    MM_CONDITION_BAD_NONE_MATCH
 };
-
-/* Whether a header's list, or *, names this item, such as an ETag; NULL: there is nothing to name. weak:
- * W/"x" names "x". Any thread. */
-bool mm_list_has(const char *list, const char *item, bool weak);
 
 /* Judges the request's conditions on a value with this ETag; NULL: there is no value. The connection's
  * thread. */

@@ -1,6 +1,8 @@
 /* The life of a request except its waits (wait.c). Knows no route. */
 #include "server/http/request.h"
 
+#include "api/json/json_text.h"
+#include "api/slice.h"
 #include "gpu/store/store.h"
 #include "server/auth/bearer.h"
 #include "server/http/body.h"
@@ -79,11 +81,11 @@ const char *mm_request_accept(const struct mm_request *request, char text[MM_ACC
 }
 
 char mm_request_first_character(const struct mm_request *request) {
-    const char *text = request->body.data;
-    for (size_t index = 0; index < request->body_bytes; index++)
-        if (memchr(" \t\r\n", text[index], 4) == NULL)
-            return text[index];
-    return 0;
+    if (request->body_bytes == 0)
+        return 0;
+    const char *text = request->body.data, *end = text + request->body_bytes;
+    text = mm_json_skip_spaces(mm_skip_mark(text, end), end);
+    return text < end ? *text : 0;
 }
 
 uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms) {

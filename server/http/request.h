@@ -118,7 +118,8 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to);
 /* Frees a request that is MM_OVER and not worked on. Any thread, no mutex held. */
 void mm_request_free(struct mm_request *request);
 
-/* The first character of the body that is no space; 0 if there is none. The connection's thread. */
+/* The first character of the body behind a byte order mark and spaces; 0 if there is none. The connection's
+ * thread. */
 char mm_request_first_character(const struct mm_request *request);
 
 /* The deadline of a client that asked for so many milliseconds (0: it did not). The process's limit still

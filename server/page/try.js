@@ -154,7 +154,7 @@ async function takeFile(x, file) {
   } else {
     const head = await file.slice(0, 1024).text();
     if (x.file !== file) return;
-    const [, kind, bytes] = /'descr': '[<|](\w)(\d)/.exec(head) || [];
+    const [, kind, bytes] = /'descr': '.(\w)(\d)/.exec(head) || [];
     x.shape = /'shape': \((.*?),?\)/.exec(head)?.[1].split(',').map(Number);
     const float = bytes > 1 ? 'float' + bytes * 8 : 'float8_e5m2';
     x.dtype = { f: float, i: 'int' + bytes * 8, u: 'uint8', b: 'bool' }[kind] || '';

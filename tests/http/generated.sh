@@ -62,7 +62,7 @@ matmul|{"a": {"from": "weights()"}, "b": [[1]], "m": 1}|422 code unsupported .fi
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,"1"]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,[1]]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": 1}|400 code bad_request .field a_shape
-matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,1]}|400 code bad_request .field a_shape
+matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,2]}|422 code bad_shape .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_from": "identity()"}|400 code bad_request .field a_from
 transpose|{"a": {"from": "identity()"}, "shape": [1,2]}|200 .c [[1],[0]]
 transpose|{"a": {"from": "identity()"}, "m": 1}|400 code bad_request .field n
@@ -167,6 +167,8 @@ done <<'END_OF_CASES'
 {"a": [1,2], "b": [1,1], "cols": ":"}|400 code bad_request .field cols
 {"a": [1,2], "b": [1,1], "reduce": "sum,finite"}|200 .reduce {"sum":3,"finite":true} .shape []
 {"a": [["NaN",1]], "b": [[1],[1]], "reduce": "sum,min,finite"}|200 .reduce {"sum":"NaN","min":"NaN","finite":false}
+{"a": [[1.7e308,1.7e308],[-1.7e308,-1.7e308]], "b": [[1,0],[0,1]], "dtype": "float64", "reduce": "sum,trace"}|200 .reduce {"sum":0,"trace":0}
+{"a": [[1.7e308,-1.7e308],[1.7e308,-1.7e308]], "b": [[1,0],[0,1]], "dtype": "float64", "reduce": "sum,trace"}|200 .reduce {"sum":0,"trace":0}
 {"a": [["Infinity"]], "b": [[-1]], "reduce": "sum,max_abs,norm"}|200 .reduce {"sum":"-Infinity","max_abs":"Infinity","norm":"Infinity"}
 {"a": [[1]], "b": [[1]], "reduce": ["sum", 1]}|400 code bad_request .field reduce
 {"a": [[1]], "b": [[1]], "reduce": []}|400 code bad_request .field reduce

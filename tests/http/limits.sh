@@ -46,7 +46,7 @@ post 200 8192 'm=1&k=8192&n=1'
 post 200 8192 'm=1&k=8192&n=1' "$chunked"
 post 200 8192 'm=1&k=8192&n=1' "$expects"
 like "a good request with Expect: 100 before" "*100*" "$(head -n 1 "$scratch/head")"
-for row in 'bad_request 400|m=1&k=x&n=1|' 'unsupported_media_type 415||Content-Type: text/plain'; do
+for row in 'bad_request 400|m=1&k=x&n=1|' 'unsupported_media_type 415||Content-Type: text/html'; do
     outcome=${row%%|*} row=${row#*|}
     post "${outcome#* }" "${outcome% *}" "${row%|*}" "$expects" "${row#*|}"
     same "$what: bytes sent" 0 "$uploaded"
@@ -57,7 +57,7 @@ post 413 too_large 'm=1&k=8192&n=1'
 expect "one byte over the limit" 413 .limit 65536
 post 413 too_large 'm=1&k=8192&n=1' "$chunked"
 post 413 too_large '' "$json"
-post 413 too_large 'colour=red' 'Content-Type: text/plain'
+post 413 too_large 'colour=red' 'Content-Type: text/html'
 post 413 too_large 'm=1&k=8193&n=1'
 post 413 too_large 'm=1&k=8192&n=1' "$expects"
 expect "over the limit with Expect" 413 Connection: '[Cc]lose'
@@ -98,7 +98,7 @@ while IFS='|' read -r wanted code target type; do
     ask "$target" -H Expect: -H "$chunked" -H "$type" --data-binary "@$scratch/body"
     expect "3 MB in chunks to $target" "$wanted" code "$code" Connection: close
 done <<END
-415|unsupported_media_type|/v1/matmul|Content-Type: text/plain
+415|unsupported_media_type|/v1/matmul|Content-Type: text/html
 413|too_large|/v1/matmul|$json
 404|not_found|/v1/matmull|Content-Type: application/octet-stream
 405|method_not_allowed|/healthz|Content-Type: application/octet-stream

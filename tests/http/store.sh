@@ -55,6 +55,7 @@ while IFS='|' read -r what query header file; do
 done <<'END'
 JSON||Content-Type: application/json|m.json
 JSON without a type||Content-Type:|m.json
+JSON as text||Content-Type: text/plain;charset=UTF-8|m.json
 raw by m and n|?m=2&n=2|Content-Type: application/octet-stream|m.raw
 raw by shape, without a type|?shape=2,2|Content-Type:|m.raw
 .npy||Content-Type: application/x-npy|m.npy
@@ -91,13 +92,19 @@ expect "a parameter of DELETE" 400 code bad_request .field ttl_s
 ask "$path/cube?shape=1,1,1" -X PUT -H "$raw" --data-binary 1234
 ask "$path/cube" -H "Accept: text/csv"
 expect "CSV of rank 3" 406 code not_acceptable
-for shape in 0,3 0; do
+for shape in 0,3,3 0,3 2,0,3 0; do
     ask "$path/none" -X DELETE
     ask "$path/none?shape=$shape" -X PUT -H "$raw" --data-binary ''
     expect "nothing of shape $shape" 201 .bytes 0
     ask "$path/none"
     expect "nothing of shape $shape, read" 200 Content-Length: 128
+    ask "$path/none" -H 'Accept: application/json'
+    cp "$scratch/got" "$scratch/none.json"
+    ask "$path/none" -T "$scratch/none.json"
+    expect "nothing of shape $shape, by JSON and back" 200 .shape "[$shape]"
 done
+ask "$path/none" -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2]], "shape": [2]}'
+expect "a shape that the elements do not have" 422 code bad_shape .field shape
 
 # --- parts, and figures: of 1 2, 3 4, of a stack of two of 2x3, of a vector and of a number
 ask "$path/stack" -X PUT -d '{"dtype": "int64", "a": [[[1,2,3],[4,5,6]],[[7,8,9],[10,11,12]]]}'
@@ -112,7 +119,7 @@ done <<'END'
 m?rows=1:2|200 .a [[3,4]] Matmul-Shape: 1,*2
 m?rows=0:1&cols=1:|200 .a [[2]]
 m?cols=0:1|200 .a [[1],[3]] Matmul-Shape: 2,*1
-m?rows=2:2|200 .a [] Matmul-Shape: 0,*2
+m?rows=2:2|200 .a [] .shape [0,2] Matmul-Shape: 0,*2
 m?cols=:0&rows=:|200 .a [[],[]]
 m?reduce=sum,trace,min,max,max_abs,norm,finite|200 . {"reduce":{"sum":10,"trace":5,"min":1,"max":4,"max_abs":4,"norm":5.477225575051661,"finite":true},"shape":[2,2],"dtype":"float32"}
 m?reduce=sum&rows=1:|200 . {"reduce":{"sum":7},"shape":[1,2],"dtype":"float32"}
@@ -205,8 +212,10 @@ a wrong length|400|bad_request|?m=2&n=2|Content-Type: application/octet-stream|1
 a cut .npy file|400|bad_request||Content-Type: application/x-npy|no
 ragged CSV|400|bad_request||Content-Type: text/csv|1;2;,
 no dimensions|400|bad_request||Content-Type: application/octet-stream|1234
+bools past 1|400|bad_request|?m=2&n=2&dtype=bool|Content-Type: application/octet-stream|1234
 dimensions and .npy|400|bad_request|?m=1|Content-Type: application/x-npy|1234
-an unknown type|415|unsupported_media_type||Content-Type: text/plain|1234
+an unknown type|415|unsupported_media_type||Content-Type: text/html|1234
+text, and nothing known|415|unsupported_media_type||Content-Type: text/plain|1234
 no type, and nothing known|415|unsupported_media_type||Content-Type:|1234
 a parameter of products|400|bad_request|?variant=naive|Content-Type: application/json|{"a": [[1]]}
 the same in the body|400|bad_request||Content-Type: application/json|{"a": [[1]], "variant": "naive"}
@@ -218,6 +227,9 @@ for from in m 'uniform(1)'; do
     ask "$path/m" -X PUT -H 'Content-Type: application/json' -d "{\"a\": {\"from\": \"$from\"}}"
     expect "from $from" 400 code bad_request .field a.from detail 'PUT takes the elements themselves'
 done
+{ npy_head '|b1' False '(2, 2)' && printf '\2\0\377\1'; } >"$scratch/bool.npy"
+ask "$path/m" -T "$scratch/bool.npy"
+expect "a file of bools past 1" 400 code bad_request .field a detail 'neither 0 nor 1'
 { npy_head '<V2' False '(1, 1)' && printf 12; } >"$scratch/bfloat16.npy"
 ask "$path/m" -T "$scratch/bfloat16.npy"
 expect "a type that NumPy does not know" 422 code unsupported .field dtype detail 'add ?dtype=bfloat16'
@@ -269,15 +281,29 @@ for header in If-Match If-None-Match; do
     ask "$path/m" -H "$header: $(printf '%05000d' 0), $tag"
     expect "GET, and $header is too long" 400 code bad_request .field $header
 done
-put m 4 -H 'If-None-Match: "a"' -H 'If-None-Match: *'
-expect "none is expected, in a second header" 412 code precondition_failed
+put m 4 -H 'If-None-Match: "a"' -H "If-None-Match: W/$tag"
+expect "another one is expected, in a second header" 412 code precondition_failed
+put m 4 -H 'If-Match: "old,*,tag"'
+expect "a star within a tag" 412 code precondition_failed .field If-Match
+put new 4 -H 'If-None-Match: "old,*,tag"'
+expect "a star within a tag that there is not" 201
+ask "$path/new" -X DELETE
+# A star stands alone, and a tag has its quotes.
+for header in If-Match If-None-Match; do
+    for list in '*, "a"' "$tag, *" '*,*' '"a,*' 'a' 'W/a' 'w/"a"' '"a""b"' '"a" "b"' '"a b"'; do
+        put m 4 -H "$header: $list"
+        expect "$header: $list" 400 code bad_request .field "$header" detail 'ETags in quotes'
+        ask "$path/m" -H "$header: $list"
+        expect "GET, $header: $list" 400 code bad_request .field "$header"
+    done
+done
 put m 4 -H 'If-Match: "other"'
 expect "another one is expected" 412 code precondition_failed .field If-Match
 put new 4 -H 'If-Match: *'
 expect "one is expected" 412 code precondition_failed
 ask "$path/m" -X DELETE -H 'If-Match: "other"'
 expect "another one is to be deleted" 412 code precondition_failed
-for tags in "$tag" "\"a\", W/$tag" '*'; do
+for tags in "$tag" "\"a\", W/$tag" ",\"a,b\",, $tag," ' * '; do
     ask "$path/m" -H "If-None-Match: $tags"
     expect "GET, If-None-Match: $tags" 304 ETag: "$tag" Vary: Accept Content-Length: 144
 done
@@ -350,7 +376,7 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 9'; do
+for row in 'put",result="precondition_failed 8' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 9'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is wrong with a product. Where nothing is, it is to pass. */
-enum flaw { NONE, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COUNT };
+/* What is wrong with a product, or of what size its numbers are. A product must pass if nothing is wrong. */
+enum flaw { NONE, LARGE, SMALL, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COUNT };
 
 static const struct mm_backend *backend;
 static enum mm_dtype dtype; /* of the operands */
@@ -88,8 +88,19 @@ static void make(struct mm_matrix *x, enum mm_dtype x_dtype, size_t rows, size_t
             mm_dtype_put(x_dtype, x->data, row * x->ld + col, number_of(seed, row * cols + col));
 }
 
-/* A type without an infinity has NaN for it, with the same consequence. */
+static void scale(struct mm_matrix *x, double factor) {
+    for (size_t row = 0; row < x->rows; row++)
+        for (size_t col = row * x->ld; col < row * x->ld + x->cols; col++)
+            mm_dtype_put(dtype, x->data, col, mm_dtype_get(dtype, x->data, col) * factor);
+}
+
+/* The squares of LARGE numbers overflow, those of SMALL ones underflow. A type without an infinity has NaN
+ * for it, with the same consequence. */
 static void spoil(struct mm_product *product, enum flaw flaw) {
+    if (flaw == LARGE || flaw == SMALL) {
+        scale(&product->a, flaw == LARGE ? 1e145 : 1e-145);
+        scale(&product->b, flaw == LARGE ? 1e145 : 1e-145);
+    }
     if (flaw == NAN_IN_A)
         mm_dtype_put(dtype, product->a.data, product->a.rows / 2 * product->a.ld + product->a.cols / 2,
                      (double)NAN);
@@ -107,7 +118,8 @@ static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct m
     if (here == there)
         return true;
     const double s = expected->bound / (bounds->spread * bounds->relative);
-    const double size = sqrt(expected->norm_squares / (double)(MM_VERIFY_VECTORS * expected->rows_judged));
+    const double size =
+        mm_squares_root(&expected->norm, 1.0) / sqrt((double)(MM_VERIFY_VECTORS * expected->rows_judged));
     return fabs(here - there) <= 4.0 * bounds->of_float64 * s / size + 1e-6 * there;
 }
 
@@ -152,7 +164,8 @@ static bool judge(const struct mm_job *job, enum flaw flaw, void *memory) {
     struct mm_verification expected;
     mm_verify(product, backend->is_host ? MM_ROUNDED : MM_CUT_OFF, job->verification.seed, memory, &expected);
     const enum mm_verdict verdict = mm_verification_verdict(&job->verification);
-    if (agree(product, &job->verification, &expected) && (flaw != NONE || verdict == MM_VERDICT_PASSED) &&
+    if (agree(product, &job->verification, &expected) && (flaw > SMALL || verdict == MM_VERDICT_PASSED) &&
+        (flaw == NONE || flaw > SMALL || mm_verification_relative_error(&job->verification) < 1.0) &&
         (flaw != INFINITY_IN_B || verdict == MM_VERDICT_UNJUDGED) &&
         (!must_fail(product, flaw) || verdict == MM_VERDICT_FAILED))
         return true;
@@ -191,6 +204,8 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
 /* Whole numbers are all finite, and without depth nothing is wrong with a product. */
 static bool exists(const size_t *shape, enum flaw flaw) {
     const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
+    if (flaw == LARGE || flaw == SMALL)
+        return dtype == MM_FLOAT64 && shape[1] > 0;
     return flaw == NONE || (shape[1] > 0 && (!is_special || mm_dtype_is_float(dtype)));
 }
 

@@ -132,8 +132,8 @@ static void test_widest_reply(void **state) {
                                               .residual = 1.23456789012345e-300,
                                               .bound = 1.23456789012345e-100,
                                               .rows_unjudged = INT64_MAX,
-                                              .error_squares = 1.23456789012345e-300,
-                                              .norm_squares = 2.0}};
+                                              .error.middle = 1.23456789012345e-300,
+                                              .norm.middle = 2.0}};
         uint64_t span_ns[MM_SPAN_COUNT];
         for (size_t index = 0; index < 100; index++)
             elements[index] = -1.45123456e-38f;
@@ -161,8 +161,8 @@ static void test_infinite_check(void **state) {
                                           .residual = (double)INFINITY,
                                           .bound = 0.5,
                                           .rows_judged = 2,
-                                          .error_squares = (double)INFINITY,
-                                          .norm_squares = 1.0}};
+                                          .error.middle = (double)INFINITY,
+                                          .norm.middle = 1.0}};
     const struct mm_shape shape = mm_shape_of_matrix(0, 0);
     job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
     assert_non_null(strstr(encode(&job, &shape, span_ns),

@@ -77,6 +77,13 @@ static void what_is_not_finite_shows(void **state) {
         {{1, INFINITY, 2}, {INFINITY, 1, INFINITY, INFINITY, INFINITY}, false},
         {{-INFINITY, INFINITY, 2}, {NAN, -INFINITY, INFINITY, INFINITY, INFINITY}, false},
         {{-1, -2, -2}, {-5, -2, -1, 2, 3}, true},
+        /* Sums that overflow on the way */
+        {{DBL_MAX, DBL_MAX, -DBL_MAX}, {DBL_MAX, -DBL_MAX, DBL_MAX, DBL_MAX, INFINITY}, true},
+        {{-DBL_MAX, 0, -DBL_MAX}, {-INFINITY, -DBL_MAX, 0, DBL_MAX, INFINITY}, true},
+        {{INFINITY, -DBL_MAX, -DBL_MAX}, {INFINITY, -DBL_MAX, INFINITY, INFINITY, INFINITY}, false},
+        {{DBL_TRUE_MIN, 0, -DBL_MIN},
+         {DBL_TRUE_MIN - DBL_MIN, -DBL_MIN, DBL_TRUE_MIN, DBL_MIN, DBL_MIN},
+         true},
     };
     for (size_t index = 0; index < COUNT(cases); index++)
         for (int part = 0; part < 2; part++) { /* in one, and joined */
@@ -85,15 +92,28 @@ static void what_is_not_finite_shows(void **state) {
             if (part == 1)
                 mm_reduce_merge(&seen, &rest);
             const double got[] = {
-                seen.sum, number(MM_FIGURE_MIN, MM_FLOAT64, &seen), number(MM_FIGURE_MAX, MM_FLOAT64, &seen),
-                number(MM_FIGURE_MAX_ABS, MM_FLOAT64, &seen), number(MM_FIGURE_NORM, MM_FLOAT64, &seen)};
+                number(MM_FIGURE_SUM, MM_FLOAT64, &seen), number(MM_FIGURE_MIN, MM_FLOAT64, &seen),
+                number(MM_FIGURE_MAX, MM_FLOAT64, &seen), number(MM_FIGURE_MAX_ABS, MM_FLOAT64, &seen),
+                number(MM_FIGURE_NORM, MM_FLOAT64, &seen)};
             const double *expected = cases[index].figures;
             for (size_t figure = 0; figure < COUNT(got); figure++)
                 if (got[figure] != expected[figure] && !(isnan(got[figure]) && isnan(expected[figure])))
                     fail_msg("case %zu, figure %zu: %g", index, figure, got[figure]);
+            const double *values = cases[index].values;
+            const double square[] = {values[0], 1, 1, 1, values[1], 1, 1, 1, values[2]};
+            const struct mm_reduction of_square = reduce(MM_FLOAT64, square, 3, 3);
+            const double trace = number(MM_FIGURE_TRACE, MM_FLOAT64, &of_square);
+            if (trace != expected[0] && !(isnan(trace) && isnan(expected[0])))
+                fail_msg("case %zu, trace: %g", index, trace);
             assert_int_equal(mm_figure_of(MM_FIGURE_FINITE, MM_FLOAT64, &seen).whole.low,
                              cases[index].finite);
         }
+}
+
+/* Beside the diagonal, NaN and infinity are no part of the trace. */
+static void a_trace_sees_the_diagonal_alone(void **state) {
+    const struct mm_reduction seen = reduce(MM_FLOAT64, (const double[]){1, NAN, INFINITY, 2}, 2, 2);
+    assert_true(number(MM_FIGURE_TRACE, MM_FLOAT64, &seen) == 3);
 }
 
 /* Squares that over- or underflow, alone and beside others, in one and joined; the norm itself may. */
@@ -183,5 +203,6 @@ static void a_part_is_packed_where_it_lies(void **state) {
     }
 }
 
-RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, the_norm_of_large_and_small_numbers, of_nothing,
-          whole_sums_are_exact, a_part_is_packed_where_it_lies)
+RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, a_trace_sees_the_diagonal_alone,
+          the_norm_of_large_and_small_numbers, of_nothing, whole_sums_are_exact,
+          a_part_is_packed_where_it_lies)
