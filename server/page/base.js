@@ -114,7 +114,8 @@ export function remember(view, values) {
 
 // A table in a box that scrolls on narrow screens. columns: [{ title, number }]; cells are texts or nodes.
 export function table(caption, columns, rows) {
-  const cell = (content, index) => make('td', columns[index].number ? { class: 'number' } : {}, content ?? '');
+  const cell = (content, index) => make('td',
+    { 'data-title': columns[index].title, class: columns[index].number ? 'number' : null }, content ?? '');
   return make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption }, make('table', {},
     make('caption', {}, caption),
     make('thead', {}, make('tr', {}, ...columns.map((column) =>

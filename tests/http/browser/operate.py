@@ -246,4 +246,7 @@ with Browser() as browser:
         page = browser.open("/#operate", size, scheme)
         page.wait(lambda page: page.find("#operate .queue canvas"), "the charts")
         page.run("document.querySelector('#operate details').open = true")
+        clipped = page.run("return [...document.querySelectorAll('#operate .scroll')]"
+                           ".filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)")
+        assert not clipped, clipped
         page.finish("operate")
