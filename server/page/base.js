@@ -123,6 +123,16 @@ export function table(caption, columns, rows) {
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map(cell))))));
 }
 
+// "12 s": how long it has been on the page. Screen readers do not see it: they would say each second.
+export function elapsed() {
+  const begun = Date.now(), node = make('span', { 'aria-hidden': 'true' });
+  const timer = setInterval(() => {
+    node.textContent = Math.round((Date.now() - begun) / 1000) + ' s';
+    if (!node.isConnected) clearInterval(timer);
+  }, 1000);
+  return node;
+}
+
 // A text with a button that copies it.
 export function copied(text, what) {
   const button = make('button', { type: 'button', 'aria-label': 'Copy ' + what, onclick: async () => {
