@@ -331,6 +331,7 @@ with Browser() as browser:
     check_banks(page)
     check_blocks(page)
     check_code(page)
+    assert not page.clipped("#compare"), page.clipped("#compare")
     page.finish("compare")
     check_address(browser)
     check_off(browser)
