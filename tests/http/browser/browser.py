@@ -109,6 +109,8 @@ class Page:
             bad.append(f"the page is {wide} pixels wider than its window")
         bad += self.run("return [...document.querySelectorAll('caption')].filter(one => one.checkVisibility()"
                         "&& one.getBoundingClientRect().right > innerWidth).map(one => 'clipped: ' + one.textContent)")
+        bad += self.run("return [...document.querySelectorAll('.copied pre')].filter(one => one.scrollWidth > one.clientWidth)"
+                        ".map(one => 'beneath its button: ' + one.textContent)")
         self.run(AXE)
         # With other types of results axe takes twice as long on a long page.
         result = self.driver.execute_async_script("axe.run({resultTypes: ['violations']})"
