@@ -177,4 +177,5 @@ with Browser() as browser:
         page = opened(browser, "/docs", size, scheme)
         page.run("document.querySelectorAll('#listMatrices details').forEach(one => { one.open = true; })")
         run(page, "listVariants")
+        assert not page.clipped("article"), page.clipped("article")
         page.finish("docs")
