@@ -226,8 +226,8 @@ def check_banks(page):
     assert len(strides) == len(want) == 64
     for row in strides:
         one = want[int(row["stride"]), row["padded"] == "true"]
-        for name in ("predicted_degree", "predicted_wavefronts"):
-            assert agree(row[name.replace("_", " ")], one[name]), row
+        for title, name in (("degree", "predicted_degree"), ("passes", "predicted_wavefronts")):
+            assert agree(row["predicted " + title], one[name]), row
     assert "latency cycles" not in strides[0]
 
 
