@@ -15,8 +15,8 @@ void mm_access_caption(const struct mm_probe *probe, size_t index, char caption[
     snprintf(caption, MM_ACCESS_CAPTION_BYTES,
              "%s%s%s: %s of %u bytes, banks of %u bytes: degree %u, %u pass%s",
              mm_pattern_name(access->pattern), stride, access->padded ? ", padded" : "",
-             probe->writes ? "writes" : "reads", access->word_bytes, bank_bytes, cost.degree, cost.wavefronts,
-             cost.wavefronts == 1 ? "" : "es");
+             probe->writes ? "writes" : "reads", access->word_bytes, bank_bytes, cost.degree, cost.passes,
+             cost.passes == 1 ? "" : "es");
 }
 
 void mm_access_draw(FILE *out, const struct mm_probe *probe, size_t index) {

@@ -69,8 +69,8 @@ static json_t *make_row(const struct row *row) {
     int failed = json_object_update_new(
         object, access->memory == MM_MEMORY_SHARED
                     ? json_pack("{s:o, s:o, s:o}", "predicted_degree", mm_json_count(row->banks.degree),
-                                "predicted_wavefronts", mm_json_count(row->banks.wavefronts),
-                                "latency_cycles", make_measured(row->time.latency_cycles))
+                                "predicted_wavefronts", mm_json_count(row->banks.passes), "latency_cycles",
+                                make_measured(row->time.latency_cycles))
                     : json_pack("{s:o, s:o, s:o}", "predicted_sectors", mm_json_count(row->sectors.sectors),
                                 "predicted_bytes_used", mm_json_count(row->sectors.bytes_used),
                                 "predicted_bytes_moved", mm_json_count(row->sectors.bytes_moved)));
@@ -129,8 +129,7 @@ static void write_row(FILE *out, const struct row *row) {
         snprintf(stride, sizeof stride, "%u", access->stride);
     fprintf(out, "%-10s %6s %5u", mm_pattern_name(access->pattern), stride, access->word_bytes);
     if (access->memory == MM_MEMORY_SHARED) {
-        fprintf(out, " %6s %6u %10u", access->padded ? "yes" : "no", row->banks.degree,
-                row->banks.wavefronts);
+        fprintf(out, " %6s %6u %10u", access->padded ? "yes" : "no", row->banks.degree, row->banks.passes);
         write_figure(out, 9, row->time.latency_cycles);
     } else {
         fprintf(out, " %7u %5u %6u", row->sectors.sectors, row->sectors.bytes_used, row->sectors.bytes_moved);
@@ -183,7 +182,7 @@ char *mm_access_table(const struct mm_probe *probe, size_t *length) {
             : probe->writes ? "writes, predicted, not measured"
                             : "predicted, not measured");
     write_rows(out, probe, MM_MEMORY_SHARED,
-               "\nshared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n");
+               "\nshared     stride bytes padded degree     passes  latency   access bytes/cycle\n");
     write_rows(out, probe, MM_MEMORY_GLOBAL,
                "\nglobal     stride bytes sectors  used  moved   access bytes/cycle\n");
     if (probe->done > 0)

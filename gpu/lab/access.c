@@ -79,7 +79,7 @@ static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsig
         for (unsigned piece = 0; piece < pieces && offsets[lane] != MM_LANE_INACTIVE; piece++)
             if (served[mm_bank_of(offsets[lane] + piece * bank_bytes, bank_bytes)] > 1)
                 cost->conflicts |= UINT32_C(1) << lane;
-    cost->wavefronts += degree;
+    cost->passes += degree;
     if (degree > cost->degree)
         cost->degree = degree;
 }

@@ -69,9 +69,9 @@ void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_
  * lane take two transactions of 16 lanes in banks of 4 bytes. Within one, a bank serves its words one after
  * another, each to all lanes that access it. */
 struct mm_bank_cost {
-    unsigned degree;     /* the most words that one bank serves in one transaction: 1 is no conflict */
-    unsigned wavefronts; /* the degrees of all transactions together: passes over the banks */
-    uint32_t conflicts;  /* bit i: in lane i's transaction one of its banks serves another word as well */
+    unsigned degree;    /* the most words that one bank serves in one transaction: 1 is no conflict */
+    unsigned passes;    /* over the banks: the degrees of all transactions together */
+    uint32_t conflicts; /* bit i: in lane i's transaction one of its banks serves another word as well */
 };
 
 /* The bank of the byte at an offset, from 0. */

@@ -114,12 +114,23 @@ export function remember(view, values) {
 
 // A table in a box that scrolls on narrow screens. columns: [{ title, number }]; cells are texts or nodes.
 export function table(caption, columns, rows) {
-  const cell = (content, index) => make('td', columns[index].number ? { class: 'number' } : {}, content ?? '');
+  const cell = (content, index) => make('td',
+    { 'data-title': columns[index].title, class: columns[index].number ? 'number' : null }, content ?? '');
   return make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption }, make('table', {},
     make('caption', {}, caption),
     make('thead', {}, make('tr', {}, ...columns.map((column) =>
       make('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)))),
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map(cell))))));
+}
+
+// "12 s": how long it has been on the page. Screen readers do not see it: they would say each second.
+export function elapsed() {
+  const begun = Date.now(), node = make('span', { 'aria-hidden': 'true' });
+  const timer = setInterval(() => {
+    node.textContent = Math.round((Date.now() - begun) / 1000) + ' s';
+    if (!node.isConnected) clearInterval(timer);
+  }, 1000);
+  return node;
 }
 
 // A text with a button that copies it.

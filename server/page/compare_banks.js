@@ -65,7 +65,7 @@ function showStrides(part, { rows, device }) {
   const shared = rows.filter((row) => row.memory === 'shared');
   const [{ measured }] = shared;
   figures(part, measured ? 'Cycles measured on ' + device : 'Predicted, not measured', shared,
-    'stride', 'padded', 'predicted_degree', 'predicted_wavefronts', 'latency_cycles');
+    'stride', 'padded', 'predicted_degree', ['predicted passes', (row) => row.predicted_wavefronts], 'latency_cycles');
   const names = measured ? ['predicted_degree', 'latency_cycles'] : ['predicted_degree'];
   const sets = names.flatMap((name) => [false, true].map((padded) => ({ label: text(name) + (padded ? ', padded' : ''),
     data: shared.filter((row) => row.padded === padded).map((row) => row[name]) })));

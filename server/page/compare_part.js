@@ -1,12 +1,13 @@
 // What the parts of Compare share: requests that follow a form, tables and charts.
-import { $, callJson, chart, colour, make, number, problemBox, table } from './base.js';
+import { $, callJson, chart, colour, elapsed, make, number, problemBox, table } from './base.js';
 
 export function options(select, values) {
   select.append(...[...new Set(values)].map((value) => make('option', {}, value)));
 }
 
 // Lets a form ask the server: when its button is pressed, or without a button by show(). work(post, signal) does it,
-// where post(body) sends a benchmark, and returns what to say behind the form. A new request ends the one before it.
+// where post(body, what) sends a benchmark, and returns what to say behind the form. While a benchmark runs, `what` is said
+// there, if it is given. A new request ends the one before it.
 export function asker(form, work) {
   const button = $('button', form);
   const said = make('p', { role: 'status' });
@@ -16,11 +17,14 @@ export function asker(form, work) {
     now?.abort();
     now = new AbortController();
     const { signal } = now;
-    if (button) said.replaceChildren('Running… ', make('button', { onclick: () => now.abort() }, 'Cancel'));
     try {
-      await new Promise((resolve) => setTimeout(resolve, 40)); // a lane may move on
+      if (!button) await new Promise((resolve) => setTimeout(resolve, 40)); // a lane may move on
       signal.throwIfAborted();
-      said.textContent = await work((body) => callJson('v1/benchmark', body, { signal }), signal);
+      said.textContent = await work((body, what) => {
+        const cancel = make('button', { onclick: () => now.abort() }, 'Cancel');
+        if (what) said.replaceChildren(what, '… ', elapsed(), ' ', cancel);
+        return callJson('v1/benchmark', body, { signal });
+      }, signal);
     } catch (error) {
       const waits = error.code === 'busy' && !button && !signal.aborted; // another benchmark runs
       if (waits) said.textContent = 'The server is busy; this is tried again…';

@@ -63,13 +63,14 @@ export function speed(part, variants) {
     const { name } = usable.filter((one) => one.op === 'transpose' && one.backend === backend)
       .sort((one, other) => other.tile - one.tile)[0];
     const { rows: [row] } = await post(
-      { op: 'transpose', m: COPIED, n: COPIED, variants: [`${backend}:${name}`], repeats: 3 });
+      { op: 'transpose', m: COPIED, n: COPIED, variants: [`${backend}:${name}`], repeats: 3 },
+      'Timing a plain copy for “What limits it?”');
     if (row.error) throw new Error(row.error.detail);
     return row.gigabytes_per_second / row.of_copy;
   }
   const { stop } = asker(form, async (post) => {
     const reply = await post({ m: +m.value, k: +k.value, n: +n.value, dtype: dtype.value, repeats: +repeats.value,
-      variants: new FormData(form).getAll('variants') });
+      variants: new FormData(form).getAll('variants') }, 'Timing the variants');
     reply.rows.sort((one, other) => other.gflops - one.gflops);
     showSpeed(part, reply);
     const right = reply.rows.filter((row) => row.gflops && !wrong(row));

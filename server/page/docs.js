@@ -1,5 +1,5 @@
 // The API page: this server's /openapi.json for people, with requests that they can send. Nothing runs by itself.
-import { $, call, copied, make, problemBox, table, wireKey } from './base.js';
+import { $, call, copied, elapsed, make, problemBox, table, wireKey } from './base.js';
 
 const main = $('main'), shown_bytes_max = 20000;
 let api;
@@ -98,7 +98,7 @@ function form(path, method, parameters, { requestBody, responses }) {
   const run = async (event) => {
     event.preventDefault();
     const mine = latest = {};
-    result.textContent = 'Waiting for the server …';
+    result.replaceChildren('Waiting for the server… ', elapsed());
     try {
       const response = await call(...request());
       const shown = await reply(response, resolve(responses[response.status]).headers);

@@ -1,6 +1,6 @@
 // Try: two operands, their product, where its time went, and the same request by curl and in Python. The form is the
 // state: its fields are named like the API's parameters. Elements stay texts: JavaScript would round 64-bit integers.
-import { $, call, callJson, copied, copy, make, problemBox, remember, table } from './base.js';
+import { $, call, callJson, copied, copy, elapsed, make, problemBox, remember, table } from './base.js';
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
 const TEXT_MAX = 4000; // characters of typed matrices that a link and a line may hold
@@ -12,7 +12,7 @@ const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8'
 
 const part = (name) => $('#try-' + name);
 const field = (name) => form.elements.namedItem(name);
-const say = (text) => { part('note').textContent = text; };
+const say = (...texts) => part('note').replaceChildren(...texts);
 
 // from(x): '' if typed, '@NAME' if a file, else as the API has it.
 const from = (x) => x.from.value;
@@ -93,7 +93,7 @@ async function multiply(quiet) {
   running?.abort();
   const { signal } = running = new AbortController();
   showProblem();
-  say('Multiplying…');
+  say('Multiplying… ', elapsed());
   try {
     if (both.some((x) => from(x) && !isMade(x) && !isFile(x))) await loadLists();
     signal.throwIfAborted();
@@ -222,7 +222,7 @@ function build(section) {
   part('link').onclick = () => copy(location.href).then(() =>
     say(isForm() || isLong() ? 'Copied. The link does not hold files and long matrices.' : 'Copied.'));
   part('download').onclick = () => {
-    say('Downloading…');
+    say('Downloading… ', elapsed());
     call('v1/matmul', whole).then(async (response) => {
       const href = URL.createObjectURL(await response.blob());
       make('a', { href, download: 'c.npy' }).click();

@@ -38,7 +38,7 @@ static void judge_access(const struct mm_probe *probe, size_t index) {
         return;
     mm_access_offsets(access, offsets);
     const struct mm_bank_cost cost = mm_banks_predict(offsets, access->word_bytes, 4);
-    expect_less(cost.wavefronts - 1.0, time->cycles, "a bank serves one word in a cycle", access);
+    expect_less(cost.passes - 1.0, time->cycles, "a bank serves one word in a cycle", access);
     expect_less(time->cycles - 1, time->latency_cycles, "reads that wait for each other are not faster",
                 access);
 }

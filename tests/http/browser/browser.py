@@ -83,6 +83,11 @@ class Page:
         requests = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
         return console, requests
 
+    def clipped(self, view):
+        """The tables of a view of which a part is out of sight."""
+        return self.run("return [...document.querySelectorAll(arguments[0] + ' .scroll:has(table)')]"
+                        ".filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)", view)
+
     def finish(self, name):
         """Judges the page as it stands, and takes a screenshot of it."""
         violations = self.judge()
@@ -102,6 +107,10 @@ class Page:
         wide = self.run("return document.documentElement.scrollWidth") - self.run("return document.documentElement.clientWidth")
         if wide > 0:
             bad.append(f"the page is {wide} pixels wider than its window")
+        bad += self.run("return [...document.querySelectorAll('caption')].filter(one => one.checkVisibility()"
+                        "&& one.getBoundingClientRect().right > innerWidth).map(one => 'clipped: ' + one.textContent)")
+        bad += self.run("return [...document.querySelectorAll('.copied pre')].filter(one => one.scrollWidth > one.clientWidth)"
+                        ".map(one => 'beneath its button: ' + one.textContent)")
         self.run(AXE)
         # With other types of results axe takes twice as long on a long page.
         result = self.driver.execute_async_script("axe.run({resultTypes: ['violations']})"

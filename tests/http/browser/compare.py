@@ -1,6 +1,7 @@
 """The view Compare: each chart's table, and the drawing of banks, against what the API answers to the same requests."""
 
 import json
+import re
 import urllib.parse
 import urllib.request
 
@@ -19,6 +20,7 @@ window.fetch = async (path, options) => {
     window.aborted++;
     reject(options.signal.reason);
   }));
+  if (options.body?.includes('"transpose"')) window.saidToCopy = document.querySelector('.speed [role=status]').textContent;
   const response = await real(path, options);
   window.replies.push(await response.clone().text());
   return response;
@@ -110,6 +112,7 @@ def check_speed(page):
                              ("global loads", want["global_loads"]), ("repeats", want["repeats"]), ("ran", want.get("ran"))):
             assert agree(row[title], value), (title, row, want)
     assert "% of blas" not in rows[0]
+    assert "plain copy" in page.run("return window.saidToCopy"), "after the figures, the page says for what it still waits"
     # Against blas; and a type that not all variants take.
     boxes["cpu:blas"].click()
     boxes["cpu:auto"].click()
@@ -132,7 +135,8 @@ def check_speed(page):
     enter(page, "m", 24)
     enter(page, "repeats", 77)
     page.find(".speed button.main").click()
-    page.wait(lambda page: page.find(".speed [role=status] button"), "a button to cancel").click()
+    page.wait(lambda page: re.match(r"Timing the variants… \d+ s", page.find(".speed [role=status]").text), "what runs, and how long")
+    page.find(".speed [role=status] button").click()
     page.wait(lambda page: page.run("return window.aborted") == 1 and page.find(".speed [role=status]").text == "Cancelled.",
               "the request ends")
     return reply
@@ -222,8 +226,8 @@ def check_banks(page):
     assert len(strides) == len(want) == 64
     for row in strides:
         one = want[int(row["stride"]), row["padded"] == "true"]
-        for name in ("predicted_degree", "predicted_wavefronts"):
-            assert agree(row[name.replace("_", " ")], one[name]), row
+        for title, name in (("degree", "predicted_degree"), ("passes", "predicted_wavefronts")):
+            assert agree(row["predicted " + title], one[name]), row
     assert "latency cycles" not in strides[0]
 
 
@@ -327,6 +331,7 @@ with Browser() as browser:
     check_banks(page)
     check_blocks(page)
     check_code(page)
+    assert not page.clipped("#compare"), page.clipped("#compare")
     page.finish("compare")
     check_address(browser)
     check_off(browser)

@@ -1,6 +1,7 @@
 """The API page at /docs: all of /openapi.json is there, and its examples run."""
 
 import json
+import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -112,6 +113,7 @@ def multiplies(page):
         window.restore = () => { window.fetch = real; }; sessionStorage.setItem('matmuld-key', 'secret')""")
     Select(field(page, "transpose", "Example")).select_by_index(0)
     page.find("#transpose form .main").click()
+    page.wait(lambda page: re.search(r"… \d+ s$", page.find("#transpose form [role=status]").text), "how long it waits")
     Select(field(page, "transpose", "Example")).select_by_visible_text("options")
     assert "9223372036854775807" in run(page, "transpose")[2]
     page.driver.execute_async_script("release(); setTimeout(arguments[0], 100)")
@@ -175,4 +177,5 @@ with Browser() as browser:
         page = opened(browser, "/docs", size, scheme)
         page.run("document.querySelectorAll('#listMatrices details').forEach(one => { one.open = true; })")
         run(page, "listVariants")
+        assert not page.clipped("article"), page.clipped("article")
         page.finish("docs")

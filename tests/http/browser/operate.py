@@ -246,4 +246,5 @@ with Browser() as browser:
         page = browser.open("/#operate", size, scheme)
         page.wait(lambda page: page.find("#operate .queue canvas"), "the charts")
         page.run("document.querySelector('#operate details').open = true")
+        assert not page.clipped("#operate"), page.clipped("#operate")
         page.finish("operate")

@@ -329,7 +329,7 @@ def made(browser):
     # So does a product whose view is left; what was shown stays.
     page.run("window.fetch = (path, { signal }) => new Promise((done, fail) => { signal.onabort = () => fail(signal.reason); })")
     page.find("#try .main").click()
-    page.wait(lambda page: page.find("#try-note").text == "Multiplying…", "it runs")
+    page.wait(lambda page: re.match(r"Multiplying… \d+ s", page.find("#try-note").text), "it runs, and how long")
     page.find('nav a[href="#compare"]').click()
     page.wait(lambda page: page.run("return document.querySelector('#try-note').textContent") == "", "it is cancelled")
     page.find('nav a[href="#try"]').click()

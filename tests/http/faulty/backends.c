@@ -421,7 +421,7 @@ static enum mm_status probe(struct mm_device *asked, const struct mm_access *acc
         mm_access_offsets(&accesses[index], offsets);
         if (accesses[index].word_bytes == 8)
             return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
-        times[index].cycles = mm_banks_predict(offsets, 4, 4).wavefronts;
+        times[index].cycles = mm_banks_predict(offsets, 4, 4).passes;
         times[index].latency_cycles = 28.0 + times[index].cycles;
     }
     return MM_OK;

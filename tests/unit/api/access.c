@@ -103,7 +103,7 @@ static void test_table(void **state) {
         &probe,
         "Card \xff (fast), banks of 4 bytes; times in cycles\n"
         "\n"
-        "shared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n"
+        "shared     stride bytes padded degree     passes  latency   access bytes/cycle\n"
         "linear          -     4     no      1          1     23.0      4.0        32.0\n"
         "same_bank       -     8    yes      1          2     24.1      8.0        32.0\n"
         "stride         32     4     no     32         32     85.5     32.0         4.0\n"
@@ -125,7 +125,7 @@ static void test_table(void **state) {
     probe.speed = (struct mm_memory_speed){0};
     assert_table(&probe, "Card \xff (fast), banks of 4 bytes; times in cycles\n"
                          "\n"
-                         "shared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n"
+                         "shared     stride bytes padded degree     passes  latency   access bytes/cycle\n"
                          "linear          -     4     no      1          1     23.0        -           -\n"
                          "\n"
                          "memory         latency       GB/s\n"
@@ -146,7 +146,7 @@ static void test_predicted_table(void **state) {
     memset(probe.accesses[0].words + 4, 0xff, 28 * sizeof(uint32_t));
     assert_table(&probe, "Card \xff (fast), banks of 8 bytes; writes, predicted, not measured\n"
                          "\n"
-                         "shared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n"
+                         "shared     stride bytes padded degree     passes  latency   access bytes/cycle\n"
                          "offsets         -     4     no      2          2        -        -           -\n"
                          "\noffsets: writes of 4 bytes, banks of 8 bytes: degree 2, 2 passes\n" LANES_LOW
                          "bank  *0  *0   1   1   -   -   -   -   -   -   -   -   -   -   -   -\n" LANES_HIGH

@@ -73,11 +73,11 @@ static void assert_models_agree(const uint32_t *offsets, unsigned word_bytes, un
         const unsigned low = marked_degree(offsets, 16, 8, 4);
         const unsigned high = marked_degree(offsets + 16, 16, 8, 4);
         assert_int_equal(cost.degree, low > high ? low : high);
-        assert_int_equal(cost.wavefronts, low + high);
+        assert_int_equal(cost.passes, low + high);
         return;
     }
     assert_int_equal(cost.degree, marked_degree(offsets, 32, word_bytes, bank_bytes));
-    assert_int_equal(cost.wavefronts, cost.degree);
+    assert_int_equal(cost.passes, cost.degree);
 }
 
 static void test_against_marks(void **state) {
@@ -114,7 +114,7 @@ static void test_scattered(void **state) {
 static void test_chosen_offsets(void **state) {
     static const struct {
         uint32_t words[4];
-        unsigned first, word_bytes, bank_bytes, degree, wavefronts;
+        unsigned first, word_bytes, bank_bytes, degree, passes;
         uint32_t conflicts;
     } cases[] = {
         {{5, 5, 5, 5}, 0, 4, 4, 1, 1, 0},     /* one word */
@@ -139,9 +139,9 @@ static void test_chosen_offsets(void **state) {
         mm_access_offsets(&access, offsets);
         const struct mm_bank_cost cost =
             mm_banks_predict(offsets, access.word_bytes, cases[index].bank_bytes);
-        if (cost.degree != cases[index].degree || cost.wavefronts != cases[index].wavefronts ||
+        if (cost.degree != cases[index].degree || cost.passes != cases[index].passes ||
             cost.conflicts != cases[index].conflicts)
-            fail_msg("case %zu: degree %u, %u wavefronts, conflicts %x", index, cost.degree, cost.wavefronts,
+            fail_msg("case %zu: degree %u, %u passes, conflicts %x", index, cost.degree, cost.passes,
                      cost.conflicts);
         assert_models_agree(offsets, access.word_bytes, cases[index].bank_bytes);
     }
