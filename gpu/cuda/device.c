@@ -43,11 +43,6 @@ static cudaError_t lane_open(struct mm_cuda_device *device, struct mm_lane *lane
         code = cudaHostAlloc((void **)&lane->verification, sizeof *lane->verification, cudaHostAllocMapped);
     if (code == cudaSuccess)
         code = cudaHostAlloc((void **)&lane->reduction, sizeof *lane->reduction, cudaHostAllocMapped);
-    const size_t ready_bytes = 2 * device->head.multiprocessors * sizeof *lane->ready;
-    if (code == cudaSuccess)
-        code = cudaMalloc((void **)&lane->ready, ready_bytes);
-    if (code == cudaSuccess)
-        code = cudaMemsetAsync(lane->ready, 0, ready_bytes, lane->stream);
     return code;
 }
 
@@ -55,8 +50,6 @@ static void lane_close(struct mm_lane *lane) {
     mm_cuda_blas_close(lane);
     if (lane->workspace != NULL)
         mm_cuda_give(lane, lane->workspace);
-    if (lane->ready != NULL)
-        cudaFree(lane->ready);
     if (lane->path != NULL)
         cudaFreeHost(lane->path);
     if (lane->verification != NULL)

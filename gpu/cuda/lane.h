@@ -63,8 +63,6 @@ struct mm_lane {
     void *scratch; /* what the plan at hand has as workspace, aligned to 256 bytes; valid during its launch */
     size_t workspace_bytes; /* __atomic where another thread may ask for it */
     bool is_busy;           /* jobs are under way; likewise */
-    unsigned *ready;        /* in device memory: two for each multiprocessor, by which blocks of one launch of
-                               fp32_tensor wait for each other; all 0 between launches; owned */
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 

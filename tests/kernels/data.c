@@ -1,5 +1,5 @@
 /* Deterministic data of several families, each of which shows another kind of mistake. They are made in
- * float64, or as whole words, and then rounded to the element type. Eight of them, from `hidden` on, are
+ * float64, or as whole words, and then rounded to the element type. Nine of them, from `hidden` on, are
  * meant for kernels that scale each row of A and each column of B by a power of two and split what is scaled
  * into narrower numbers: there elements far below the largest of their line lose bits, and these families
  * make such elements count. */
@@ -273,6 +273,16 @@ static void fill_powers_of_two(struct random *random, const struct lines *lines)
     set_largest(random, lines, 1.0);
 }
 
+/* The first element of A's rows is their largest and meets a zero of B. The second is so small beside it that
+ * a kernel may cut the products of all others to that of the second; B's is its largest there. */
+static void fill_small_fractions(struct random *random, const struct lines *lines) {
+    static const double of_a[] = {0x1p37, 1.0, 0x1p10}, of_b[] = {0.0, 1.0, 61.0 * 0x1p-31};
+    (void)random;
+    FOR_EACH_ELEMENT(lines) {
+        *at(lines, line, depth) = (lines->is_a ? of_a : of_b)[depth < 2 ? depth : 2];
+    }
+}
+
 /* Every number of a small type: bits at random. Those that are no number, or infinite, stand in every fourth
  * line alone, so that much of C stays finite. */
 static void fill_encodings(struct random *random, const struct lines *lines) {
@@ -330,6 +340,7 @@ const struct family families[FAMILY_COUNT] = {
     {"balanced", "2^±30 along k, balanced", fill_balanced},
     {"whole_numbers", "whole numbers to 2^37", fill_whole_numbers},
     {"powers_of_two", "powers of two", fill_powers_of_two},
+    {"small_fractions", "2^37, 1, 2^10 by 0, 1, 61/2^31", fill_small_fractions},
     {"encodings", "every encoding", fill_encodings},
     {"words", "words at random", fill_words},
     {"small_words", "-8 to 7", fill_small_words},

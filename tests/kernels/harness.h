@@ -67,7 +67,7 @@ struct family {
 
 /* The first are of every type with a point, then comes one of the small ones, and the rest is of whole
  * numbers. */
-enum { FAMILY_ENCODINGS = 18, FAMILY_WORDS, FAMILY_COUNT = FAMILY_WORDS + 3 };
+enum { FAMILY_ENCODINGS = 19, FAMILY_WORDS, FAMILY_COUNT = FAMILY_WORDS + 3 };
 extern const struct family families[FAMILY_COUNT];
 
 /* NULL where there is no such key. */

@@ -9,15 +9,16 @@
  * bits, so the error grows with k. So every 64 of k the sum is added to one in registers by ordinary
  * arithmetic, which rounds; after 8192 of k another one begins.
  *
- * 2. float16 has a smallest quantum, 2^-24: elements below 2^-16 of their row's largest lose bits of their
+ * 2. float16 has a smallest quantum, 2^-24: elements below 2^-17 of their line's largest lose bits of their
  * low half.
  *
  * 3. A subnormal float16 is treated as having exponent -14, so its product may truncate all others of its
  * instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
  *
- * So each element of C is compared with a bound of its error, which guard.h derives. Elements that are not
- * certified are recomputed in plain float32. If these are more than one in 256 (and more than 1024), or an
- * operand has Inf or NaN, `simt` computes the whole product. The response names the path.
+ * 2 and 3 are what the limited range of float16 costs, and guard.h bounds it for each element of C. Elements
+ * whose error may be larger than float32's bound are recomputed in plain float32. `simt` computes the whole
+ * product if these are more than one in 256 (and more than 1024), if the range may cost C as a whole more
+ * than 2^-23 of its norm, or if an operand has Inf or NaN. The response names the path.
  *
  * Cost: both operands once more in device memory, padded to tiles; a pass that reads and writes them
  * (split.cu), which a stored operand takes once: its halves are kept from its second product on; one block a
@@ -92,6 +93,8 @@ struct offsets {
     size_t flags;
     size_t max;
     size_t lost;
+    size_t ready;
+    size_t costs;
     size_t zeros; /* where they end */
     size_t uncertain;
     size_t partial;
@@ -124,6 +127,8 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan
     offsets.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags));
     offsets.max = reserve(&offsets, lines, sizeof(unsigned));
     offsets.lost = reserve(&offsets, lines, sizeof(unsigned long long));
+    offsets.ready = reserve(&offsets, blocks * MM_FP32_CONSUMERS, sizeof(unsigned));
+    offsets.costs = reserve(&offsets, blocks * MM_FP32_COMPUTING_WARPS, sizeof(struct mm_fp32_cost));
     offsets.zeros = offsets.end;
     offsets.uncertain = reserve(&offsets, sizes->uncertain_max, sizeof(struct mm_fp32_position));
     offsets.partial = reserve(&offsets, blocks, sums_bytes);
@@ -217,7 +222,7 @@ static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned 
 }
 
 static void place_plan(struct kernel_arguments *arguments, const struct sizes *sizes,
-                       const struct offsets *offsets, const struct mm_lane *lane, unsigned char *scratch) {
+                       const struct offsets *offsets, unsigned char *scratch) {
     struct mm_fp32_plan *plan = &arguments->plan;
     plan->a = arguments->a.tiles;
     plan->b = arguments->b.tiles;
@@ -227,7 +232,8 @@ static void place_plan(struct kernel_arguments *arguments, const struct sizes *s
     plan->lost_b = arguments->b.lost;
     plan->schedule = sizes->schedule;
     plan->partial.sums = (float *)(void *)(scratch + offsets->partial);
-    plan->partial.ready = lane->ready;
+    plan->partial.ready = (unsigned *)(void *)(scratch + offsets->ready);
+    plan->costs = (struct mm_fp32_cost *)(void *)(scratch + offsets->costs);
     plan->flushed = (float *)(void *)(scratch + offsets->flushed);
     plan->flags = (struct mm_fp32_flags *)(void *)(scratch + offsets->flags);
     plan->a_flags = arguments->a.flags;
@@ -235,6 +241,7 @@ static void place_plan(struct kernel_arguments *arguments, const struct sizes *s
     plan->uncertain = (struct mm_fp32_position *)(void *)(scratch + offsets->uncertain);
     plan->uncertain_max = sizes->uncertain_max;
     plan->threshold = mm_fp32_threshold(sizes->k);
+    plan->range_share = mm_fp32_range_share(sizes->k);
 }
 
 /* --- the launch ---------------------------------------------------------------------------------- */
@@ -293,15 +300,23 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
     return status;
 }
 
+/* Whether the repair may start while the product still runs. Behind a large product its blocks would crowd on
+ * the multiprocessors that are free first, with the small L1 cache that the product has left there: 170
+ * elements of 4096³ took 0.10 ms, not 0.02 (H200). To start it later costs a microsecond. */
+static bool repair_follows(const struct mm_product *product) {
+    return (double)product->m * (double)product->n * (double)product->k < 0x1p33;
+}
+
 static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lane *lane,
                                struct mm_error *error) {
     enum { REPAIRING = 4 }; /* blocks a multiprocessor, which cost little if there is nothing to do */
     struct mm_layout product = product_layout();
-    const struct mm_layout repair = repair_layout();
+    struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
     /* If nothing was split, what clears the workspace stands before it. */
     product.follows = !(arguments->is_split[0] && arguments->is_split[1]);
+    repair.follows = repair_follows(&arguments->plan.product);
     const enum mm_status status = mm_cuda_enqueue(
         &product, (dim3){arguments->plan.schedule.clusters * MM_FP32_CLUSTER, 1, 1}, pointers, lane, error);
     if (status != MM_OK)
@@ -328,7 +343,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     enum mm_status status = clear(&offsets, lane, error);
     for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
         status = keep_operand(&arguments, slot, lane, error);
-    place_plan(&arguments, &sizes, &offsets, lane, workspace);
+    place_plan(&arguments, &sizes, &offsets, workspace);
     if (status == MM_OK)
         status = split(&arguments, lane, error);
     if (status == MM_OK)

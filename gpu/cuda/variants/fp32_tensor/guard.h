@@ -3,7 +3,7 @@
  * the tests compute what the kernels do. Any thread of either may call these functions.
  *
  * Let u = 2^-24, R the right sum and P = |op(A)|·|op(B)|, all in scaled units: the largest magnitudes of a
- * row of op(A) and a column of op(B), amax and bmax, lie in [2^13, 2^14). A step is t = min(k, 64) products
+ * row of op(A) and a column of op(B), amax and bmax, lie in [2^14, 2^15). A step is t = min(k, 64) products
  * deep. It takes w = ceil(t/16) instructions of high·high, and twice as many of the small products, low·high
  * and high·low. There are s = ceil(k/64) steps. A faint element is one below 2^-2. C differs from R by at
  * most:
@@ -30,9 +30,16 @@
  * (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
  *
  * An error of up to (2k + 16)·u·P still counts as right. So E may be as large as (2k + 16 - c)·u·P, which is
- * positive for every k. P is not known, but P >= |R| >= |C| - E - c·u·P. So an element is certain if
+ * positive for every k. P is not known, but P >= |R| >= |C| - E - c·u·P. So an element is certified if
  *
  *     |C| >= E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
+ *
+ * That bound grows with k, unlike the error of the tensor cores. E is what the limited range of float16
+ * costs, and it must also be small beside C as a whole: the sum of E² over all certified elements may be at
+ * most 2^-46 of the sum of C² (both unscaled). Then the range adds at most 2^-23 to the relative error of C
+ * in the Frobenius norm, which is half of the 2.5e-7 that docs/accuracy.md allows every float32 product.
+ * Within any `count` elements this holds if each E is at most 2^-23/sqrt(count) of the largest |C| among
+ * them.
  *
  * 5 and 6 rest on a published model (P. Xie and others, "MMA-Sim: Bit-Accurate Reference Model of Tensor
  * Cores and Matrix Cores", arXiv 2511.10909), by which a product with a zero has no exponent.
@@ -135,16 +142,16 @@ MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
 }
 
 /* The exponent of a line's scale, from the bits of its largest magnitude. That magnitude divided by
- * 2^exponent lies in [2^13, 2^14). Range: -162, of the smallest subnormal, to 114; 0 for a line of zeros. */
+ * 2^exponent lies in [2^14, 2^15). Range: -163, of the smallest subnormal, to 113; 0 for a line of zeros. */
 MM_FP32_FUNCTION int mm_fp32_exponent(unsigned max_bits) {
     if (max_bits == 0)
         return 0;
     if (max_bits >= 0x00800000u)
-        return (int)(max_bits >> 23) - 127 - 13;
-    return (int)(mm_fp32_magnitude((float)max_bits) >> 23) - 127 - 149 - 13; /* subnormal: max_bits·2^-149 */
+        return (int)(max_bits >> 23) - 127 - 14;
+    return (int)(mm_fp32_magnitude((float)max_bits) >> 23) - 127 - 149 - 14; /* subnormal: max_bits·2^-149 */
 }
 
-/* 2^-exponent as two factors, because it can be 2^162. The intermediate product neither overflows nor loses
+/* 2^-exponent as two factors, because it can be 2^163. The intermediate product neither overflows nor loses
  * bits that the result keeps. */
 struct mm_fp32_scale {
     float first;
@@ -205,7 +212,7 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
     return mm_fp32_is_faint(x, y) ? units : 0;
 }
 
-/* --- judging ------------------------------------------------------------------------------------- */
+/* --- certifying ---------------------------------------------------------------------------------- */
 
 /* What the epilogue needs of a line: its share of the guard, and its scale. */
 struct mm_fp32_line {
@@ -229,7 +236,7 @@ MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned
     return line;
 }
 
-/* The smallest scaled magnitude at which an element of C is certain. */
+/* The smallest scaled magnitude at which an element of C is certified. */
 MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_line col) {
     return mm_fp32_fma_up(row.lost, col.largest, mm_fp32_multiply_up(row.largest, col.lost));
 }
@@ -244,4 +251,12 @@ MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     const double c = 8.5 + depth / 2.0 + 2.5 * instructions + (steps - 1.0);
     const double slack = (2.0 * k + 16.0 - c) * unit;
     return (float)((1.0 + 0x1p-10) * (1.0 + (1.0 + c * unit) / slack) * (1.0 + 0x1p-22));
+}
+
+/* 2^-23, squared. */
+#define MM_FP32_RANGE_SQUARES 0x1p-46
+
+/* E in parts of mm_fp32_least, rounded up; k is not 0. */
+MM_FP32_FUNCTION float mm_fp32_range_share(unsigned k) {
+    return (float)((1.0 + 0x1p-10) * (1.0 + 0x1p-22) / mm_fp32_threshold(k));
 }

@@ -15,8 +15,7 @@ __BEGIN_DECLS
  * block, since a cluster publishes at most once. Only the first tile of its share can begin past step 0. */
 struct mm_fp32_partial {
     float *sums;
-    unsigned
-        *ready; /* per consumer warpgroup: 1 from when its sums are stored until they are read (mm_lane's) */
+    unsigned *ready; /* per consumer warpgroup: 1 once its sums are stored; zeros at the start */
 };
 
 /* A line is a row of op(A) or a column of op(B): k elements. A tile has EDGE lines of op(A) or WIDE lines of
@@ -31,7 +30,9 @@ enum {
     MM_FP32_LINE_BYTES = 128,
     MM_FP32_CLUSTER = 2,             /* blocks that share a tile of B */
     MM_FP32_SUMS = MM_FP32_WIDE / 2, /* elements of C that a thread computes */
-    MM_FP32_COMPUTING = 256          /* consumer threads of a block */
+    MM_FP32_CONSUMERS = 2,           /* warpgroups of a block that compute */
+    MM_FP32_COMPUTING = 256,         /* their threads */
+    MM_FP32_COMPUTING_WARPS = 8
 };
 
 /* Steps after which a running sum is flushed. */
@@ -40,7 +41,16 @@ enum { MM_FP32_FLUSH_STEPS = 128 };
 /* Set by blocks of all kernels; zeros at the start. Operands that are kept have their own. */
 struct mm_fp32_flags {
     unsigned uncertain; /* elements that were not certified */
-    unsigned fallback;  /* 1: all is to be computed without the tensor cores */
+    unsigned fallback;  /* 1: simt computes everything */
+    unsigned tickets;   /* clusters of the product kernel that have started */
+    unsigned has_costs; /* 1: a warp has added to its mm_fp32_cost */
+};
+
+/* What the range of float16 may cost, by the tiles for which it is not negligible (guard.h): sums over
+ * elements of C, unscaled. */
+struct mm_fp32_cost {
+    double error_squares; /* E², of certified elements */
+    double squares;       /* C² */
 };
 
 /* An operand to split. The caller zeroes `max`, `lost` and `flags`. */
@@ -76,14 +86,16 @@ struct mm_fp32_plan {
     const unsigned long long *lost_b;
     struct mm_schedule schedule;
     struct mm_fp32_partial partial;
-    float *flushed; /* running sums of earlier steps, laid out as the partial ones */
+    struct mm_fp32_cost *costs; /* one for each warp of a consumer; zeros at the start */
+    float *flushed;             /* running sums of earlier steps, laid out as the partial ones */
     struct mm_fp32_flags *flags;
     const struct mm_fp32_flags *a_flags; /* of the splitting, likewise */
     const struct mm_fp32_flags *b_flags;
     struct mm_fp32_position *uncertain; /* uncertain_max of them */
     unsigned uncertain_max;
-    float threshold;  /* of the guard */
-    bool is_of_stack; /* the path is to be that of all its products so far */
+    float threshold;   /* of the guard */
+    float range_share; /* of the guard */
+    bool is_of_stack;  /* the path is to be that of all its products so far */
 };
 
 #ifdef __CUDACC__

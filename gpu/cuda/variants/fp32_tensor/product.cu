@@ -36,12 +36,24 @@ constexpr unsigned ALIGNMENT = 1024; /* of the stages, for wgmma */
 using line = mm_fp32_line;
 using wgmma = mm_wgmma_float16<WIDE, false, false>;
 
+constexpr unsigned PREPARING_FIRST = 32; /* warp 0 has the copying thread */
+constexpr unsigned PREPARING_THREADS = MM_GROUP - PREPARING_FIRST;
+constexpr unsigned PREPARING_WARPS = PREPARING_THREADS / 32;
+
+/* The largest of a tile's columns, unscaled. */
+struct column_peaks {
+    float largest; /* element */
+    float lost;
+};
+
 /* Static shared memory: all but the stages. Its addresses are compile-time constants. */
 struct static_shared {
     line lines[2][EDGE + WIDE]; /* of two tiles in turn: rows, then columns */
     mm_ring<STAGES> ring;
     uint64_t lines_full[2];
     uint64_t lines_empty[2];
+    column_peaks peaks[2][PREPARING_WARPS];
+    unsigned cluster; /* its number in the schedule; in the cluster's first block alone */
 };
 
 struct shared {
@@ -53,6 +65,18 @@ struct shared {
 
 __device__ __forceinline__ unsigned my_rank() {
     return blockIdx.x % CLUSTER;
+}
+
+/* The block's place in the workspace. */
+__device__ __forceinline__ unsigned slot_of(unsigned cluster) {
+    return cluster * CLUSTER + my_rank();
+}
+
+/* The cluster's number in the schedule, by the order in which clusters start: the first has the last number.
+ * A cluster publishes before it waits, and waits only for clusters with higher numbers. These have started,
+ * so no order in which the GPU starts blocks can make a cluster wait for ever. */
+__device__ __forceinline__ unsigned next_cluster(const mm_fp32_plan &plan) {
+    return plan.schedule.clusters - 1 - atomicAdd(&plan.flags->tickets, 1u);
 }
 
 /* The block's tile of C. */
@@ -87,13 +111,15 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     }
 }
 
-constexpr unsigned PREPARING_FIRST = 32; /* warp 0 has the copying thread */
-constexpr unsigned PREPARING_THREADS = MM_GROUP - PREPARING_FIRST;
-
-/* The line's epilogue data. Past the last line: that of zeros, which are always certain. */
+/* The line's epilogue data. Past the last line it is that of zeros, which are always certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
+}
+
+/* The largest of a warp's values, which are not negative. */
+__device__ __forceinline__ float largest_of_warp(float x) {
+    return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
 /* The other warps of the producer. */
@@ -109,9 +135,16 @@ __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm
         for (unsigned i = threadIdx.x - PREPARING_FIRST; i < EDGE; i += PREPARING_THREADS)
             shared.own.lines[set][i] =
                 line_at(plan.max_a, plan.lost_a, tile.row * EDGE + i, plan.product.m, plan.threshold);
-        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < WIDE; i += PREPARING_THREADS)
-            shared.own.lines[set][EDGE + i] =
-                line_at(plan.max_b, plan.lost_b, tile.col * WIDE + i, plan.product.n, 1.0f);
+        column_peaks peaks = {0.0f, 0.0f};
+        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < WIDE; i += PREPARING_THREADS) {
+            const line col = line_at(plan.max_b, plan.lost_b, tile.col * WIDE + i, plan.product.n, 1.0f);
+            shared.own.lines[set][EDGE + i] = col;
+            peaks.largest = fmaxf(peaks.largest, mm_fp32_unscaled(col.largest, col.exponent));
+            peaks.lost = fmaxf(peaks.lost, mm_fp32_unscaled(col.lost, col.exponent));
+        }
+        peaks = {largest_of_warp(peaks.largest), largest_of_warp(peaks.lost)};
+        if (threadIdx.x % 32 == 0)
+            shared.own.peaks[set][threadIdx.x / 32 - 1] = peaks;
         mm_barrier_arrive(&shared.own.lines_full[set]);
         count++;
     }
@@ -159,7 +192,7 @@ __device__ __forceinline__ void clear(float (&sums)[SUMS]) {
 
 /* Adds up the steps. Every FLUSH_STEPS the running sum is flushed to the workspace and restarted, so no step
  * meets a far larger sum. */
-__device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared,
+__device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared, unsigned slot,
                                         const mm_work_tile &work_tile, mm_ring_state &at,
                                         float (&sums)[SUMS]) {
     float d[SUMS];
@@ -167,7 +200,7 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
     clear(sums);
     for (unsigned step = work_tile.begin, since = 0; step < work_tile.end; step++, since++) {
         if (since == MM_FP32_FLUSH_STEPS) {
-            mm_four_sums<float> *stored = mm_sums_at<SUMS>(plan.flushed, blockIdx.x);
+            mm_four_sums<float> *stored = mm_sums_at<SUMS>(plan.flushed, slot);
             if (is_flushed)
                 mm_add_sums(sums, stored);
             mm_store_sums(sums, stored);
@@ -185,37 +218,87 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
             sums[i] += d[i];
     }
     if (is_flushed)
-        mm_add_sums<SUMS>(sums, mm_sums_at<SUMS>(plan.flushed, blockIdx.x));
+        mm_add_sums<SUMS>(sums, mm_sums_at<SUMS>(plan.flushed, slot));
+}
+
+/* Whether so many elements are not certified that simt computes everything. */
+__device__ __forceinline__ bool is_too_uncertain(const mm_fp32_plan &plan) {
+    return *static_cast<volatile unsigned *>(&plan.flags->uncertain) > plan.uncertain_max;
 }
 
 __device__ __forceinline__ void note_uncertain(const mm_fp32_plan &plan, unsigned row, unsigned col) {
-    if (*static_cast<volatile unsigned *>(&plan.flags->uncertain) > plan.uncertain_max)
-        return; /* simt will compute everything */
+    if (is_too_uncertain(plan))
+        return;
     const unsigned index = atomicAdd(&plan.flags->uncertain, 1u);
     if (index < plan.uncertain_max)
         plan.uncertain[index] = {row, col};
 }
 
-/* The slow epilogue stores all of the thread's sums again. It runs if one of them is not certain or a scale
- * is no normal float. It reads the sums from memory, so the loop need not be unrolled. */
-__device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines,
-                                              const mm_tile &tile) {
-    const mm_product &product = plan.product;
-    const float *stored = reinterpret_cast<const float *>(mm_sums_at<SUMS>(plan.flushed, blockIdx.x));
-#pragma unroll 1
+/* x·2^exponent, for any exponent of an element of C. */
+__device__ __forceinline__ double unscaled(double x, int exponent) {
+    return x * __longlong_as_double(static_cast<long long>(exponent + 1023) << 52);
+}
+
+__device__ __forceinline__ double sum_of_warp(double x) {
+    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
+        x += __shfl_xor_sync(~0u, x, lanes);
+    return x;
+}
+
+/* Which fours of the thread's sums have one that is not certified, a bit each. */
+__device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], const line *lines) {
+    unsigned fours = 0;
+#pragma unroll
     for (unsigned i = 0; i < SUMS; i++) {
-        const mm_tile fragment = mm_fragment_position(i);
-        const unsigned row = tile.row * EDGE + fragment.row;
-        const unsigned col = tile.col * WIDE + fragment.col;
-        const line &of_row = lines[fragment.row];
-        const line &of_col = lines[EDGE + fragment.col];
-        const float sum = __ldcg(&stored[i / 4 * (4 * MM_GROUP) + i % 4]);
-        if (row >= product.m || col >= product.n)
-            continue;
-        static_cast<float *>(product.c.data)[row * product.c.ld + col] =
-            mm_fp32_unscaled(sum, of_row.exponent + of_col.exponent);
-        if (!(fabsf(sum) >= mm_fp32_least(of_row, of_col)))
-            note_uncertain(plan, row, col);
+        const mm_tile at = mm_fragment_position(i);
+        if (!(fabsf(sums[i]) >= mm_fp32_least(lines[at.row], lines[EDGE + at.col])))
+            fours |= 1u << i / 4;
+    }
+    return fours;
+}
+
+/* The slow epilogue, by a whole warp: stores these fours of a thread's sums again, notes which sums are not
+ * certified, and adds up what the range may cost if `adds`. It reads the sums from memory, where they can be
+ * indexed. */
+__device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, unsigned slot,
+                                              const mm_tile &tile, unsigned fours, bool adds) {
+    const mm_product &product = plan.product;
+    const mm_four_sums<float> *stored = mm_sums_at<SUMS>(plan.flushed, slot);
+    mm_fp32_cost cost = {0.0, 0.0};
+#pragma unroll 1
+    for (; fours != 0; fours &= fours - 1) {
+        const unsigned four = __ffs(static_cast<int>(fours)) - 1;
+        const mm_four_sums<float> sums = mm_load_past_l1(&stored[four * MM_GROUP]);
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++) {
+            const mm_tile fragment = mm_fragment_position(four * 4 + i);
+            const unsigned row = tile.row * EDGE + fragment.row;
+            const unsigned col = tile.col * WIDE + fragment.col;
+            const line &of_row = lines[fragment.row];
+            const line &of_col = lines[EDGE + fragment.col];
+            const int exponent = of_row.exponent + of_col.exponent;
+            const float least = mm_fp32_least(of_row, of_col);
+            if (row >= product.m || col >= product.n)
+                continue;
+            static_cast<float *>(product.c.data)[row * product.c.ld + col] =
+                mm_fp32_unscaled(sums.sums[i], exponent);
+            if (!(fabsf(sums.sums[i]) >= least)) {
+                note_uncertain(plan, row, col);
+            } else if (adds) {
+                const double c = unscaled(sums.sums[i], exponent);
+                const double error = unscaled(least * plan.range_share, exponent);
+                cost.squares += c * c;
+                cost.error_squares += error * error;
+            }
+        }
+    }
+    if (!__any_sync(~0u, adds))
+        return;
+    cost = {sum_of_warp(cost.error_squares), sum_of_warp(cost.squares)};
+    if (threadIdx.x % 32 == 0) {
+        mm_fp32_cost &all = plan.costs[slot * MM_FP32_COMPUTING_WARPS + threadIdx.x / 32 - MM_GROUP / 32];
+        all = {all.error_squares + cost.error_squares, all.squares + cost.squares};
+        plan.flags->has_costs = 1;
     }
 }
 
@@ -235,16 +318,18 @@ __device__ __forceinline__ destination destination_of(const mm_matrix &c, const 
 }
 
 /* The fast epilogue: undoes the scale of the sums and stores them, two at a time if `TWO`. Returns whether
- * all were certain and every scale is a normal float. It is fully unrolled and bound by instruction fetches,
- * so each instruction counts. */
+ * every scale is a normal float, whether all were certified, and the largest magnitude of C. It is fully
+ * unrolled and bound by instruction fetches, so each instruction counts. */
 template <bool TWO>
 __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
-                                              const mm_tile &first, const destination &destination) {
+                                              const mm_tile &first, const destination &destination,
+                                              bool &is_certain, float &largest) {
     const line rows[2] = {lines[first.row], lines[first.row + 8]};
     const line *cols = lines + EDGE + first.col;
     int lowest = cols[0].exponent;
     int highest = cols[0].exponent;
-    bool is_certain = true;
+    is_certain = true;
+    largest = 0.0f;
 #pragma unroll
     for (unsigned i = 0; i < SUMS; i += 4) {
         const line col_lines[2] = {cols[i * 2], cols[i * 2 + 1]};
@@ -258,6 +343,7 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
                 const float sum = sums[i + 2 * down + j];
                 is_certain = is_certain && fabsf(sum) >= mm_fp32_least(rows[down], col_lines[j]);
                 x[j] = sum * mm_fp32_power_of_two(rows[down].exponent + col_lines[j].exponent);
+                largest = fmaxf(largest, fabsf(x[j]));
             }
             float *to = destination.to[down] + i * 2;
             if (TWO && i * 2 < destination.cols[down])
@@ -270,12 +356,33 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
     }
     lowest += min(rows[0].exponent, rows[1].exponent);
     highest += max(rows[0].exponent, rows[1].exponent);
-    return is_certain && lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
+    return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
 }
 
-/* The epilogue of a tile: judges the scaled sums and stores them. */
-__device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const shared &shared, unsigned tiles_done,
-                                         const mm_tile &tile, const float (&sums)[SUMS]) {
+/* Whether the range costs the thread's elements of C so little that the guard need not add it up. `largest`
+ * is the largest magnitude of them. */
+__device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
+                                                    const line *lines, unsigned row, float largest) {
+    constexpr float PARTS = 0x1p23f * 9.8f; /* more than the square root of SUMS */
+    float col_largest = peaks[0].largest;
+    float col_lost = peaks[0].lost;
+    for (unsigned warp = 1; warp < PREPARING_WARPS; warp++) {
+        col_largest = fmaxf(col_largest, peaks[warp].largest);
+        col_lost = fmaxf(col_lost, peaks[warp].lost);
+    }
+    float least = 0.0f;
+    for (unsigned down = 0; down < 16; down += 8) {
+        const line &of_row = lines[row + down];
+        least = fmaxf(least,
+                      mm_fp32_unscaled(mm_fp32_least(of_row, {col_lost, col_largest, 0}), of_row.exponent));
+    }
+    return least * plan.range_share * PARTS <= largest;
+}
+
+/* The epilogue of a tile: certifies the scaled sums and stores them. */
+__device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const shared &shared, unsigned slot,
+                                         unsigned tiles_done, const mm_tile &tile,
+                                         const float (&sums)[SUMS]) {
     const mm_matrix &c = plan.product.c;
     const unsigned set = tiles_done % 2;
     const line *lines = shared.own.lines[set];
@@ -283,12 +390,16 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const shared 
     const destination destination = destination_of(c, tile, first);
     const bool by_two = c.ld % 2 == 0 && c.cols % 2 == 0 && reinterpret_cast<size_t>(c.data) % 8 == 0;
     mm_barrier_wait(&shared.own.lines_full[set], tiles_done / 2 % 2);
-    const bool is_done = by_two ? epilogue_fast<true>(sums, lines, first, destination)
-                                : epilogue_fast<false>(sums, lines, first, destination);
-    if (!is_done) {
-        mm_store_sums(sums, mm_sums_at<SUMS>(plan.flushed, blockIdx.x));
-        __threadfence_block(); /* not needed: each thread reads back only its own stores */
-        epilogue_slow(plan, lines, tile);
+    bool is_certain;
+    float largest;
+    const bool is_normal = by_two
+                               ? epilogue_fast<true>(sums, lines, first, destination, is_certain, largest)
+                               : epilogue_fast<false>(sums, lines, first, destination, is_certain, largest);
+    const bool adds = !is_range_negligible(plan, shared.own.peaks[set], lines, first.row, largest);
+    if (!__all_sync(~0u, (is_normal && is_certain && !adds) || is_too_uncertain(plan))) {
+        mm_store_sums(sums, mm_sums_at<SUMS>(plan.flushed, slot));
+        const unsigned fours = is_normal && !adds ? uncertain_fours(sums, lines) : (1u << SUMS / 4) - 1;
+        epilogue_slow(plan, lines, slot, tile, fours, adds);
     }
     mm_consumer_sync(); /* all threads have read the lines */
     if (mm_my_thread() == 0)
@@ -296,33 +407,28 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const shared 
 }
 
 /* Stores partial sums for another cluster. All threads have stored before one sets the flag. */
-__device__ __forceinline__ void publish(const mm_fp32_partial &partial, const float (&sums)[SUMS]) {
-    mm_store_sums(sums, mm_sums_at<SUMS>(partial.sums, blockIdx.x));
+__device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned slot,
+                                        const float (&sums)[SUMS]) {
+    mm_store_sums(sums, mm_sums_at<SUMS>(partial.sums, slot));
     __threadfence();
     mm_consumer_sync();
     if (mm_my_thread() == 0)
-        asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(
-                         &partial.ready[blockIdx.x * MM_CONSUMERS + mm_my_consumer()])
-                     : "memory");
+        asm volatile(
+            "st.release.gpu.global.u32 [%0], 1;" ::"l"(&partial.ready[slot * MM_CONSUMERS + mm_my_consumer()])
+            : "memory");
 }
 
-/* Adds another block's partial sums: one thread waits, then all read; none but it reads them, so it clears
- * the flag for the next launch. A cluster publishes before it ever
- * waits. If blocks start in index order, at most one started cluster of a grid waits for clusters that have
- * not: the first of the tile that they share. All others end and free their multiprocessors. There are fewer
- * streams than cluster slots, so a slot is always freed. CUDA does not promise that order; with another one
- * this could wait for ever. */
-__device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsigned block,
+/* Adds another block's partial sums: one thread waits until they are stored, then all read. */
+__device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsigned slot,
                                             float (&sums)[SUMS]) {
     if (mm_my_thread() == 0) {
-        unsigned *flag = &partial.ready[block * MM_CONSUMERS + mm_my_consumer()];
+        const unsigned *flag = &partial.ready[slot * MM_CONSUMERS + mm_my_consumer()];
         unsigned ready = 0;
         while (ready == 0)
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(ready) : "l"(flag) : "memory");
-        *flag = 0;
     }
     mm_consumer_sync();
-    mm_add_sums(sums, mm_sums_at<SUMS>(partial.sums, block));
+    mm_add_sums(sums, mm_sums_at<SUMS>(partial.sums, slot));
 }
 
 /* Adds the partial sums of the clusters that computed the tile's later steps, in order. */
@@ -330,7 +436,7 @@ __device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, unsigned cluste
     const mm_sharers sharers =
         mm_sharers_of(&plan.schedule, cluster_tile - plan.schedule.whole_cluster_tiles);
     for (unsigned cluster = sharers.first; cluster < sharers.end; cluster++)
-        add_partial(plan.partial, cluster * CLUSTER + blockIdx.x % CLUSTER, sums);
+        add_partial(plan.partial, slot_of(cluster), sums);
 }
 
 __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
@@ -338,14 +444,15 @@ __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     unsigned tiles_done = 0; /* epilogues that it has run */
     float sums[SUMS];
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
-        compute(plan, shared, next, at, sums);
+        const unsigned slot = slot_of(scheduler.cluster);
+        compute(plan, shared, slot, next, at, sums);
         if (next.begin > 0) {
-            publish(plan.partial, sums);
+            publish(plan.partial, slot, sums);
             continue;
         }
         if (next.end < plan.schedule.steps)
             fix_up(plan, next.cluster_tile, sums);
-        epilogue(plan, shared, tiles_done++, tile_of(plan, next.cluster_tile), sums);
+        epilogue(plan, shared, slot, tiles_done++, tile_of(plan, next.cluster_tile), sums);
     }
 }
 
@@ -362,23 +469,26 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             mm_barrier_init(&shared.own.lines_empty[set], MM_CONSUMERS);
         }
         mm_barriers_init_fence();
+        if (my_rank() == 0)
+            shared.own.cluster = next_cluster(plan); /* before the wait: no other kernel uses it */
     }
     __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
-    mm_cluster_sync(); /* the barriers of both blocks are initialised */
+    mm_cluster_sync(); /* the barriers of both blocks are initialised, and the cluster has its number */
     if (mm_fp32_is_unsplit(plan))
         return; /* all blocks do */
+    const mm_tile_scheduler scheduler = mm_scheduler_of(mm_load_from_block(&shared.own.cluster, 0));
     if (threadIdx.x < MM_GROUP) {
         mm_become_producer<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0)
-            produce(plan, shared, mm_scheduler_of(blockIdx.x / CLUSTER));
+            produce(plan, shared, scheduler);
         else if (threadIdx.x >= PREPARING_FIRST)
-            prepare_lines(plan, shared, mm_scheduler_of(blockIdx.x / CLUSTER));
+            prepare_lines(plan, shared, scheduler);
         __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
     } else {
         mm_become_consumer<PRODUCER_REGISTERS>();
-        consume(plan, shared, mm_scheduler_of(blockIdx.x / CLUSTER));
+        consume(plan, shared, scheduler);
     }
     mm_cluster_sync(); /* the other block may still copy to this one, or arrive at its barriers */
 }

@@ -1,8 +1,8 @@
 /* The last pass of fp32_tensor recomputes the uncertified elements in plain float32 and reports the path. If
- * they are too many, or an operand has Inf or NaN, it only sets the fallback flag. simt, enqueued behind it,
- * then computes everything.
+ * they are too many, the range of float16 costs C too much, or an operand has Inf or NaN, it only sets the
+ * fallback flag. simt, enqueued behind it, then computes everything.
  *
- * A warp computes an element; its threads' sums are added up in a fixed order. */
+ * A block computes an element. Its threads' sums are added up in a fixed order. */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 
@@ -11,7 +11,10 @@ namespace {
 constexpr unsigned THREADS = MM_FP32_REPAIR_THREADS;
 constexpr unsigned WARPS = THREADS / 32;
 
+/* The thread's part of an element: every THREADSth product. Loads of neither operand wait for others, as one
+ * of them usually reads a sector of 32 bytes for each element. */
 __device__ float dot(const mm_product &product, const mm_fp32_position &position) {
+    constexpr unsigned AT_ONCE = 8;
     const float *a = static_cast<const float *>(product.a.data);
     const float *b = static_cast<const float *>(product.b.data);
     const size_t a_stride = product.transpose_a ? product.a.ld : 1;
@@ -19,18 +22,57 @@ __device__ float dot(const mm_product &product, const mm_fp32_position &position
     a += product.transpose_a ? position.row : position.row * product.a.ld;
     b += product.transpose_b ? position.col * product.b.ld : position.col;
     float sum = 0.0f;
-    for (size_t i = threadIdx.x % 32; i < product.k; i += 32)
-        sum = fmaf(a[i * a_stride], b[i * b_stride], sum);
-    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
-        sum += __shfl_xor_sync(~0u, sum, lanes);
+    for (size_t first = threadIdx.x; first < product.k; first += AT_ONCE * THREADS) {
+        float x[AT_ONCE] = {};
+        float y[AT_ONCE] = {};
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++)
+            if (first + i * THREADS < product.k) {
+                x[i] = a[(first + i * THREADS) * a_stride];
+                y[i] = b[(first + i * THREADS) * b_stride];
+            }
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++)
+            sum = fmaf(x[i], y[i], sum);
+    }
     return sum;
 }
 
+/* The sum over all threads of the block. `of_warp` is not that of the call before. */
+template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARPS]) {
+    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
+        sum += __shfl_xor_sync(~0u, sum, lanes);
+    if (threadIdx.x % 32 == 0)
+        of_warp[threadIdx.x / 32] = sum;
+    __syncthreads(); /* all writes are visible before other threads read them */
+    sum = 0;
+    for (unsigned warp = 0; warp < WARPS; warp++)
+        sum += of_warp[warp];
+    return sum;
+}
+
+/* Whether the range of float16 may cost C more than the guard allows. All blocks find the same. */
+__device__ bool is_range_costly(const mm_fp32_plan &plan) {
+    __shared__ double of_warp[2][WARPS];
+    mm_fp32_cost sum = {0.0, 0.0};
+    if (plan.flags->has_costs == 0)
+        return false;
+    const unsigned count = plan.schedule.clusters * MM_FP32_CLUSTER * MM_FP32_COMPUTING_WARPS;
+    for (unsigned i = threadIdx.x; i < count; i += THREADS) {
+        sum.error_squares += plan.costs[i].error_squares;
+        sum.squares += plan.costs[i].squares;
+    }
+    return sum_of_block(sum.error_squares, of_warp[0]) >
+           MM_FP32_RANGE_SQUARES * sum_of_block(sum.squares, of_warp[1]);
+}
+
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
+    __shared__ float of_warp[2][WARPS]; /* in turn, so that one barrier an element suffices */
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
-    const bool falls_back = mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
+    const bool falls_back =
+        mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max || is_range_costly(plan);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         mm_path all = {falls_back      ? MM_PATH_SIMT
                        : uncertain > 0 ? MM_PATH_REPAIRED
@@ -46,10 +88,11 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
     }
     if (falls_back)
         return;
-    for (unsigned i = blockIdx.x * WARPS + threadIdx.x / 32; i < uncertain; i += gridDim.x * WARPS) {
+    unsigned turn = 0;
+    for (unsigned i = blockIdx.x; i < uncertain; i += gridDim.x, turn ^= 1) {
         const mm_fp32_position position = plan.uncertain[i];
-        const float sum = dot(plan.product, position);
-        if (threadIdx.x % 32 == 0)
+        const float sum = sum_of_block(dot(plan.product, position), of_warp[turn]);
+        if (threadIdx.x == 0)
             static_cast<float *>(plan.product.c.data)[position.row * plan.product.c.ld + position.col] = sum;
     }
 }

@@ -50,6 +50,21 @@ __device__ __forceinline__ void mm_barrier_arrive_at(uint64_t *barrier, unsigned
                  : "memory");
 }
 
+/* A word at this offset in the shared memory of block `block` of the cluster, which has started and not ended.
+ */
+__device__ __forceinline__ unsigned mm_load_from_block(const unsigned *from, unsigned block) {
+    unsigned value;
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %1, %2;\n"
+                 "ld.shared::cluster.u32 %0, [there];\n"
+                 "}\n"
+                 : "=r"(value)
+                 : "r"(mm_shared_address(from)), "r"(block)
+                 : "memory");
+    return value;
+}
+
 /* Waits until the phase of this parity is over. */
 __device__ __forceinline__ void mm_barrier_wait(uint64_t *barrier, unsigned parity) {
     asm volatile("{\n"

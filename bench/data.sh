@@ -1,0 +1,25 @@
+#!/bin/sh
+# ./dev bench data: what fp32_tensor makes of data of several kinds, at 4096³ unless --edge says otherwise: how many
+# elements it repairs, how long it takes beside simt, and how exact it is (load/data.py). It needs a GPU of compute
+# capability 9.0.
+#
+#   data.sh BUILD_FOLDER OPTION…  with what was built there
+bench=data
+known_rows=data
+rows=$known_rows
+# shellcheck source=bench/lib/service.sh
+. "$(dirname "$0")/lib/service.sh"
+
+options() {
+    echo "--edge N|edge number 16384|of the square matrices ($edge)"
+}
+edge=4096
+
+run() {
+    find_python client || { say "$why" && return 1; }
+    start_matmuld matmuld --backend cuda || return 1
+    print_head 'fp32_tensor on data of several kinds'
+    "$python" "$load/data.py" "$port" "$edge" "$rounds"
+}
+
+main "$@"
