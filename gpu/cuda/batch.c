@@ -189,7 +189,8 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
 }
 
 /* Copies are there, unless memory was short since the key was made. One that is made anew is not part of any
- * job's upload, whose time has not begun. */
+ * job's upload, whose time has not begun. No client sees the error: run.c begins the job without the batch
+ * kernel, and that says what the job needs. */
 static enum mm_status hold_replicas(const struct mm_job *job, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_source *const sources[] = {&job->a_source, &job->b_source};
     size_t copied_bytes = 0;

@@ -35,9 +35,14 @@ void mm_cuda_note_closed(const struct mm_cuda_device *device);
 /* Turns what a CUDA call returned into a status: MM_OK for cudaSuccess, else one with a sentence, in which
  * `doing` completes "failed while". Asks the device whether it can go on: if it repeats the error, only a new
  * process can, and the device is marked failed (MM_DEVICE_FAILED), as are all others that cannot go on. Else
- * MM_NO_DEVICE_MEMORY with the free bytes, or MM_INTERNAL. */
+ * MM_INTERNAL, or MM_NO_DEVICE_MEMORY with the free bytes; needed_bytes is one more, because CUDA does not
+ * say how much it needed. */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);
+
+/* Fills in MM_NO_DEVICE_MEMORY for a job that needs more bytes than are free, and returns it. */
+enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
+                                   uint64_t free_bytes, struct mm_error *error);
 
 /* Memory from the device's pool, in the order of the lane's stream, aligned to 256 bytes; bytes may be 0.
  * MM_NO_DEVICE_MEMORY tells needed and free bytes; *memory is untouched on failure. Callers retry after

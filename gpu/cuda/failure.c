@@ -57,8 +57,10 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
         const size_t free_bytes = mm_cuda_memory_free(&device->head);
         mm_fail(error, MM_NO_DEVICE_MEMORY, "%s ran out of memory while %s; %zu bytes are free",
                 device->head.name, doing, free_bytes);
-        if (error != NULL)
+        if (error != NULL) {
+            error->needed_bytes = free_bytes + 1; /* at least: CUDA does not say how much */
             error->free_bytes = free_bytes;
+        }
         return MM_NO_DEVICE_MEMORY;
     }
 

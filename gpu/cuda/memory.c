@@ -2,17 +2,21 @@
  * matrices. */
 #include "gpu/cuda/device.h"
 
+enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
+                                   uint64_t free_bytes, struct mm_error *error) {
+    mm_fail(error, MM_NO_DEVICE_MEMORY, "the job needs %llu bytes of device memory; %s has %llu free",
+            (unsigned long long)needed_bytes, device->head.name, (unsigned long long)free_bytes);
+    error->needed_bytes = needed_bytes;
+    error->free_bytes = free_bytes;
+    return MM_NO_DEVICE_MEMORY;
+}
+
 static enum mm_status fail_allocation(struct mm_cuda_device *device, cudaError_t code, size_t bytes,
                                       struct mm_error *error) {
     const enum mm_status status = mm_cuda_status(device, code, "taking device memory", error);
     if (status != MM_NO_DEVICE_MEMORY || error == NULL)
         return status;
-    const uint64_t free_bytes = error->free_bytes;
-    mm_fail(error, MM_NO_DEVICE_MEMORY, "the job needs %zu bytes of device memory; %s has %llu free", bytes,
-            device->head.name, (unsigned long long)free_bytes);
-    error->needed_bytes = bytes;
-    error->free_bytes = free_bytes;
-    return MM_NO_DEVICE_MEMORY;
+    return mm_cuda_fail_memory(device, bytes, error->free_bytes, error);
 }
 
 enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {

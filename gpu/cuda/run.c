@@ -276,36 +276,32 @@ static enum mm_status try_all(struct mm_lane *lane, struct mm_job *const *jobs, 
                                         : try_one(lane, jobs[0], &jobs[0]->plan, error);
 }
 
-/* If device memory runs short: trims the pool and tries again; then plans one job, if no other holds
- * memory, with less workspace. If others do, the worker begins the jobs again once those are over. */
+/* If device memory is short, trims the pool and tries again. After that, one job tries to begin without the
+ * batch kernel if a stored operand has no copy, because the operand can lie in the workspace. Without such an
+ * operand the job would only need more memory. Last, one job is planned with less workspace, unless other
+ * lanes hold memory: the worker begins the job again once those lanes are over. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                             struct mm_error *error) {
-    struct mm_plan frugal;
+    struct mm_plan *plan = &jobs[0]->plan, frugal;
     enum mm_status status = try_all(lane, jobs, count, error);
     if (status != MM_NO_DEVICE_MEMORY)
         return status;
     mm_cuda_trim(lane->device);
-    for (unsigned job = 0; job < count; job++)
-        jobs[job]->uploaded_bytes = 0;
     status = try_all(lane, jobs, count, error);
-    if (status != MM_NO_DEVICE_MEMORY || count > 1 || jobs[0]->plan.workspace_bytes == 0 ||
+    if (status != MM_NO_DEVICE_MEMORY || count > 1)
+        return status;
+    if (plan->batch_key != 0 && mm_cuda_batch_key(jobs[0]) == 0) {
+        plan->batch_key = 0;
+        status = try_one(lane, jobs[0], plan, error);
+    }
+    if (status != MM_NO_DEVICE_MEMORY || plan->batch_key != 0 || plan->workspace_bytes == 0 ||
         is_beside_others(lane))
         return status;
     const struct mm_product product = mm_product_dense(&jobs[0]->product);
-    status = mm_plan_make(&lane->device->head, jobs[0]->plan.variant, &product, true, &frugal, error);
-    if (status != MM_OK || frugal.workspace_bytes >= jobs[0]->plan.workspace_bytes)
-        return status == MM_OK ? MM_NO_DEVICE_MEMORY : status;
+    if (mm_plan_make(&lane->device->head, plan->variant, &product, true, &frugal, NULL) != MM_OK ||
+        frugal.workspace_bytes >= plan->workspace_bytes)
+        return status;
     return try_one(lane, jobs[0], &frugal, error);
-}
-
-/* A batch found no memory: its first job goes by itself, since its stored operands may lie in the workspace.
- * The worker begins the others again. Returns how many jobs have begun. */
-static unsigned begin_first(struct mm_lane *lane, struct mm_job *first, const struct mm_error *error) {
-    if (error->status != MM_NO_DEVICE_MEMORY || first->plan.batch_key == 0)
-        return 0;
-    struct mm_error ignored;
-    first->plan.batch_key = 0;
-    return try_one(lane, first, &first->plan, &ignored) == MM_OK;
 }
 
 /* The memory of a C that stays on the device. If there is none, trims the pool, once. */
@@ -319,7 +315,13 @@ static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job, bool *
     return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error);
 }
 
-static void give_home(struct mm_job *job) {
+/* The job could not begin. It releases the memory of its C, which the error counts as needed and as free. */
+static void fail(const struct mm_lane *lane, struct mm_job *job, const struct mm_error *error) {
+    const size_t home_bytes = job->stored_c == NULL ? 0 : mm_cuda_room(&job->product.c);
+    job->error = *error;
+    if (home_bytes > 0 && error->status == MM_NO_DEVICE_MEMORY)
+        mm_cuda_fail_memory(lane->device, error->needed_bytes + home_bytes, error->free_bytes + home_bytes,
+                            &job->error);
     if (job->stored_c != NULL)
         job->stored_c->release(job->stored_c);
     job->stored_c = NULL;
@@ -336,27 +338,46 @@ static unsigned take_homes(struct mm_lane *lane, struct mm_job *const *jobs, uns
     return ready_count;
 }
 
-void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *taken, unsigned count) {
-    struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
+/* Begins one job, or several jobs as one launch. Returns how many jobs have begun; the others have errors. */
+static unsigned begin_together(struct mm_lane *lane, struct mm_job *const *taken, unsigned count) {
     struct mm_job *jobs[MM_BATCH_MAX];
     struct mm_error error;
-    assert(index < MM_CUDA_LANES);
-    assert(count == 1 || taken[0]->plan.batch_key != 0);
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
     lane->bands = (struct mm_cuda_bands){.job = NULL};
-    enum mm_status status = mm_cuda_use(head, &error);
-    for (unsigned job = 0; job < count && status != MM_OK; job++)
-        taken[job]->error = error;
-    count = status == MM_OK ? take_homes(lane, taken, count, jobs) : 0;
-    if (count == 0)
-        return;
-    status = begin(lane, jobs, count, &error);
-    const unsigned begun = status == MM_OK ? count : begin_first(lane, jobs[0], &error);
-    for (unsigned job = begun; job < count; job++) {
-        jobs[job]->error = error;
-        jobs[job]->uploaded_bytes = 0;
-        give_home(jobs[job]);
+    count = take_homes(lane, taken, count, jobs);
+    if (count == 0 || begin(lane, jobs, count, &error) == MM_OK)
+        return count;
+    for (unsigned job = 0; job < count; job++)
+        fail(lane, jobs[job], &error);
+    return 0;
+}
+
+/* The jobs found no memory together. Tries each job alone until one has begun; the worker begins the others
+ * again. If no job fits, each error says what that job needs. Returns how many jobs have begun. */
+static unsigned begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
+    unsigned begun = 0;
+    for (unsigned job = 0; job < count && begun == 0; job++) {
+        if (jobs[job]->error.status != MM_NO_DEVICE_MEMORY && jobs[job]->error.status != MM_STORE_FULL)
+            continue;
+        jobs[job]->error = (struct mm_error){.status = MM_OK};
+        begun = begin_together(lane, &jobs[job], 1);
     }
+    return begun;
+}
+
+void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
+    struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
+    struct mm_error error;
+    assert(index < MM_CUDA_LANES);
+    assert(count == 1 || jobs[0]->plan.batch_key != 0);
+    if (mm_cuda_use(head, &error) != MM_OK) {
+        for (unsigned job = 0; job < count; job++)
+            jobs[job]->error = error;
+        return;
+    }
+    unsigned begun = begin_together(lane, jobs, count);
+    if (begun == 0 && count > 1)
+        begun = begin_one(lane, jobs, count);
     if (begun == 0)
         mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, begun > 0, __ATOMIC_RELAXED);

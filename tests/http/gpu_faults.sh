@@ -63,7 +63,8 @@ seq "$times" | xargs -P 8 -I{} curl -K "$scratch/large_sum" -o "$scratch/refused
 echo "$times refusals in $(($(now_ms) - began)) ms, with $(cat "$scratch/held")"
 same "out of memory: 507 alone" "$times 507" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
 same "out of memory: with needed and free bytes" "$times" \
-    "$(grep -lE '"code": ?"no_device_memory".*"needed_bytes": ?[1-9][0-9]*.*"free_bytes": ?[0-9]' "$scratch"/refused.* | wc -l)"
+    "$(cat "$scratch"/refused.* | jq --argjson bytes $((large_edge * large_edge * 4)) \
+        'select(.code == "no_device_memory" and .needed_bytes >= $bytes and .free_bytes < .needed_bytes) | 1' | wc -l)"
 product auto
 same "out of memory: a small one meanwhile" 200 "$status"
 exec 9>&-

@@ -229,10 +229,11 @@ static enum mm_status plan_splits(const struct mm_product *product, struct mm_pl
 
 /* With memory for one of two, that is begun, and the other is not told that it was. */
 static void of_a_batch_without_memory_the_first_begins(void **state) {
-    static const struct mm_variant split = {.name = "split", .plan[MM_FLOAT32] = plan_splits};
+    static const struct mm_variant split = {
+        .name = "split", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_splits};
     make(0, &split, 17, 17, 17);
     make(1, &split, 17, 17, 17);
-    fake_cuda.memory_max = 3 * mm_cuda_room(&jobs[0]->product.c) + 256;
+    fake_cuda.memory_max = 2 * mm_cuda_room(&jobs[0]->product.a); /* a batch reads its operands there */
     mm_cuda_begin(&device.head, 0, jobs, 2);
     assert_int_equal(jobs[0]->error.status, MM_OK);
     assert_int_equal(jobs[1]->error.status, MM_NO_DEVICE_MEMORY);
@@ -241,7 +242,48 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
     assert_int_equal(jobs[0]->batched, 1);
 }
 
+enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
+
+/* The operands of a job with the large depth need one byte more than the device has. Jobs that failed beside
+ * another job are begun again, as the worker begins them. */
+static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
+    static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
+                                       {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},
+                                       {LARGE_DEPTH, LARGE_DEPTH, SMALL_DEPTH},
+                                       {LARGE_DEPTH, LARGE_DEPTH, LARGE_DEPTH}};
+    const size_t needed = 2 * mm_cuda_aligned(17 * LARGE_DEPTH * sizeof(float));
+    fake_cuda.memory_max = needed - 1;
+    for (size_t row = 0; row < COUNT(depths); row++) {
+        struct mm_job *begun = NULL;
+        for (unsigned index = 0; index < 3; index++)
+            make(index, &ours, 17, depths[row][index], 17);
+        mm_cuda_begin(&device.head, 0, jobs, 3);
+        for (unsigned index = 0; index < 3 && begun == NULL; index++)
+            begun = jobs[index]->error.status == MM_OK ? jobs[index] : NULL;
+        if (begun != NULL)
+            mm_cuda_end(&device.head, 0, &begun, 1);
+        for (unsigned index = 0; index < 3; index++) {
+            const struct mm_error *error = &jobs[index]->error;
+            if (begun != NULL && jobs[index] != begun) {
+                assert_int_equal(error->status, MM_NO_DEVICE_MEMORY);
+                jobs[index]->error = (struct mm_error){.status = MM_OK};
+                mm_cuda_begin(&device.head, 0, &jobs[index], 1);
+                if (error->status == MM_OK)
+                    mm_cuda_end(&device.head, 0, &jobs[index], 1);
+            }
+            if (depths[row][index] == SMALL_DEPTH) {
+                expect_product(&tests[index]);
+                continue;
+            }
+            assert_int_equal(error->status, MM_NO_DEVICE_MEMORY);
+            assert_int_equal(error->needed_bytes, needed);
+            assert_int_equal(error->free_bytes, needed - 1);
+        }
+    }
+}
+
 RUN_TESTS_BETWEEN(reset, drop, keys_tell_who_goes_together, those_of_other_outlines_have_another_key,
                   a_batch_is_one_launch_where_the_matrices_lie, a_full_batch_is_launched,
                   jobs_of_one_batch_may_differ_in_the_type_of_c, operands_of_odd_bytes_are_gathered,
-                  what_may_go_together_goes_so_alone, of_a_batch_without_memory_the_first_begins)
+                  what_may_go_together_goes_so_alone, of_a_batch_without_memory_the_first_begins,
+                  a_neighbour_that_does_not_fit_fails_alone)

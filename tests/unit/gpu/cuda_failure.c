@@ -38,6 +38,7 @@ static void an_error_fails_those_that_repeat_it(void **state) {
         cudaSetDevice(1);
         assert_int_equal(mm_cuda_status(&cards[1], cases[index].code, "being tried", &error),
                          cases[index].status);
+        assert_true((error.needed_bytes > error.free_bytes) == (error.status == MM_NO_DEVICE_MEMORY));
         assert_int_equal(fake_cuda.current, 1);
         for (unsigned card = 0; card < CARDS; card++) {
             failed |= (unsigned)cards[card].head.failed << card;

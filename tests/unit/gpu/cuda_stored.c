@@ -101,6 +101,29 @@ static void without_room_jobs_go_one_by_one(void **state) {
     release();
 }
 
+/* A job needs memory for all three matrices then, also if it came in a batch. */
+static void without_room_for_any_it_says_what_it_needs(void **state) {
+    const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(18 * 17 * 4);
+    for (unsigned count = 1; count <= 2; count++) {
+        fake_cuda.memory_max = (size_t)1 << 20;
+        device.head.memory_bytes = (size_t)1 << 20;
+        make(0);
+        run_and_expect(1, 3, A_BYTES + B_BYTES);
+        make(0);
+        make(1);
+        mm_cuda_trim(&device);
+        device.head.memory_bytes = 4 * (B_BYTES - 1);
+        fake_cuda.memory_max = needed - 1;
+        mm_cuda_begin(&device.head, 0, jobs, count);
+        for (unsigned index = 0; index < count; index++) {
+            assert_int_equal(jobs[index]->error.status, MM_NO_DEVICE_MEMORY);
+            assert_int_equal(jobs[index]->error.needed_bytes, needed);
+            assert_int_equal(jobs[index]->error.free_bytes, needed - 1);
+        }
+        release();
+    }
+}
+
 static void too_large_ones_are_uploaded(void **state) {
     device.head.memory_bytes = 4 * (B_BYTES - 1);
     for (unsigned turn = 0; turn < 2; turn++) {
@@ -277,6 +300,49 @@ static void results_share_a_launch(void **state) {
     assert_int_equal(jobs[0]->plan.batch_key, 0); /* its C is returned as well */
 }
 
+/* With memory for one of two jobs, the first begins although the other had reserved its C. Without memory for
+ * one job, both errors say what one job needs: its C and its operands. */
+static void results_give_way_to_one_that_fits(void **state) {
+    const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
+    for (unsigned missing = 0; missing <= 1; missing++) {
+        make_for_c(0);
+        make_for_c(1);
+        fake_cuda.memory_max = needed - missing;
+        mm_cuda_begin(&device.head, 0, jobs, 2);
+        assert_int_equal(jobs[0]->error.status, missing ? MM_NO_DEVICE_MEMORY : MM_OK);
+        assert_int_equal(jobs[1]->error.status, MM_NO_DEVICE_MEMORY);
+        assert_null(jobs[1]->stored_c);
+        for (unsigned index = 0; index < 2 * missing; index++) {
+            assert_int_equal(jobs[index]->error.needed_bytes, needed);
+            assert_int_equal(jobs[index]->error.free_bytes, needed - 1);
+        }
+        if (missing)
+            continue;
+        mm_cuda_end(&device.head, 0, jobs, 1);
+        expect_read(jobs[0]->stored_c);
+        jobs[0]->stored_c->release(jobs[0]->stored_c);
+    }
+    assert_int_equal(device.replica_bytes, 0);
+}
+
+/* One result has room. The first job gets the room, but does not fit, so the second job has it. */
+static void room_goes_to_one_that_fits(void **state) {
+    make_for_c(0);
+    make_for_c(1);
+    job_init(&tests[0], &ours, 18, 100, 17);
+    tests[0].job.stores_c = true;
+    tests[0].job.product.c.data = NULL;
+    plan_job(&tests[0]);
+    assert_int_equal(jobs[0]->plan.batch_key, jobs[1]->plan.batch_key);
+    device.head.memory_bytes = 4 * C_BYTES;
+    fake_cuda.memory_max = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    assert_int_equal(jobs[0]->error.status, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(jobs[1]->error.status, MM_OK);
+    mm_cuda_end(&device.head, 0, &jobs[1], 1);
+    jobs[1]->stored_c->release(jobs[1]->stored_c);
+}
+
 static void a_job_that_fails_leaves_nothing(void **state) {
     fake_cuda.launch_fails = cudaErrorInvalidValue;
     assert_null(run_for_c(MM_INTERNAL));
@@ -293,6 +359,7 @@ static void a_job_that_fails_leaves_nothing(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs, without_room_jobs_go_one_by_one,
-                  too_large_ones_are_uploaded, it_outlives_the_device, what_is_derived_is_kept,
-                  a_result_stays, a_result_is_an_operand, there_is_room_for_a_quarter, results_share_a_launch,
-                  a_job_that_fails_leaves_nothing)
+                  without_room_for_any_it_says_what_it_needs, too_large_ones_are_uploaded,
+                  it_outlives_the_device, what_is_derived_is_kept, a_result_stays, a_result_is_an_operand,
+                  there_is_room_for_a_quarter, results_share_a_launch, results_give_way_to_one_that_fits,
+                  room_goes_to_one_that_fits, a_job_that_fails_leaves_nothing)
