@@ -186,10 +186,13 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
     return fabsf(rest - mm_fp32_from_half(*low));
 }
 
-/* Whether x, which scaled is y, is small enough for the guard to look at what it loses. Of larger elements
- * what is lost is at most 2^-23·|y|, which the guard counts for all. */
+/* Of scaled elements that are at least this large, what is lost is at most 2^-23·|y|, which the guard counts
+ * for all. */
+#define MM_FP32_FAINT 0x1p-2f
+
+/* Whether x, which scaled is y, is small enough for the guard to look at what it loses. */
 MM_FP32_FUNCTION bool mm_fp32_is_faint(float x, float y) {
-    return x != 0.0f && fabsf(y) < 0x1p-2f;
+    return x != 0.0f && fabsf(y) < MM_FP32_FAINT;
 }
 
 MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {

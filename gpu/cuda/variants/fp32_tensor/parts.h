@@ -103,6 +103,16 @@ struct mm_fp32_plan {
 __device__ __forceinline__ bool mm_fp32_is_unsplit(const struct mm_fp32_plan &plan) {
     return (plan.flags->fallback | plan.a_flags->fallback | plan.b_flags->fallback) != 0;
 }
+
+/* Where a line's high or low halves of a chunk are stored, swizzled. */
+__device__ __forceinline__ size_t mm_fp32_chunk_offset(unsigned tile_lines, unsigned steps, unsigned line,
+                                                       unsigned chunk, bool is_low) {
+    constexpr unsigned CHUNKS = MM_FP32_SLAB / MM_FP32_CHUNK;
+    const unsigned row = line % tile_lines;
+    const size_t slab = static_cast<size_t>(line / tile_lines) * 2 * steps + chunk / CHUNKS;
+    const unsigned at = (chunk % CHUNKS + CHUNKS * is_low) ^ row % 8;
+    return (slab * tile_lines + row) * MM_FP32_LINE_BYTES + at * (MM_FP32_CHUNK * sizeof(mm_fp32_half));
+}
 #endif
 
 /* The kernels, and how many blocks to launch. `scan` finds the largest of each line, and splits k-contiguous

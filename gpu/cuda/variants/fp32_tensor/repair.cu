@@ -11,26 +11,73 @@ namespace {
 constexpr unsigned THREADS = MM_FP32_REPAIR_THREADS;
 constexpr unsigned WARPS = THREADS / 32;
 
-/* The thread's part of an element: every THREADSth product. Loads of neither operand wait for others, as one
- * of them usually reads a sector of 32 bytes for each element. */
-__device__ float dot(const mm_product &product, const mm_fp32_position &position) {
-    constexpr unsigned AT_ONCE = 8;
-    const float *a = static_cast<const float *>(product.a.data);
-    const float *b = static_cast<const float *>(product.b.data);
-    const size_t a_stride = product.transpose_a ? product.a.ld : 1;
-    const size_t b_stride = product.transpose_b ? 1 : product.b.ld;
-    a += product.transpose_a ? position.row : position.row * product.a.ld;
-    b += product.transpose_b ? position.col * product.b.ld : position.col;
-    float sum = 0.0f;
-    for (size_t first = threadIdx.x; first < product.k; first += AT_ONCE * THREADS) {
-        float x[AT_ONCE] = {};
-        float y[AT_ONCE] = {};
+constexpr unsigned AT_ONCE = 8; /* loads in flight */
+
+/* A row of op(A) or a column of op(B). */
+struct operand_line {
+    const float *from;
+    size_t stride;
+    const unsigned char *tiles; /* of the split operand */
+    unsigned tile_lines;
+    unsigned steps;
+    unsigned line;
+    int exponent;
+};
+
+__device__ operand_line line_of(const mm_fp32_plan &plan, const mm_fp32_position &position, bool is_a) {
+    const mm_matrix &matrix = is_a ? plan.product.a : plan.product.b;
+    const bool is_contiguous = is_a != (is_a ? plan.product.transpose_a : plan.product.transpose_b);
+    const unsigned line = is_a ? position.row : position.col;
+    const float *from = static_cast<const float *>(matrix.data) + (is_contiguous ? line * matrix.ld : line);
+    return {from,
+            is_contiguous ? 1 : matrix.ld,
+            is_a ? plan.a : plan.b,
+            static_cast<unsigned>(is_a ? MM_FP32_EDGE : MM_FP32_WIDE),
+            plan.schedule.steps,
+            line,
+            mm_fp32_exponent((is_a ? plan.max_a : plan.max_b)[line])};
+}
+
+/* What the two halves hold of scaled element k. */
+__device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
+    const unsigned chunk = static_cast<unsigned>(k / MM_FP32_CHUNK), at = k % MM_FP32_CHUNK;
+    float y = 0.0f;
+    for (unsigned low = 0; low < 2; low++)
+        y += mm_fp32_from_half(reinterpret_cast<const __half *>(
+            line.tiles + mm_fp32_chunk_offset(line.tile_lines, line.steps, line.line, chunk, low))[at]);
+    return y;
+}
+
+/* Elements k, k + THREADS, … of a line; zeros past its end. If they are not neighbours in memory, each is in
+ * a sector of its own, of 32 bytes. Then they are read from the halves, which lie side by side and miss at
+ * most 2^-23 of an element that is not faint. That is well within float32's bound. */
+__device__ __forceinline__ void load(const operand_line &line, size_t k, size_t end, float (&x)[AT_ONCE]) {
 #pragma unroll
-        for (unsigned i = 0; i < AT_ONCE; i++)
-            if (first + i * THREADS < product.k) {
-                x[i] = a[(first + i * THREADS) * a_stride];
-                y[i] = b[(first + i * THREADS) * b_stride];
-            }
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        const size_t at = k + i * THREADS;
+        x[i] = at >= end ? 0.0f : line.stride == 1 ? line.from[at] : scaled_at(line, at);
+    }
+    if (line.stride == 1)
+        return;
+#pragma unroll
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        const size_t at = k + i * THREADS;
+        if (at < end)
+            x[i] = fabsf(x[i]) < MM_FP32_FAINT ? line.from[at * line.stride]
+                                               : mm_fp32_unscaled(x[i], line.exponent);
+    }
+}
+
+/* The thread's part of an element: every THREADSth product. */
+__device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position) {
+    const operand_line row = line_of(plan, position, true);
+    const operand_line col = line_of(plan, position, false);
+    float sum = 0.0f;
+    for (size_t k = threadIdx.x; k < plan.product.k; k += AT_ONCE * THREADS) {
+        float x[AT_ONCE];
+        float y[AT_ONCE];
+        load(row, k, plan.product.k, x);
+        load(col, k, plan.product.k, y);
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
             sum = fmaf(x[i], y[i], sum);
@@ -91,7 +138,7 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
     unsigned turn = 0;
     for (unsigned i = blockIdx.x; i < uncertain; i += gridDim.x, turn ^= 1) {
         const mm_fp32_position position = plan.uncertain[i];
-        const float sum = sum_of_block(dot(plan.product, position), of_warp[turn]);
+        const float sum = sum_of_block(dot(plan, position), of_warp[turn]);
         if (threadIdx.x == 0)
             static_cast<float *>(plan.product.c.data)[position.row * plan.product.c.ld + position.col] = sum;
     }

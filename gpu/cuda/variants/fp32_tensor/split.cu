@@ -30,17 +30,6 @@ __device__ __forceinline__ unsigned sum_lost(const float (&x)[CHUNK], const mm_f
     return sum;
 }
 
-/* Where a chunk's high or low halves are stored, swizzled (parts.h). */
-__device__ __forceinline__ unsigned char *chunk_address(const mm_fp32_operand &operand, unsigned line,
-                                                        unsigned chunk, unsigned is_low) {
-    constexpr unsigned CHUNKS = MM_FP32_SLAB / CHUNK;
-    const unsigned tile = line / operand.tile_lines;
-    const unsigned row = line % operand.tile_lines;
-    const size_t slab = static_cast<size_t>(tile) * 2 * operand.steps + chunk / CHUNKS;
-    const unsigned at = (chunk % CHUNKS + CHUNKS * is_low) ^ row % 8;
-    return operand.tiles + (slab * operand.tile_lines + row) * MM_FP32_LINE_BYTES + at * sizeof(halves);
-}
-
 __device__ __forceinline__ unsigned store_halves(const mm_fp32_operand &operand, unsigned line,
                                                  unsigned chunk, const float (&x)[CHUNK],
                                                  const mm_fp32_scale &scale) {
@@ -53,8 +42,11 @@ __device__ __forceinline__ unsigned store_halves(const mm_fp32_operand &operand,
         mm_fp32_split(y, &high.each[i], &low.each[i]);
         any_faint = any_faint || mm_fp32_is_faint(x[i], y);
     }
-    *reinterpret_cast<halves *>(chunk_address(operand, line, chunk, 0)) = high;
-    *reinterpret_cast<halves *>(chunk_address(operand, line, chunk, 1)) = low;
+    unsigned char *tiles = operand.tiles;
+    const unsigned lines = operand.tile_lines;
+    *reinterpret_cast<halves *>(tiles + mm_fp32_chunk_offset(lines, operand.steps, line, chunk, false)) =
+        high;
+    *reinterpret_cast<halves *>(tiles + mm_fp32_chunk_offset(lines, operand.steps, line, chunk, true)) = low;
     return any_faint ? sum_lost(x, scale) : 0;
 }
 
