@@ -3,9 +3,11 @@
 import multiprocessing
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -83,6 +85,19 @@ class Tls(WithServer):
         server = Server(*self.OPTIONS, "--port", server.url.rpartition(":")[2])
         self.addCleanup(server.stop)
         self.assertEqual(client.matmul(TWO, TWO), 4)
+
+    def test_a_server_that_ends_each_connection(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def end():
+                for _ in range(2):  # The client sends the request once more.
+                    connection, _ = listener.accept()
+                    connection.recv(65536)
+                    connection.close()
+
+            threading.Thread(target=end, daemon=True).start()
+            client = matmuld.Client(f"https://127.0.0.1:{listener.getsockname()[1]}")
+            self.assertRaises(ConnectionError, client.matmul, TWO, TWO)
 
 
 if __name__ == "__main__":

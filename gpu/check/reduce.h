@@ -2,9 +2,9 @@
  * knows no device and no job.
  *
  * Types with a point are added up in float64. Whole numbers are added up exactly, in 128 bits, which 2⁶⁴ of
- * the largest fit in. NaN makes every figure NaN, except `finite`, and except
- * `trace` beside the diagonal. On the host any thread may call the
- * functions, on different memory; on a device they run in the threads of reduce.cu's kernels. */
+ * the largest fit in. NaN makes every figure NaN, except `finite`, and except `trace` if it is off the
+ * diagonal. On the host any thread may call the functions, on different memory; on a device they run in the
+ * threads of reduce.cu's kernels. */
 #pragma once
 
 #include "gpu/check/squares.h"

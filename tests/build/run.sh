@@ -1,6 +1,7 @@
 #!/bin/sh
 # ./dev run compiles for the GPUs that nvidia-smi finds, and without CUDA if it finds none. Stand-ins for nvidia-smi and
-# cmake are first on PATH: one tells of a row's GPUs, the other prints what it was told and fails. Run in the top folder.
+# cmake are first on PATH: one tells of a row's GPUs, the other prints what it was told and fails. Those for apt-get and sudo
+# fail too: a test installs nothing. Run in the top folder.
 set -eu
 
 scratch=$(mktemp -d)
@@ -15,7 +16,8 @@ cat >"$scratch/cmake" <<'END'
 printf '<%s>' "$@"
 exit 1
 END
-chmod +x "$scratch/nvidia-smi" "$scratch/cmake"
+printf '#!/bin/sh\nexit 1\n' | tee "$scratch/apt-get" >"$scratch/sudo"
+chmod +x "$scratch"/*
 
 # The GPUs' compute capabilities | the arguments of cmake.
 while IFS='|' read -r GPUS arguments; do

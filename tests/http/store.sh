@@ -120,7 +120,7 @@ m?rows=1:2|200 .a [[3,4]] Matmul-Shape: 1,*2
 m?rows=0:1&cols=1:|200 .a [[2]]
 m?cols=0:1|200 .a [[1],[3]] Matmul-Shape: 2,*1
 m?rows=2:2|200 .a [] .shape [0,2] Matmul-Shape: 0,*2
-m?cols=:0&rows=:|200 .a [[],[]]
+m?cols=:0&rows=:|200 .a [[],[]] .shape [2,0]
 m?reduce=sum,trace,min,max,max_abs,norm,finite|200 . {"reduce":{"sum":10,"trace":5,"min":1,"max":4,"max_abs":4,"norm":5.477225575051661,"finite":true},"shape":[2,2],"dtype":"float32"}
 m?reduce=sum&rows=1:|200 . {"reduce":{"sum":7},"shape":[1,2],"dtype":"float32"}
 m?reduce=min,sum&rows=:0|200 .reduce {"sum":0,"min":null}

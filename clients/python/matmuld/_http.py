@@ -27,8 +27,8 @@ Headers = Dict[str, str]
 # must not be sent twice takes only a connection that was used less than this long ago.
 FRESH_S = 5.0
 
-# What a request meets on a connection that the server has closed; the second and the third with TLS.
-BROKEN = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+# What a request meets, with TLS, on a connection that the server has closed. They are no ConnectionError.
+CLOSED_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class Error(Exception):
@@ -163,7 +163,7 @@ class Transport:
         try:
             try:
                 response, is_sent = self._begin(connection, method, target, body, headers)
-            except BROKEN:
+            except (ConnectionError, *CLOSED_TLS):
                 if not repeatable:
                     raise
                 # The server may have closed a kept connection, or it was started again.
@@ -182,7 +182,7 @@ class Transport:
                 result = json.loads(response.read())
             else:
                 result = response.read().decode()
-        except http.client.HTTPException as error:
+        except (http.client.HTTPException, *CLOSED_TLS) as error:
             connection.close()
             raise ConnectionError(f"the reply is no whole HTTP reply: {error!r}") from error
         except BaseException:
