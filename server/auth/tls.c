@@ -137,7 +137,6 @@ static struct pair *read_pair(const struct mm_options *options, struct mm_error 
     if (pair == NULL)
         mm_fail(error, MM_INTERNAL, "the system has no memory for a certificate");
     else if (read_chain(pair, options->tls_cert, error) == MM_OK &&
-             judge_dates(pair, options->tls_cert, error) == MM_OK &&
              read_key(pair, options->tls_key, error) == MM_OK && judge_pair(options, pair, error) == MM_OK)
         return pair;
     free_pair(pair);
@@ -198,6 +197,13 @@ enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *er
     struct pair *made = read_pair(options, error);
     if (made == NULL)
         return error->status;
+    if (judge_dates(made, options->tls_cert, error) != MM_OK) {
+        if (in_force.pair != NULL) {
+            free_pair(made);
+            return error->status;
+        }
+        mm_log_warning("%s", error->detail); /* at the start there is no better one */
+    }
     pthread_rwlock_wrlock(&in_force.lock);
     struct pair *replaced = in_force.pair;
     in_force.pair = made;

@@ -21,9 +21,10 @@ enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
 
 /* Reads options->tls_cert and options->tls_key; does nothing if they are not given. New handshakes get the
  * new certificate from then on. MM_BAD_REQUEST in *error, which shows nothing of the key, if the files are
- * bad or do not match, or if the certificate is not valid now; MM_UNSUPPORTED if this build or its
- * libmicrohttpd has no TLS: what was in force stays. Logs how long the certificate is valid, and warns of a
- * key that all users can read. One thread at a time. */
+ * bad or do not match, or if the certificate is not valid now and another is in force; MM_UNSUPPORTED if this
+ * build or its libmicrohttpd has no TLS: what was in force stays. Logs how long the certificate is valid, and
+ * warns of a first certificate that is not valid now and of a key that all users can read. One thread at a
+ * time. */
 enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error);
 
 /* When the certificate in force expires, in seconds since the epoch; 0: there is no TLS. Any thread. */

@@ -86,9 +86,11 @@ folder key it is no regular file
 pile key not sorted
 long key it may have 65536 bytes, and has more
 cert locked no PEM private key without a password
-expired.pem key it has expired: it was valid until 2000-01-02T00:00:00Z
-early.pem key it is not valid yet: it will be valid from 2040-01-01T00:00:00Z
 END
+for dated in 'expired it has expired: it was valid until 2000-01-02T00:00:00Z' \
+    'early it is not valid yet: it will be valid from 2040-01-01T00:00:00Z'; do
+    runs 0 "${dated#* }" --print-config --tls-cert "$scratch/${dated%% *}.pem" --tls-key "$scratch/key"
+done
 
 # --- A server.
 
