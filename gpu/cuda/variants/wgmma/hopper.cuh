@@ -50,7 +50,8 @@ __device__ __forceinline__ void mm_barrier_arrive_at(uint64_t *barrier, unsigned
                  : "memory");
 }
 
-/* A word at this offset in the shared memory of block `block` of the cluster, which has started and not ended.
+/* A word at this offset in the shared memory of block `block` of the cluster, which has started and not
+ * ended.
  */
 __device__ __forceinline__ unsigned mm_load_from_block(const unsigned *from, unsigned block) {
     unsigned value;
