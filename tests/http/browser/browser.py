@@ -84,7 +84,7 @@ class Page:
         return console, requests
 
     def clipped(self, view):
-        """The tables of a view of which a part is out of sight."""
+        """Tables of a view that are partly out of sight."""
         return self.run("return [...document.querySelectorAll(arguments[0] + ' .scroll:has(table)')]"
                         ".filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)", view)
 

@@ -85,7 +85,7 @@ __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position)
     return sum;
 }
 
-/* The sum over all threads of the block. `of_warp` is not that of the call before. */
+/* The sum over all threads of the block. Two calls in a row use different `of_warp`. */
 template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARPS]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);
