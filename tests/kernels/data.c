@@ -274,8 +274,8 @@ static void fill_powers_of_two(struct random *random, const struct lines *lines)
 }
 
 /* The first element of each row of A is the largest, and meets a zero of B. The second is tiny beside it, and
- * meets the largest of B. A kernel that splits elements may align all other products of a row to this one, and
- * lose most of them. */
+ * meets the largest of B. A kernel that splits elements may align all other products of a row to this one,
+ * and lose most of them. */
 static void fill_small_fractions(struct random *random, const struct lines *lines) {
     static const double of_a[] = {0x1p37, 1.0, 0x1p10}, of_b[] = {0.0, 1.0, 61.0 * 0x1p-31};
     (void)random;
