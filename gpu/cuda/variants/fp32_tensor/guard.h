@@ -39,7 +39,8 @@
  * most 2^-46 of the sum of C² (both unscaled). Then the range adds at most 2^-23 to the relative error of C
  * in the Frobenius norm, which is half of the 2.5e-7 that docs/accuracy.md allows every float32 product.
  * Within any `count` elements this holds if each E is at most 2^-23/sqrt(count) of the largest |C| among
- * them.
+ * them. The product kernel leaves such elements out of both sums, so its comparison is stricter than the
+ * rule.
  *
  * 5 and 6 rest on a published model (P. Xie and others, "MMA-Sim: Bit-Accurate Reference Model of Tensor
  * Cores and Matrix Cores", arXiv 2511.10909), by which a product with a zero has no exponent.

@@ -46,8 +46,8 @@ struct mm_fp32_flags {
     unsigned has_costs; /* 1: a warp has added to its mm_fp32_cost */
 };
 
-/* What the range of float16 may cost, by the tiles for which it is not negligible (guard.h): sums over
- * elements of C, unscaled. */
+/* What the range of float16 may cost: sums over elements of C, unscaled. A thread of the product kernel adds
+ * its elements of a tile if the cost is not negligible for them (guard.h). */
 struct mm_fp32_cost {
     double error_squares; /* E², of certified elements */
     double squares;       /* C² */

@@ -279,7 +279,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         mm_barriers_init_fence();
         if (my_rank() == 0)
-            shared.own.cluster = next_cluster(plan); /* before the wait: no other kernel uses it */
+            shared.own.cluster = next_cluster(plan); /* the count was cleared before any kernel began */
     }
     __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
     mm_let_kernel_behind_begin();

@@ -1,5 +1,5 @@
 /* The first pass of fp32_tensor scales each line of op(A) and op(B) by a power of two, so its largest
- * magnitude lies in [2^13, 2^14). It splits each element into float16 high and low, writes both in the layout
+ * magnitude lies in [2^14, 2^15). It splits each element into float16 high and low, writes both in the layout
  * of wgmma, and pads k with zeros. What the two halves miss of faint elements is summed per line for the
  * guard.
  *
