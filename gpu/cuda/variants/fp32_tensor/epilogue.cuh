@@ -18,11 +18,17 @@ constexpr unsigned PREPARING_WARPS = PREPARING_THREADS / 32;
 
 using line = mm_fp32_line;
 
-/* The largest of a tile's columns, unscaled. */
+/* The largest of a tile's columns, as unscaled_up has them. */
 struct column_peaks {
     float largest; /* element */
     float lost;
 };
+
+/* x·2^exponent, or more: what is not 0 does not become subnormal, where it would be rounded. x is not
+ * negative. */
+__device__ __forceinline__ float unscaled_up(float x, int exponent) {
+    return x == 0.0f ? 0.0f : fmaxf(mm_fp32_unscaled(x, exponent), 0x1p-126f);
+}
 
 /* Whether so many elements are not certified that simt computes everything. */
 __device__ __forceinline__ bool is_too_uncertain(const mm_fp32_plan &plan) {
@@ -176,8 +182,7 @@ __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, co
     float least = 0.0f;
     for (unsigned down = 0; down < 16; down += 8) {
         const line &of_row = lines[row + down];
-        least = fmaxf(least,
-                      mm_fp32_unscaled(mm_fp32_least(of_row, {col_lost, col_largest, 0}), of_row.exponent));
+        least = fmaxf(least, unscaled_up(mm_fp32_least(of_row, {col_lost, col_largest, 0}), of_row.exponent));
     }
     return least * plan.range_share * PARTS <= largest;
 }
@@ -195,10 +200,11 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *l
     const bool is_normal = by_two
                                ? epilogue_fast<true>(sums, lines, first, destination, is_certain, largest)
                                : epilogue_fast<false>(sums, lines, first, destination, is_certain, largest);
-    const bool adds = !is_range_negligible(plan, peaks, lines, first.row, largest);
-    if (!__all_sync(~0u, (is_normal && is_certain && !adds) || is_too_uncertain(plan))) {
+    /* If a scale is no normal float, `largest` is wrong. */
+    const bool adds = !is_normal || !is_range_negligible(plan, peaks, lines, first.row, largest);
+    if (!__all_sync(~0u, (is_certain && !adds) || is_too_uncertain(plan))) {
         mm_store_sums(sums, mm_sums_at<SUMS>(plan.flushed, slot));
-        const unsigned fours = is_normal && !adds ? uncertain_fours(sums, lines) : (1u << SUMS / 4) - 1;
+        const unsigned fours = !adds ? uncertain_fours(sums, lines) : (1u << SUMS / 4) - 1;
         epilogue_slow(plan, lines, slot, tile, fours, adds);
     }
 }

@@ -126,8 +126,8 @@ __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm
         for (unsigned i = threadIdx.x - PREPARING_FIRST; i < WIDE; i += PREPARING_THREADS) {
             const line col = line_at(plan.max_b, plan.lost_b, tile.col * WIDE + i, plan.product.n, 1.0f);
             shared.own.lines[set][EDGE + i] = col;
-            peaks.largest = fmaxf(peaks.largest, mm_fp32_unscaled(col.largest, col.exponent));
-            peaks.lost = fmaxf(peaks.lost, mm_fp32_unscaled(col.lost, col.exponent));
+            peaks.largest = fmaxf(peaks.largest, unscaled_up(col.largest, col.exponent));
+            peaks.lost = fmaxf(peaks.lost, unscaled_up(col.lost, col.exponent));
         }
         peaks = {largest_of_warp(peaks.largest), largest_of_warp(peaks.lost)};
         if (threadIdx.x % 32 == 0)

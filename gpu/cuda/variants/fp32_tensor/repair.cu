@@ -118,8 +118,9 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
+    /* First what has a barrier, which all threads must meet: the flag below may be set meanwhile. */
     const bool falls_back =
-        mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max || is_range_costly(plan);
+        is_range_costly(plan) || mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         mm_path all = {falls_back      ? MM_PATH_SIMT
                        : uncertain > 0 ? MM_PATH_REPAIRED
