@@ -95,7 +95,7 @@ struct mm_fp32_plan {
     unsigned uncertain_max;
     float threshold;   /* of the guard */
     float range_share; /* of the guard */
-    bool is_of_stack;  /* the path is to be that of all its products so far */
+    bool is_of_stack;  /* the reported path covers all products of the stack so far */
 };
 
 #ifdef __CUDACC__
