@@ -140,7 +140,7 @@ enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct m
 }
 
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
-                               const struct mm_limits *limits, struct mm_buffers *buffers,
+                               const struct mm_limits *limits, struct mm_reservation *memory,
                                struct mm_error *error) {
     if (codec->reader == NULL) {
         codec->decode(call, body);
@@ -148,7 +148,7 @@ enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *cal
     }
     if (codec->judge_type != NULL && codec->judge_type(body->content_type, error) != MM_OK)
         return MM_BAD_REQUEST;
-    void *reading = codec->reader->begin(call, body->content_type, body->bytes, limits, buffers);
+    void *reading = codec->reader->begin(call, body->content_type, body->bytes, limits, memory);
     if (reading == NULL)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
     const enum mm_status status = codec->reader->finish(reading, call, body, error);

@@ -55,9 +55,9 @@ struct mm_reply_body {
  * bytes and has room for all that was received. */
 struct mm_body_reader {
     /* Begins a body of body_bytes, or MM_LENGTH_UNKNOWN; call has the parameters of the query. limits and
-     * buffers are kept until the end. NULL if memory runs out: then mm_codec_decode may try again. */
+     * memory are kept until the end. NULL if memory runs out: then mm_codec_decode may try again. */
     void *(*begin)(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                   const struct mm_limits *limits, struct mm_buffers *buffers);
+                   const struct mm_limits *limits, struct mm_reservation *memory);
 
     /* Reads on in a body that has body_bytes by now and may have moved. Returns how many bytes the body has
      * then: the reader may move what came and close gaps, and the next piece follows behind that. */
@@ -165,5 +165,5 @@ enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct m
  * body's length. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
  * dtype), MM_BUSY, MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
-                               const struct mm_limits *limits, struct mm_buffers *buffers,
+                               const struct mm_limits *limits, struct mm_reservation *memory,
                                struct mm_error *error);

@@ -5,7 +5,6 @@
 #include "api/result.h"
 #include "api/slice.h"
 #include "server/handlers/operation.h"
-#include "server/http/body.h"
 #include "server/http/condition.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -167,10 +166,10 @@ static bool reduce(struct get *get) {
                                      .all_cols = part->cols,
                                      .rows = part->rows,
                                      .cols = part->cols};
-    const bool is_copied = operation->result.data != NULL;
+    const bool is_copied = operation->output.data != NULL;
     struct mm_job *job = &operation->job;
     return mm_reduce_part(&job->reduction, &job->pieces.reduced, is_copied ? &copied : part,
-                          get->value->dtype, is_copied ? operation->result.data : get->value->data,
+                          get->value->dtype, is_copied ? operation->output.data : get->value->data,
                           MM_REDUCE_SLICE);
 }
 
@@ -184,16 +183,16 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     struct mm_operation *operation = &get->operation;
     const struct mm_codec *encoder = operation->encoder;
     struct mm_buffer borrowed = {.data = operation->job.product.c.data};
-    const bool is_copied = operation->result.data != NULL;
+    const bool is_copied = operation->output.data != NULL;
     const uint64_t no_spans[MM_SPAN_COUNT] = {0};
     const struct mm_answer answer = {.job = &operation->job,
                                      .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
                                      .has_matrix = !reduces(operation),
                                      .shape = &operation->shape,
-                                     .result = is_copied ? &operation->result : &borrowed,
+                                     .result = is_copied ? &operation->output : &borrowed,
                                      .span_ns = no_spans};
     if (is_copied && operation->job.pieces.reduced.elements == 0 &&
-        mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
+        mm_stored_read(get->value, &operation->part, operation->output.data, error) != MM_OK)
         return error->status;
     if (reduces(operation) && reduce(get))
         return MM_OK;
@@ -220,9 +219,9 @@ static enum mm_status acquire_part(struct mm_request *request) {
     struct mm_matrix *c = &operation->job.product.c;
     enum mm_status status = MM_OK;
     if (copy_bytes(request) > 0)
-        status = mm_buffers_acquire(request->server->buffers, copy_bytes(request), &operation->result,
-                                    &request->error);
-    c->data = operation->result.data;
+        status = mm_reservation_acquire(&request->memory, copy_bytes(request), &operation->output,
+                                        &request->error);
+    c->data = operation->output.data;
     if (c->data == NULL && get->value->home == NULL && mm_window_elements(&operation->part) > 0)
         c->data = mm_window_item(&operation->part, c->dtype, get->value->data, 0).data;
     return status;
@@ -237,17 +236,12 @@ static enum mm_status acquire_reply(struct mm_request *request) {
         return mm_fail(error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
                        operation->encoder->reply_type, mm_npy_codec.reply_type);
     const size_t bytes = copy_bytes(request) + operation->reply_bytes;
-    enum mm_status status = mm_body_judge_output(request, 0, bytes, error);
+    enum mm_status status = mm_reservation_ensure(&request->memory, bytes, error);
     if (status == MM_OK)
         status = acquire_part(request);
-    __atomic_store_n(&request->held_bytes, bytes, __ATOMIC_RELAXED);
     if (status == MM_OK && operation->reply_bytes > 0)
-        status = mm_buffers_acquire(request->server->buffers, operation->reply_bytes,
-                                    &operation->reply.buffer, error);
-    if (status != MM_OK)
-        mm_request_judge_busy(request, operation->result.bytes, error);
-    mm_body_count_output(request, operation->result.bytes + operation->reply.buffer.bytes);
-    return error->status;
+        status = mm_reservation_acquire(&request->memory, operation->reply_bytes, &operation->reply.buffer, error);
+    return status;
 }
 
 enum mm_status mm_matrix_get(struct mm_request *request) {
@@ -262,8 +256,8 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     const struct get *get = request->own;
-    const bool may_wait = operation->result.data != NULL && get->value->home != NULL; /* for a device */
-    if (may_wait || is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) {
+    const bool may_wait = operation->output.data != NULL && get->value->home != NULL; /* for a device */
+    if (may_wait || is_long(operation) || operation->output.bytes > MM_OPERATION_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;
     }

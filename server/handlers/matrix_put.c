@@ -91,7 +91,7 @@ enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
 /* Lets the codec find the elements of a body from its head. False if they are not dense in row-major order,
  * or the body is wrong. */
-static bool lay_view(const struct mm_request *request, char *head, size_t bytes, struct mm_call *call) {
+static bool lay_view(struct mm_request *request, char *head, size_t bytes, struct mm_call *call) {
     const struct mm_codec *decoder = mm_operation_of(request)->decoder;
     const struct mm_limits *limits = &request->server->limits;
     const struct mm_body body = {.data = head, .bytes = request->content_length};
@@ -104,7 +104,7 @@ static bool lay_view(const struct mm_request *request, char *head, size_t bytes,
     if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
         header.bytes % HEAD_ALIGNMENT != 0) /* else they are moved */
         return false;
-    void *reading = decoder->reader->begin(call, NULL, body.bytes, limits, request->server->buffers);
+    void *reading = decoder->reader->begin(call, NULL, body.bytes, limits, &request->memory);
     return reading != NULL && decoder->reader->finish(reading, call, &body, &ignored) == MM_OK;
 }
 
@@ -195,17 +195,17 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
     struct mm_call *call = &mm_operation_of(request)->call;
-    struct mm_buffers *buffers = request->server->buffers;
+    struct mm_reservation *reservation = &request->memory;
     struct mm_buffer *old = call->views_body ? &request->body : &call->storage;
     struct mm_buffer memory = {0};
     const size_t bytes = mm_matrix_bytes(&call->a);
     if (bytes > 0 && spare_bytes(request, bytes) <= bytes / SPARE_PART)
         return MM_OK;
-    if (bytes > 0 && mm_buffers_acquire(buffers, bytes, &memory, error) != MM_OK)
+    if (bytes > 0 && mm_reservation_acquire(reservation, bytes, &memory, error) != MM_OK)
         return error->status;
     if (bytes > 0)
         memcpy(memory.data, call->a.data, bytes);
-    mm_buffers_release(buffers, old);
+    mm_reservation_free(reservation, old);
     call->storage = memory;
     call->a.data = memory.data;
     call->views_body = false;
@@ -216,7 +216,6 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_call *call = &operation->call;
-    struct mm_buffers *buffers = request->server->buffers;
     const size_t bytes = mm_matrix_bytes(&call->a);
     if (bytes == 0)
         return MM_OK;
@@ -226,7 +225,7 @@ static enum mm_status place(struct mm_request *request, struct mm_error *error) 
     if (status != MM_OK || home == NULL)
         return status;
     status = home->write(home, 0, call->a.data, bytes, error);
-    mm_buffers_release(buffers, call->views_body ? &request->body : &call->storage);
+    mm_reservation_free(&request->memory, call->views_body ? &request->body : &call->storage);
     call->a.data = NULL;
     return status;
 }
@@ -236,19 +235,17 @@ static enum mm_status decode_matrix(struct mm_request *request, const char *cont
                                     struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_call *call = &operation->call;
-    struct mm_buffers *buffers = request->server->buffers;
-    mm_buffers_shrink(buffers, &request->body, request->content_length);
+    struct mm_reservation *memory = &request->memory;
     if (mm_operation_decode(request, content_type, error) != MM_OK ||
         mm_call_judge_elements(call, error) != MM_OK)
         return error->status;
-    if (call->views_body)
-        mm_buffers_settle(buffers, &request->body, request->body_bytes);
-    else
-        mm_buffers_release(buffers, &request->body);
+    if (!call->views_body)
+        mm_reservation_free(memory, &request->body);
     if (call->storage.data != NULL)
-        mm_buffers_settle(buffers, &call->storage,
-                          (size_t)((char *)call->a.data - (char *)call->storage.data) +
-                              mm_matrix_bytes(&call->a));
+        mm_reservation_shrink(memory, &call->storage,
+                              (size_t)((char *)call->a.data - (char *)call->storage.data) +
+                                  mm_matrix_bytes(&call->a));
+    mm_reservation_settle(memory, call->views_body ? &request->body : &call->storage);
     operation->is_decoded = true;
     return MM_OK;
 }
@@ -262,9 +259,7 @@ static enum mm_status decode(struct mm_request *request, const char *content_typ
         status = place(request, error);
     if (status == MM_OK && mm_operation_of(request)->job.stored_c == NULL)
         status = compact(request, error);
-    if (status != MM_OK)
-        mm_request_judge_busy(request, request->body_bytes, error);
-    return status == MM_OK ? MM_OK : error->status;
+    return status;
 }
 
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
@@ -282,6 +277,7 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
                                        .dtype = call->dtype,
                                        .data = home != NULL ? NULL : call->a.data,
                                        .memory = home != NULL ? &none : memory,
+                                       .reservation = &request->memory,
                                        .home = home,
                                        .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000)};
     char etag[MM_ETAG_MAX + 1];
@@ -335,7 +331,7 @@ enum mm_status mm_matrix_put_complete(struct mm_request *request) {
         status = decode(request, content_type, &request->error);
     if (status == MM_OK)
         return mm_matrix_put_answer(request);
-    return status == MM_BUSY && mm_request_wait_for_output(request) ? MM_OK : status;
+    return status;
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {

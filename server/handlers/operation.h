@@ -24,14 +24,12 @@ struct mm_operation {
     bool is_conditional;                 /* the request has conditions, */
     char expected_etag[MM_ETAG_MAX + 1]; /* and then that name has this value; "": none */
     struct mm_stored *stored;            /* the result under that name, held for the reply */
-    struct mm_buffer
-        copy; /* of the part that is returned, if the result is stored and the part has gaps there */
-    struct mm_buffer result;
-    size_t result_bytes;        /* that it must have */
-    struct mm_buffer made;      /* the operands that a backend of the host makes, or fetches from a device */
-    struct mm_buffer check;     /* the job's verify_memory */
-    struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */
+    size_t result_bytes;        /* that the job needs for C */
     size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */
+    struct mm_buffer work;      /* operands that the host generates or fetches from a device; then the check */
+    struct mm_buffer result;    /* the store takes it over; without `out` nothing */
+    struct mm_buffer output;    /* the reply's text, then the result, or a copy of a part of a stored one */
+    struct mm_reply_body reply; /* takes `output` over */
     struct mm_job job;
     bool is_decoded; /* the body is; what is missing is memory for the output */
     bool is_encoded; /* the reply is complete */
@@ -60,6 +58,10 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
  * data: judges the names and the tile, then whether the shapes conform and the reply's format can hold the
  * result, how long the product takes, and the memory of its check. */
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error);
+
+/* After mm_operation_judge, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body and
+ * need together can never fit. The connection's thread. */
+enum mm_status mm_operation_judge_need(struct mm_request *request);
 
 /* After the body: chooses the codecs if the first character had to tell, and judges the length. Errors go
  * into request->error. The connection's thread. */

@@ -97,7 +97,7 @@ void mm_operation_begin_reading(struct mm_request *request) {
     request->reader = operation->decoder->reader;
     request->reading =
         request->reader->begin(&operation->call, request->headers[MM_HEADER_CONTENT_TYPE],
-                               request->content_length, &request->server->limits, request->server->buffers);
+                               request->content_length, &request->server->limits, &request->memory);
 }
 
 /* If the head tells the shape, judges the product. If the body is small, this waits for it, unless there is
@@ -108,7 +108,8 @@ static enum mm_status judge_head(struct mm_request *request) {
     if (decoder == NULL || decoder->dimensions[operation->call.op] == NULL ||
         (request->content_length <= SMALL_BYTES && request->content_length != 0))
         return MM_OK;
-    return mm_operation_judge(request, &request->error);
+    const enum mm_status status = mm_operation_judge(request, &request->error);
+    return status == MM_OK ? mm_operation_judge_need(request) : status;
 }
 
 /* A body may lack its length only if it is empty: the query says where all operands come from. */

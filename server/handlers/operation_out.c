@@ -57,6 +57,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
         .dtype = job->product.c.dtype,
         .data = job->stores_c ? NULL : operation->result.data,
         .memory = job->stores_c ? &none : &operation->result,
+        .reservation = &request->memory,
         .home = job->stored_c,
         .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000),
         .expected = operation->is_conditional ? operation->expected_etag : NULL};

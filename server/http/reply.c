@@ -132,7 +132,7 @@ struct outgoing {
 
 static void release_outgoing(void *argument) {
     struct outgoing *outgoing = argument;
-    mm_buffers_release(outgoing->server->buffers, &outgoing->buffer);
+    mm_buffers_release(outgoing->server->budget.buffers, &outgoing->buffer);
     free(outgoing);
 }
 
@@ -180,7 +180,6 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
  * memory. */
 static void borrow(struct mm_request *request, struct mm_reply_body *body, struct mm_stored *value) {
     body->buffer = (struct mm_buffer){0};
-    __atomic_store_n(&request->held_bytes, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&request->sent_value, value, __ATOMIC_RELEASE);
 }
 
@@ -198,7 +197,7 @@ static struct MHD_Response *respond_with(struct mm_request *request, struct mm_r
     struct mm_buffer buffer = body->buffer;
     body->buffer = (struct mm_buffer){0};
     if (outgoing == NULL) {
-        mm_buffers_release(server->buffers, &buffer);
+        mm_buffers_release(server->budget.buffers, &buffer);
         return NULL;
     }
     *outgoing = (struct outgoing){.server = server, .buffer = buffer};
@@ -218,10 +217,9 @@ static enum mm_status take_text(struct mm_request *request, char *text, size_t l
                                 struct mm_reply_body *body) {
     if (text == NULL)
         return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
-    if (mm_buffers_acquire(request->server->buffers, length, &body->buffer, &request->error) == MM_OK)
+    if (mm_reservation_acquire(&request->memory, length, &body->buffer, &request->error) == MM_OK)
         memcpy(body->buffer.data, text, length);
     free(text);
-    mm_request_judge_busy(request, 0, &request->error);
     return request->error.status;
 }
 
@@ -229,7 +227,6 @@ enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t
     struct mm_reply_body body = {.bytes = length};
     if (take_text(request, text, length, &body) != MM_OK)
         return request->error.status;
-    __atomic_store_n(&request->held_bytes, length, __ATOMIC_RELAXED);
     struct MHD_Response *response = respond_with(request, &body, NULL);
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     return reply(request, MHD_HTTP_OK, response, length);
