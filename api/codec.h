@@ -3,8 +3,8 @@
  *
  * The connection's thread calls everything for its request. If a body or a result is large, a thread of the
  * worker pool decodes (`decode`, the reader's `finish`) or encodes (`encode`, `finish`) in its place, while
- * the connection waits. While a body waits for memory, the thread that finds some calls the reader's `yield`
- * and `cancel` in its place. The thread that frees an abandoned request calls `cancel`. */
+ * the connection waits. The thread that ends a request which waits for memory, or that was abandoned, calls
+ * `cancel`. */
 #pragma once
 
 #include "api/call.h"
