@@ -18,6 +18,9 @@
 /* The arena is not counted, as what is lent of it is; it is what a pool keeps when it is idle. */
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
+/* Locked pieces may be larger than their buffers by this part of the limit, all together. */
+enum { EXCESS_PART = 32 };
+
 /* The least address space that a growing buffer is content with. */
 enum { ROOM_MIN = 64 << 20 };
 
@@ -26,8 +29,9 @@ struct mm_buffers {
     size_t held_bytes; /* lent or kept; what is kept is dropped to stay below bytes_max. __atomic access only */
     struct mm_arena *arena;
     const struct mm_page_locking *locking; /* NULL: none. __atomic access only */
-    pthread_mutex_t mutex;                 /* guards `kept`, and the pieces that are in it */
+    pthread_mutex_t mutex;                 /* guards what follows, and the pieces that are kept */
     struct mm_kept kept;
+    size_t excess_bytes; /* of locked pieces that are lent, beyond what their buffers need */
 };
 
 struct mm_buffers *mm_buffers_open(size_t bytes_max) {
@@ -89,6 +93,14 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
+/* Takes a kept piece off its lists; if it is lent, drops what is kept of it. With the mutex. */
+static void drop_kept(struct mm_buffers *buffers, struct mm_piece *piece) {
+    mm_kept_remove(&buffers->kept, piece);
+    uncount(buffers, piece->open_bytes - piece->lent_bytes);
+    if (piece->is_lent)
+        drop_rest(buffers, piece);
+}
+
 /* Drops what has been kept longest, since before then; false if there is none. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
@@ -96,12 +108,8 @@ static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     if (piece != NULL && piece->since_ns >= before_ns)
         piece = NULL;
     const bool is_idle = piece != NULL && !piece->is_lent;
-    if (piece != NULL) {
-        mm_kept_remove(&buffers->kept, piece);
-        uncount(buffers, piece->open_bytes - piece->lent_bytes);
-    }
-    if (piece != NULL && !is_idle)
-        drop_rest(buffers, piece);
+    if (piece != NULL)
+        drop_kept(buffers, piece);
     pthread_mutex_unlock(&buffers->mutex);
     if (is_idle)
         drop(buffers, piece);
@@ -233,6 +241,8 @@ static void take_back(struct mm_buffers *buffers, struct mm_piece *piece) {
         mm_kept_remove(&buffers->kept, piece);
     piece->is_lent = false;
     piece->lent_bytes = 0;
+    buffers->excess_bytes -= piece->excess_bytes;
+    piece->excess_bytes = 0;
     ASAN_POISON_MEMORY_REGION(piece->memory, piece->open_bytes);
     const bool is_empty = piece->open_bytes == 0;
     if (!is_empty)
@@ -265,12 +275,31 @@ void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, siz
     lend(buffer->piece, bytes, buffer);
 }
 
+/* Lends all pages of a piece, since they are locked together. If pieces are too large for their buffers by more
+ * than a part of the limit in all, drops the pages that this buffer does not need. */
+static void lend_all(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
+    const size_t needed = mm_size_min(mm_pages_round_up(bytes), piece->open_bytes);
+    keep_rest(buffers, piece, needed);
+    pthread_mutex_lock(&buffers->mutex);
+    const size_t excess_bytes = piece->open_bytes - needed;
+    buffers->excess_bytes -= piece->excess_bytes;
+    piece->excess_bytes = 0;
+    if (excess_bytes > 0 && buffers->excess_bytes + excess_bytes > buffers->bytes_max / EXCESS_PART) {
+        drop_kept(buffers, piece);
+    } else if (excess_bytes > 0) {
+        mm_kept_remove(&buffers->kept, piece);
+        piece->lent_bytes = piece->open_bytes;
+        buffers->excess_bytes += piece->excess_bytes = excess_bytes;
+    }
+    pthread_mutex_unlock(&buffers->mutex);
+}
+
 void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer) {
     const struct mm_page_locking *locking = __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE);
     struct mm_piece *piece = buffer->piece;
     if (piece == NULL || locking == NULL)
         return;
-    keep_rest(buffers, piece, SIZE_MAX);
+    lend_all(buffers, piece, buffer->bytes);
     if (!piece->is_locked)
         piece->is_locked = locking->lock(piece->memory, piece->open_bytes);
     buffer->is_locked = piece->is_locked;
