@@ -313,7 +313,7 @@ enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t 
     assert(bytes <= bytes_max);
     if (bytes <= buffer->bytes)
         return MM_OK;
-    if (bytes == bytes_max && bytes <= MM_ARENA_PIECE_MAX)
+    if (buffer->data == NULL && bytes == bytes_max && bytes <= MM_ARENA_PIECE_MAX)
         return mm_buffers_acquire(buffers, bytes, buffer, error);
     struct mm_piece *piece = buffer->piece;
     enum mm_status status = MM_OK;
