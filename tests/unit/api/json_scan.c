@@ -140,6 +140,8 @@ static void test_exact_room(void **state) {
             if (lack == 0)
                 assert_true(((const float *)call.a.data)[0] == 1 &&
                             ((const float *)call.a.data)[call.a.cols - 1] == (float)call.a.cols);
+            else
+                mm_json_reader.cancel(scan);
             mm_call_release(&call, &memory);
             close_budget();
         }
