@@ -81,6 +81,7 @@ static void small_requests_leave_the_main_part_to_those_that_wait(void **state) 
     mm_reservation_close(&second);
     extend(&first, 1, true);
     expect_reserved(0, 1001);
+    extend(&first, SIZE_MAX, false);
     extend(&second, MAIN - SMALL, true);
     extend(&first, SMALL, false); /* all of it would move to the main part */
     expect_reserved(MAIN - SMALL, 1001);
@@ -162,6 +163,7 @@ static void a_buffer_is_handed_over(void **state) {
     expect_reserved(MAIN, 1001);
     mm_reservation_hand_over(&first, &small);
     expect_reserved(MAIN + 1001, 0);
+    extend(&second, 1, false);
     mm_budget_free(&budget, &large);
     mm_budget_free(&budget, &small);
     assert_null(small.data);
