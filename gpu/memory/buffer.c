@@ -121,11 +121,17 @@ void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns) {
         continue;
 }
 
-/* Counts `bytes` that are about to be lent, and makes room for them by what is kept. */
+/* Drops what is kept while the pool is past its limit. */
+static void keep_to_limit(struct mm_buffers *buffers) {
+    while (__atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED) > buffers->bytes_max &&
+           drop_oldest(buffers, UINT64_MAX))
+        continue;
+}
+
+/* Counts `bytes` that are about to be lent. */
 static void count(struct mm_buffers *buffers, size_t bytes) {
-    size_t held_bytes = __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
-    while (held_bytes > buffers->bytes_max && drop_oldest(buffers, UINT64_MAX))
-        held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
+    keep_to_limit(buffers);
 }
 
 /* --- lending ------------------------------------------------------------------------------------- */
@@ -250,6 +256,7 @@ static void take_back(struct mm_buffers *buffers, struct mm_piece *piece) {
     pthread_mutex_unlock(&buffers->mutex);
     if (is_empty)
         drop(buffers, piece);
+    keep_to_limit(buffers);
 }
 
 static void lend(struct mm_piece *piece, size_t bytes, struct mm_buffer *buffer) {
@@ -342,7 +349,7 @@ enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t 
     assert(bytes <= bytes_max);
     if (bytes <= buffer->bytes)
         return MM_OK;
-    if (bytes == bytes_max && bytes <= MM_ARENA_PIECE_MAX)
+    if (buffer->data == NULL && bytes == bytes_max && bytes <= MM_ARENA_PIECE_MAX)
         return mm_buffers_acquire(buffers, bytes, buffer, error);
     struct mm_piece *piece = buffer->piece;
     enum mm_status status = MM_OK;
