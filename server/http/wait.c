@@ -52,8 +52,9 @@ static bool lacks_memory(const struct mm_request *request, struct mm_error *erro
 
 /* With server->mutex held. */
 static void begin_wait(struct mm_request *request, size_t needed_bytes) {
+    const size_t unused = mm_reservation_unused(&request->memory);
     mm_request_move(request, MM_RESERVING);
-    mm_line_enter(request, needed_bytes - mm_reservation_unused(&request->memory));
+    mm_line_enter(request, needed_bytes - mm_size_min(needed_bytes, unused));
 }
 
 static void jobs_done(struct mm_job *first);
