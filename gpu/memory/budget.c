@@ -74,7 +74,7 @@ static void set_bytes(struct mm_reservation *reservation, size_t bytes) {
 
 int mm_reservation_line(const struct mm_reservation *reservation, size_t more) {
     const size_t most = reservation->budget->small_bytes_max;
-    const bool is_small = reservation->expected_bytes <= most && reservation->bytes <= most &&
+    const bool is_small = !reservation->is_for_store && reservation->expected_bytes <= most && reservation->bytes <= most &&
                           more <= most - reservation->bytes;
     return is_small ? MM_BUDGET_SMALL : MM_BUDGET_MAIN;
 }
@@ -120,11 +120,13 @@ size_t mm_reservation_unused(const struct mm_reservation *reservation) {
 
 enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes, struct mm_error *error) {
     const size_t unused = mm_reservation_unused(reservation);
-    if (bytes <= unused || mm_reservation_try(reservation, bytes - unused))
+    const bool moves = reservation->is_for_store && reservation->part == MM_BUDGET_SMALL;
+    if ((bytes <= unused && !moves) ||
+        mm_reservation_try(reservation, bytes - mm_size_min(bytes, unused)))
         return MM_OK;
     mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
     if (error != NULL)
-        error->needed_bytes = bytes;
+        error->needed_bytes = bytes > 0 ? bytes : 1;
     return MM_BUSY;
 }
 
@@ -181,13 +183,8 @@ void mm_reservation_close(struct mm_reservation *reservation) {
     mm_reservation_trim(reservation);
 }
 
-/* A small request may have counted in the sixteenth: the main part takes its bytes even if it is full. */
 void mm_reservation_hand_over(struct mm_reservation *reservation, const struct mm_buffer *buffer) {
-    struct mm_budget *budget = reservation->budget;
+    assert(buffer->bytes == 0 || reservation->part == MM_BUDGET_MAIN);
     reservation->used_bytes -= buffer->bytes;
     set_bytes(reservation, reservation->bytes - buffer->bytes);
-    if (reservation->part == MM_BUDGET_MAIN)
-        return;
-    subtract(budget, MM_BUDGET_SMALL, buffer->bytes);
-    __atomic_add_fetch(&budget->reserved_bytes[MM_BUDGET_MAIN], buffer->bytes, __ATOMIC_RELAXED);
 }

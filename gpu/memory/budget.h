@@ -28,6 +28,7 @@ struct mm_budget {
 struct mm_reservation {
     struct mm_budget *budget;
     size_t expected_bytes; /* what the request is known to need in all; 0: not known */
+    bool is_for_store;     /* the store takes it over: it never counts as small */
     int part;              /* where it counts */
     size_t bytes;          /* reserved */
     size_t used_bytes;     /* of these, in buffers */
@@ -82,8 +83,9 @@ void mm_reservation_free(struct mm_reservation *reservation, struct mm_buffer *b
 /* Gives back what is in no buffer. */
 void mm_reservation_trim(struct mm_reservation *reservation);
 
-/* Gives back everything, also what is in buffers: they must be released soon. */
+/* Gives back everything, also what is in buffers: mm_buffers_release frees these. */
 void mm_reservation_close(struct mm_reservation *reservation);
 
-/* The buffer is the store's from now on. It counts in the main part until mm_budget_free. */
+/* The buffer is the store's from now on, and counts until mm_budget_free. is_for_store was set before it was
+ * acquired. */
 void mm_reservation_hand_over(struct mm_reservation *reservation, const struct mm_buffer *buffer);

@@ -74,12 +74,17 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char 
  * the job the encoder reads product.c and the reduction alone, and the sweep its deadline. */
 struct get {
     struct mm_operation operation;
-    struct mm_stored *value;
     bool is_known; /* the client has it already, by If-None-Match */
 };
 
 static bool reduces(const struct mm_operation *operation) {
     return operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
+}
+
+static void hold_value(struct mm_request *request) {
+    struct mm_stored *value =
+        mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
+    __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
 }
 
 /* The name's value, if the conditions hold. */
@@ -91,17 +96,17 @@ static enum mm_status find_value(struct mm_request *request) {
         status = mm_operation_take_query(request);
     if (status != MM_OK)
         return status;
-    get->value =
-        mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
-    if (get->value == NULL)
+    if (request->value == NULL) /* else it has waited for memory */
+        hold_value(request);
+    if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
-    if (mm_replica_judge_home(get->value->home, &request->error) != MM_OK)
+    if (mm_replica_judge_home(request->value->home, &request->error) != MM_OK)
         return request->error.status;
-    const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
+    const enum mm_condition condition = mm_condition_judge(request, request->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
     if (condition == MM_CONDITION_HOLDS || get->is_known)
         return MM_OK;
-    return fail_condition(request, mm_matrix_name(request), condition, get->value->etag);
+    return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
 /* Of the reply's text, at most; 0: the elements themselves are the reply. */
@@ -121,7 +126,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
     struct mm_error *error = &request->error;
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
-    operation->shape = get->value->shape;
+    operation->shape = request->value->shape;
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
     enum mm_status status = mm_result_cut(&operation->call, &operation->shape, &operation->part, error);
     if (status == MM_OK)
@@ -132,7 +137,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
         status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
     if (status != MM_OK)
         return status;
-    operation->job.product.c = mm_shape_view(&operation->shape, false, get->value->dtype);
+    operation->job.product.c = mm_shape_view(&operation->shape, false, request->value->dtype);
     operation->job.reduction = mm_reduction_none();
     operation->reply_bytes = text_bytes(operation);
     return MM_OK;
@@ -158,8 +163,9 @@ static bool leaves_body_out(const struct mm_request *request) {
 }
 
 /* A slice of the figures, of the part where it is stored or of its copy. Whether others follow. */
-static bool reduce(struct get *get) {
-    struct mm_operation *operation = &get->operation;
+static bool reduce(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_stored *value = request->value;
     const struct mm_window *part = &operation->part;
     const struct mm_window copied = {.count = part->count,
                                      .all_rows = part->rows,
@@ -169,7 +175,7 @@ static bool reduce(struct get *get) {
     const bool is_copied = operation->output.data != NULL;
     struct mm_job *job = &operation->job;
     return mm_reduce_part(&job->reduction, &job->pieces.reduced, is_copied ? &copied : part,
-                          get->value->dtype, is_copied ? operation->output.data : get->value->data,
+                          value->dtype, is_copied ? operation->output.data : value->data,
                           MM_REDUCE_SLICE);
 }
 
@@ -192,9 +198,9 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
                                      .result = is_copied ? &operation->output : &borrowed,
                                      .span_ns = no_spans};
     if (is_copied && operation->job.pieces.reduced.elements == 0 &&
-        mm_stored_read(get->value, &operation->part, operation->output.data, error) != MM_OK)
+        mm_stored_read(request->value, &operation->part, operation->output.data, error) != MM_OK)
         return error->status;
-    if (reduces(operation) && reduce(get))
+    if (reduces(operation) && reduce(request))
         return MM_OK;
     operation->is_encoded = true;
     encoder->encode(&answer, &operation->reply);
@@ -209,7 +215,7 @@ static size_t copy_bytes(const struct mm_request *request) {
     const struct mm_operation *operation = &get->operation;
     const bool is_read = !is_bodiless(request) || operation->encoder->reply_bytes_max != NULL;
     const bool has_gaps = !reduces(operation) && !mm_window_is_dense(&operation->part);
-    return is_read && (has_gaps || get->value->home != NULL) ? mm_matrix_bytes(&operation->job.product.c) : 0;
+    return is_read && (has_gaps || request->value->home != NULL) ? mm_matrix_bytes(&operation->job.product.c) : 0;
 }
 
 /* Finds these elements, or memory for the copy. */
@@ -222,8 +228,8 @@ static enum mm_status acquire_part(struct mm_request *request) {
         status = mm_reservation_acquire(&request->memory, copy_bytes(request), &operation->output,
                                         &request->error);
     c->data = operation->output.data;
-    if (c->data == NULL && get->value->home == NULL && mm_window_elements(&operation->part) > 0)
-        c->data = mm_window_item(&operation->part, c->dtype, get->value->data, 0).data;
+    if (c->data == NULL && request->value->home == NULL && mm_window_elements(&operation->part) > 0)
+        c->data = mm_window_item(&operation->part, c->dtype, request->value->data, 0).data;
     return status;
 }
 
@@ -255,8 +261,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         status = acquire_reply(request);
     if (status != MM_OK)
         return status;
-    const struct get *get = request->own;
-    const bool may_wait = operation->output.data != NULL && get->value->home != NULL; /* for a device */
+    const bool may_wait = operation->output.data != NULL && request->value->home != NULL; /* for a device */
     if (may_wait || is_long(operation) || operation->output.bytes > MM_OPERATION_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;
@@ -272,21 +277,17 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 enum mm_status mm_matrix_get_answer(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_operation *operation = &get->operation;
-    struct mm_stored *value = get->value;
     struct mm_reply_body *body = leaves_body_out(request) ? NULL : &operation->reply;
-    get->value = NULL; /* the reply's from here on */
-    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, body, value,
+    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, body,
                           &operation->shape, operation->encoder->reply_type);
 }
 
 static void release(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_buffer *reply = &get->operation.reply.buffer;
-    if (get->value != NULL && mm_stored_has(get->value, reply->data))
+    if (request->value != NULL && mm_stored_has(request->value, reply->data))
         *reply = (struct mm_buffer){0}; /* it was borrowed */
     mm_operation_state.release(request);
-    mm_store_release(request->server->store, get->value);
-    get->value = NULL;
 }
 
 const struct mm_route_state mm_matrix_get_state = {

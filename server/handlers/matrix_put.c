@@ -77,6 +77,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status != MM_OK)
         return status;
+    request->memory.is_for_store = !has_homes(request);
     request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && has_homes(request);
     if (operation->decoder != NULL && operation->decoder->reader != NULL)
         mm_operation_begin_reading(request);
@@ -199,8 +200,9 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     struct mm_buffer *old = call->views_body ? &request->body : &call->storage;
     struct mm_buffer memory = {0};
     const size_t bytes = mm_matrix_bytes(&call->a);
+    reservation->is_for_store = true;
     if (bytes > 0 && spare_bytes(request, bytes) <= bytes / SPARE_PART)
-        return MM_OK;
+        return mm_reservation_ensure(reservation, 0, error);
     if (bytes > 0 && mm_reservation_acquire(reservation, bytes, &memory, error) != MM_OK)
         return error->status;
     if (bytes > 0)

@@ -230,6 +230,7 @@ static enum mm_status acquire_need(struct mm_request *request, struct mm_error *
     if (status != MM_OK)
         return status;
     const struct need need = find_need(operation);
+    request->memory.is_for_store = need.result_bytes > 0;
     status = mm_reservation_ensure(&request->memory, sum(&need), error);
     if (status == MM_OK)
         status = acquire(request, need.work_bytes, &operation->work, error);
@@ -250,6 +251,7 @@ enum mm_status mm_operation_judge_need(struct mm_request *request) {
         return status;
     const struct need need = find_need(operation);
     request->need_bytes = sum(&need);
+    request->memory.is_for_store = need.result_bytes > 0;
     if (request->need_bytes > request->server->budget.part_bytes[MM_BUDGET_MAIN] - body_bytes)
         return mm_request_fail_memory(request, body_bytes + request->need_bytes, &request->error);
     return MM_OK;
@@ -519,9 +521,6 @@ static void release(struct mm_request *request) {
     drop_memory(request);
     free(operation->content_type);
     operation->content_type = NULL;
-    if (operation->stored != NULL)
-        mm_store_release(request->server->store, operation->stored);
-    operation->stored = NULL;
     mm_operand_release(&operation->held);
 }
 
@@ -557,13 +556,11 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
     enum mm_status status = MM_OK;
     if (!operation->is_encoded)
         encode(request);
-    if (operation->stored == NULL)
+    if (request->value == NULL)
         status = mm_operation_store_out(request, &request->error);
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
     if (status != MM_OK)
         return status;
-    struct mm_stored *stored = operation->stored;
-    operation->stored = NULL; /* the reply's from here on */
     return mm_reply_product(request, &operation->reply, &operation->shape,
-                            operation->encoder == NULL ? NULL : operation->encoder->reply_type, stored);
+                            operation->encoder == NULL ? NULL : operation->encoder->reply_type);
 }

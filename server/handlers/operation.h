@@ -23,7 +23,6 @@ struct mm_operation {
     bool is_out_in_query;                /* the name `out`; else the body may still bring one */
     bool is_conditional;                 /* the request has conditions, */
     char expected_etag[MM_ETAG_MAX + 1]; /* and then that name has this value; "": none */
-    struct mm_stored *stored;            /* the result under that name, held for the reply */
     size_t result_bytes;        /* that the job needs for C */
     size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */
     struct mm_buffer work;      /* operands that the host generates or fetches from a device; then the check */

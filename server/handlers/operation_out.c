@@ -61,14 +61,16 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
         .home = job->stored_c,
         .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000),
         .expected = operation->is_conditional ? operation->expected_etag : NULL};
+    struct mm_stored *value = NULL;
     bool is_new;
     if (call->out[0] == '\0')
         return MM_OK;
     enum mm_status status = mm_replica_judge_home(job->stored_c, error);
     if (status == MM_OK)
         status = mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
-                              &operation->stored, &is_new, error);
+                              &value, &is_new, error);
     if (status == MM_OK)
         job->stored_c = NULL; /* the store's from here on */
+    __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
     return status;
 }

@@ -87,9 +87,10 @@ enum mm_status mm_body_reserve_first(struct mm_request *request) {
     struct mm_reservation *memory = &request->memory;
     const size_t expected = memory->expected_bytes = expected_bytes(request);
     const size_t whole_max = mm_size_min(FIRST_BYTES_MAX, memory->budget->bytes / FIRST_PART);
+    const bool is_all_known = request->need_bytes > 0 || expected >= SMALL_BYTES;
     if (!takes_body(request) || request->content_length == 0)
         return MM_OK;
-    return mm_reservation_ensure(memory, expected == 0 || expected > whole_max ? SMALL_BYTES : expected,
+    return mm_reservation_ensure(memory, is_all_known && expected <= whole_max ? expected : SMALL_BYTES,
                                  &request->error);
 }
 
@@ -159,9 +160,12 @@ bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct m
 }
 
 double mm_body_byte_ns(const struct mm_request *request) {
-    if (request->content_length == MM_LENGTH_UNKNOWN)
-        return 1e9 / (double)request->server->options->receive_rate;
-    return (double)(request->deadline_ns - request->started_ns) / (double)request->content_length;
+    const double time_ns = (double)(request->deadline_ns - request->started_ns);
+    if (request->content_length != MM_LENGTH_UNKNOWN)
+        return time_ns / (double)request->content_length;
+    const double least_ns = 1e9 / (double)request->server->options->receive_rate;
+    const double even_ns = time_ns / (double)(__atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + 1);
+    return even_ns < least_ns ? even_ns : least_ns;
 }
 
 /* --- pieces */

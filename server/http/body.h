@@ -46,6 +46,6 @@ uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns);
  * held. */
 bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
-/* How long a byte may take at the constant rate that completes the body by the request's deadline; of a chunked
- * body at --receive-rate. Any thread. */
+/* How long a byte may take at the constant rate that completes the body by the request's deadline. A chunked body
+ * counts as long as what has come, and needs --receive-rate. Any thread. */
 double mm_body_byte_ns(const struct mm_request *request);

@@ -120,53 +120,60 @@ static void end_overdue(struct mm_server *server, int part, uint64_t now_ns, str
     }
 }
 
-/* What a request holds of a part. A value without a name is free once the reply that sends it ends. */
-static size_t held_bytes(const struct mm_request *request, int part) {
-    const struct mm_reservation *memory = &request->memory;
-    const struct mm_stored *value = __atomic_load_n(&request->sent_value, __ATOMIC_ACQUIRE);
-    const bool ends_value = part == MM_BUDGET_MAIN && value != NULL && !mm_stored_is_named(value);
-    const bool counts_here = __atomic_load_n(&memory->part, __ATOMIC_RELAXED) == part;
-    return (counts_here ? __atomic_load_n(&memory->bytes, __ATOMIC_RELAXED) : 0) +
-           (ends_value ? value->bytes : 0);
-}
-
-/* Who holds memory of a part beside the first of its line. */
-struct holders {
-    struct mm_request *slow;     /* of uploads and replies that are too slow, the one that holds most */
-    size_t slow_bytes;           /* what it holds */
-    struct mm_request *youngest; /* of those that wait, the one that arrived last */
-    size_t waiting_bytes;        /* what those that wait hold */
-};
-
+/* Whether an upload or a reply of the request moves at present. */
 static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
            (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0);
 }
 
-static void look_at(struct mm_request *request, int part, struct holders *holders) {
-    const size_t bytes = held_bytes(request, part);
-    if (bytes == 0)
-        return;
-    if (mm_request_state(request) == MM_RESERVING) {
-        holders->waiting_bytes += bytes;
-        if (holders->youngest == NULL || request->started_ns > holders->youngest->started_ns)
-            holders->youngest = request;
-    } else if (moves(request) && mm_pace_is_too_slow(&request->pace) && bytes > holders->slow_bytes) {
-        holders->slow = request;
-        holders->slow_bytes = bytes;
-    }
+/* What becomes free for the first of a line if the request ends. While nobody waits for the main part, small
+ * requests may have that too. A stored value without a name ends with the reply that sends it. */
+static size_t freed_bytes(const struct mm_request *request, int part) {
+    const struct mm_reservation *memory = &request->memory;
+    const struct mm_stored *value = __atomic_load_n(&request->value, __ATOMIC_ACQUIRE);
+    const bool has_main =
+        part == MM_BUDGET_MAIN || TAILQ_EMPTY(&request->server->line.requests[MM_BUDGET_MAIN]);
+    const int counts_in = __atomic_load_n(&memory->part, __ATOMIC_RELAXED);
+    const size_t own =
+        counts_in == part || has_main ? __atomic_load_n(&memory->bytes, __ATOMIC_RELAXED) : 0;
+    const bool ends_value =
+        has_main && value != NULL && value->home == NULL && !mm_stored_is_named(value);
+    return own + (ends_value ? value->bytes : 0);
 }
 
-static struct holders find_holders(const struct mm_request *first, int part) {
-    struct holders holders = {0};
-    const struct mm_connection *peer;
-    TAILQ_FOREACH(peer, &first->server->connections, listed) {
-        struct mm_request *request = __atomic_load_n(&peer->request, __ATOMIC_ACQUIRE);
-        if (request != NULL && request != first)
-            look_at(request, part, &holders);
+struct slow_peers {
+    struct mm_request *requests[ENDS_MAX]; /* those that hold most first */
+    size_t bytes[ENDS_MAX];                /* that become free */
+    unsigned count;
+};
+
+static void add_slow(struct slow_peers *slow, struct mm_request *request, size_t bytes) {
+    unsigned place = slow->count;
+    while (place > 0 && slow->bytes[place - 1] < bytes)
+        place--;
+    if (place == ENDS_MAX)
+        return;
+    slow->count = slow->count < ENDS_MAX ? slow->count + 1 : ENDS_MAX;
+    for (unsigned last = slow->count - 1; last > place; last--) {
+        slow->requests[last] = slow->requests[last - 1];
+        slow->bytes[last] = slow->bytes[last - 1];
     }
-    return holders;
+    slow->requests[place] = request;
+    slow->bytes[place] = bytes;
+}
+
+static void find_slow(struct mm_server *server, int part, struct slow_peers *slow) {
+    const struct mm_connection *peer;
+    slow->count = 0;
+    TAILQ_FOREACH(peer, &server->connections, listed) {
+        struct mm_request *request = __atomic_load_n(&peer->request, __ATOMIC_ACQUIRE);
+        if (request == NULL || !moves(request) || !mm_pace_is_too_slow(&request->pace))
+            continue;
+        const size_t bytes = freed_bytes(request, part);
+        if (bytes > 0)
+            add_slow(slow, request, bytes);
+    }
 }
 
 /* What the first lacks of a part: all of it if its reservation has to move there. */
@@ -175,43 +182,71 @@ static size_t lacked_bytes(const struct mm_request *first, int part) {
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
 }
 
-/* Whether the first would not fit even if all ended that do not wait. */
-static bool is_deadlocked(const struct mm_request *first, int part, const struct holders *holders) {
-    const size_t own = first->memory.part == part ? first->memory.bytes : 0;
-    const size_t lasting = part == MM_BUDGET_MAIN ? mm_request_stored_bytes(first) : 0;
-    const size_t others = holders->waiting_bytes + own + lasting;
-    return mm_size_min(others, SIZE_MAX - lacked_bytes(first, part)) + lacked_bytes(first, part) >
-           first->server->budget.part_bytes[part];
-}
-
-static bool end_one(struct mm_request *first, int part, uint64_t now_ns, size_t *coming_bytes,
-                    struct mm_resumed *resumed) {
-    struct mm_error slow, latest;
-    const struct holders holders = find_holders(first, part);
-    mm_fail(&slow, MM_BUSY, "memory is full (--memory-budget), and this upload is too slow to be complete by its "
-                            "deadline; try again later");
-    mm_fail(&latest, MM_BUSY, "memory is full (--memory-budget), and of the requests that wait for more this one "
-                              "came last; try again later");
-    if (holders.slow != NULL && mm_request_state(holders.slow) == MM_SENDING) {
-        drop_reply(holders.slow, now_ns);
-        *coming_bytes += holders.slow_bytes;
-        return true;
-    }
-    if (holders.slow != NULL)
-        return refuse(holders.slow, &slow, resumed);
-    return holders.youngest != NULL && is_deadlocked(first, part, &holders) &&
-           refuse(holders.youngest, &latest, resumed);
-}
-
-/* coming_bytes: of replies that were dropped in this look, whose memory will be free in a moment. */
-static void make_room(struct mm_server *server, int part, uint64_t now_ns, struct mm_resumed *resumed) {
+/* Ends peers that are too slow until the first fits. The memory of a reply becomes free in a moment, once its own
+ * thread has seen the end. */
+static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct mm_resumed *resumed) {
+    struct slow_peers slow;
+    struct mm_error error;
     size_t coming_bytes = 0;
-    for (unsigned ends = 0; ends < ENDS_MAX; ends++) {
-        serve(server, part, resumed);
-        struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]);
-        if (first == NULL || mm_budget_free_bytes(&server->budget, part) + coming_bytes >= lacked_bytes(first, part) ||
-            !end_one(first, part, now_ns, &coming_bytes, resumed))
+    mm_fail(&error, MM_BUSY,
+            "memory is full (--memory-budget), and this upload is too slow to be complete by its deadline; try "
+            "again later");
+    find_slow(server, part, &slow);
+    for (unsigned index = 0; index < slow.count; index++) {
+        const struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]);
+        if (first == NULL ||
+            mm_budget_free_bytes(&server->budget, part) + coming_bytes >= lacked_bytes(first, part))
             return;
+        if (mm_request_state(slow.requests[index]) == MM_SENDING) {
+            drop_reply(slow.requests[index], now_ns);
+            coming_bytes += slow.bytes[index];
+        } else if (refuse(slow.requests[index], &error, resumed)) {
+            serve(server, part, resumed);
+        }
+    }
+}
+
+/* What those that wait hold of a part, beside the first of its line; of them the one that arrived last. */
+static size_t waiting_bytes(const struct mm_server *server, int part, struct mm_request **youngest) {
+    const struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]);
+    struct mm_request *request;
+    size_t bytes = 0;
+    *youngest = NULL;
+    for (int line = 0; line < MM_BUDGET_PARTS; line++)
+        TAILQ_FOREACH(request, &server->line.requests[line], place.next) {
+            if (request == first || request->memory.part != part || request->memory.bytes == 0)
+                continue;
+            bytes += request->memory.bytes;
+            if (*youngest == NULL || request->started_ns > (*youngest)->started_ns)
+                *youngest = request;
+        }
+    return bytes;
+}
+
+/* If the first would not fit even if all ended that do not wait, refuses the youngest of those that wait; and the
+ * first itself if stored matrices alone leave too little. */
+static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
+    struct mm_request *first, *youngest;
+    struct mm_error latest, stored;
+    mm_fail(&latest, MM_BUSY,
+            "memory is full (--memory-budget), and of the requests that wait for more this one came last; try "
+            "again later");
+    mm_fail(&stored, MM_BUSY,
+            "memory is full (--memory-budget), and stored matrices hold what this request needs; delete some, or "
+            "try again later");
+    while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL) {
+        const size_t lasting_bytes = part == MM_BUDGET_MAIN ? mm_request_stored_bytes(first) : 0;
+        const size_t own_bytes = first->memory.part == part ? first->memory.bytes : 0;
+        const size_t needed_bytes = own_bytes + lacked_bytes(first, part) + lasting_bytes;
+        const size_t held_bytes = waiting_bytes(server, part, &youngest);
+        const size_t part_bytes = server->budget.part_bytes[part];
+        if (needed_bytes > part_bytes)
+            refuse(first, &stored, resumed);
+        else if (held_bytes > part_bytes - needed_bytes)
+            refuse(youngest, &latest, resumed);
+        else
+            return;
+        serve(server, part, resumed);
     }
 }
 
@@ -220,7 +255,10 @@ void mm_line_look(struct mm_server *server, uint64_t now_ns) {
     pthread_mutex_lock(&server->mutex);
     for (int part = 0; part < MM_BUDGET_PARTS; part++) {
         end_overdue(server, part, now_ns, &resumed);
-        make_room(server, part, now_ns, &resumed);
+        serve(server, part, &resumed);
+        if (!TAILQ_EMPTY(&server->line.requests[part]))
+            end_slow(server, part, now_ns, &resumed);
+        end_deadlock(server, part, &resumed);
     }
     pthread_mutex_unlock(&server->mutex);
     mm_request_resume(&resumed);

@@ -17,6 +17,11 @@ void mm_pace_look(struct mm_pace *pace, size_t bytes, double byte_ns, uint64_t n
     pace->bytes = bytes;
 }
 
+void mm_pace_skip(struct mm_pace *pace, size_t bytes, uint64_t now_ns) {
+    pace->looked_ns = now_ns;
+    pace->bytes = bytes;
+}
+
 bool mm_pace_is_too_slow(const struct mm_pace *pace) {
     return pace->ahead_ns < 0;
 }

@@ -13,10 +13,13 @@ struct mm_pace {
     double ahead_ns;  /* of two seconds behind; below 0: too slow */
 };
 
-/* Gives the peer its two seconds anew: a body or a reply begins, or the server reads on after a wait. */
+/* A body or a reply begins, of which so many bytes count as moved. */
 void mm_pace_begin(struct mm_pace *pace, size_t bytes, uint64_t now_ns);
 
 /* Looks at the bytes that have moved by now. byte_ns is the time that the rate allows for a byte. */
 void mm_pace_look(struct mm_pace *pace, size_t bytes, double byte_ns, uint64_t now_ns);
+
+/* The time since the last look does not count: the server was slow, or did not read. */
+void mm_pace_skip(struct mm_pace *pace, size_t bytes, uint64_t now_ns);
 
 bool mm_pace_is_too_slow(const struct mm_pace *pace);

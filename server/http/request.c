@@ -178,12 +178,13 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
                                          mm_server_retry_after_s(request->server, error->status)};
 }
 
-/* Gives back what it holds, except sent_value, for which others may wait. */
+/* Releases what it holds, for which others may wait. */
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
+    mm_request_release_value(request);
     mm_reservation_close(&request->memory);
     mm_line_serve(server);
 }
@@ -243,13 +244,12 @@ static void leave_accepted(struct mm_request *request) {
     request->accepted = false;
 }
 
-static void release_all(struct mm_request *request) {
-    mm_store_release(request->server->store, request->sent_value);
-    release(request);
+void mm_request_release_value(struct mm_request *request) {
+    mm_store_release(request->server->store, __atomic_exchange_n(&request->value, NULL, __ATOMIC_ACQ_REL));
 }
 
 void mm_request_free(struct mm_request *request) {
-    release_all(request);
+    release(request);
     free(request);
 }
 
@@ -380,6 +380,6 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (is_worked_on)
         return;
-    release_all(request);
+    release(request);
     peer->spare = request;
 }

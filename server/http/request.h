@@ -64,8 +64,8 @@ struct mm_request {
     bool is_complete;      /* all of its body has come */
     size_t need_bytes;     /* beside the body, as far as the head tells; 0: it does not */
     struct mm_reservation memory;
-    struct mm_stored *sent_value; /* a reference, until the request ends: the reply lies in its memory; NULL:
-                                   * in no value's. __atomic access only */
+    struct mm_stored *value; /* a reference: the stored value that the request reads or has stored, until its
+                              * reply is complete elsewhere; NULL: none. __atomic access only */
 
     /* Reads the body as it arrives; NULL `reading`: nothing does. */
     const struct mm_body_reader *reader;
@@ -134,6 +134,9 @@ enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t b
 
 /* Bytes of host memory that stored matrices hold, for which no request waits. Any thread. */
 size_t mm_request_stored_bytes(const struct mm_request *request);
+
+/* Releases request->value, if there is one. The thread that works on the request. */
+void mm_request_release_value(struct mm_request *request);
 
 /* Gives back what the request has reserved but does not use. The thread that works on the request, no mutex
  * held. */

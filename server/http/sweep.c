@@ -118,7 +118,7 @@ static bool has_untaken(const struct tcp_info *info) {
 static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
     const size_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
     if (mm_connection_has_unread(request->peer))
-        mm_pace_begin(&request->pace, bytes, now_ns);
+        mm_pace_skip(&request->pace, bytes, now_ns);
     else
         mm_pace_look(&request->pace, bytes, mm_body_byte_ns(request), now_ns);
 }
@@ -127,8 +127,10 @@ static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
 static void look_at_reply(struct mm_request *request, const struct tcp_info *info, uint64_t now_ns) {
     const uint64_t timeout_ns = request->server->options->timeout_ms * NS_PER_MS;
     const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);
-    if (request->pace.looked_ns < request->record.replied_ns || !has_untaken(info))
+    if (request->pace.looked_ns < request->record.replied_ns)
         mm_pace_begin(&request->pace, info->tcpi_bytes_acked, now_ns);
+    else if (!has_untaken(info))
+        mm_pace_skip(&request->pace, info->tcpi_bytes_acked, now_ns);
     else
         mm_pace_look(&request->pace, info->tcpi_bytes_acked, byte_ns, now_ns);
 }

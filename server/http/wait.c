@@ -14,7 +14,7 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
         return;
     }
     mm_line_leave(request);
-    mm_pace_begin(&request->pace, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED), mm_clock_ns());
+    mm_pace_skip(&request->pace, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED), mm_clock_ns());
     mm_request_move(request, MM_RECEIVING);
     if (!request->has_begun || request->is_complete)
         return;

@@ -161,12 +161,16 @@ static void a_buffer_is_handed_over(void **state) {
     extend(&second, MAIN - 100000, true);
     assert_int_equal(mm_reservation_acquire(&first, 1001, &small, NULL), MM_OK);
     expect_reserved(MAIN, 1001);
-    mm_reservation_hand_over(&first, &small);
-    expect_reserved(MAIN + 1001, 0);
-    extend(&second, 1, false);
+    first.is_for_store = true; /* which the sixteenth is not for */
+    assert_int_equal(mm_reservation_ensure(&first, 0, NULL), MM_BUSY);
     mm_budget_free(&budget, &large);
+    assert_null(large.data);
+    assert_int_equal(mm_reservation_ensure(&first, 0, NULL), MM_OK);
+    expect_reserved(MAIN - 100000 + 1001, 0);
+    mm_reservation_hand_over(&first, &small);
+    expect_held(0, 0);
+    expect_reserved(MAIN - 100000 + 1001, 0);
     mm_budget_free(&budget, &small);
-    assert_null(small.data);
     expect_reserved(MAIN - 100000, 0);
 }
 
