@@ -37,8 +37,8 @@ static void complete_options(struct mm_options *options) {
         options->cpu_jobs = cpu_jobs_max;
     if (options->memory_budget_bytes == 0)
         options->memory_budget_bytes = mm_machine_memory() / 2;
-    if (options->body_bytes_max > options->memory_budget_bytes)
-        options->body_bytes_max = options->memory_budget_bytes;
+    options->body_bytes_max =
+        mm_size_min(options->body_bytes_max, mm_budget_main_bytes(options->memory_budget_bytes));
     if (options->log_format == NULL)
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
@@ -83,11 +83,9 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     server->options = options;
     server->keys = keys;
     const bool has_budget = mm_budget_open(&server->budget, options->memory_budget_bytes);
-    const size_t request_bytes_max = server->budget.part_bytes[MM_BUDGET_MAIN];
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
-                                        .body_bytes_max =
-                                            mm_size_min(options->body_bytes_max, request_bytes_max),
-                                        .memory_bytes_max = request_bytes_max};
+                                        .body_bytes_max = options->body_bytes_max,
+                                        .memory_bytes_max = server->budget.part_bytes[MM_BUDGET_MAIN]};
     mm_mutex_init(&server->mutex);
     TAILQ_INIT(&server->connections);
     mm_line_open(&server->line);

@@ -108,7 +108,7 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
     if (expected > limits->body_bytes_max) {
         mm_fail_limit(error, "", limits->body_bytes_max,
                       "these dimensions make a body of %zu bytes, but the limit is %zu (the smaller of "
-                      "--max-body and --memory-budget)",
+                      "--max-body and fifteen sixteenths of --memory-budget)",
                       expected, limits->body_bytes_max);
         mm_fail_got(error, "%zu", expected);
         return MM_TOO_LARGE;

@@ -10,10 +10,14 @@ enum { SMALL_PART = 16, SMALL_REQUEST_PART = 256, SMALL_REQUEST_MIN = 64 << 10 }
 
 enum { STEP_MIN = 64 << 10, STEP_MAX = 2 << 20 };
 
+size_t mm_budget_main_bytes(size_t bytes) {
+    return bytes - bytes / SMALL_PART;
+}
+
 bool mm_budget_open(struct mm_budget *budget, size_t bytes) {
     *budget = (struct mm_budget){.buffers = mm_buffers_open(bytes), .bytes = bytes};
-    budget->part_bytes[MM_BUDGET_SMALL] = bytes / SMALL_PART;
-    budget->part_bytes[MM_BUDGET_MAIN] = bytes - bytes / SMALL_PART;
+    budget->part_bytes[MM_BUDGET_MAIN] = mm_budget_main_bytes(bytes);
+    budget->part_bytes[MM_BUDGET_SMALL] = bytes - budget->part_bytes[MM_BUDGET_MAIN];
     budget->small_bytes_max =
         bytes / SMALL_REQUEST_PART > SMALL_REQUEST_MIN ? bytes / SMALL_REQUEST_PART : SMALL_REQUEST_MIN;
     return budget->buffers != NULL;

@@ -34,6 +34,9 @@ struct mm_reservation {
     size_t used_bytes;     /* of these, in buffers */
 };
 
+/* The main part of a budget: no request can hold more. */
+size_t mm_budget_main_bytes(size_t bytes);
+
 /* False if memory runs out. close: all reservations have ended, and what was stored is free. */
 bool mm_budget_open(struct mm_budget *budget, size_t bytes);
 void mm_budget_close(struct mm_budget *budget);

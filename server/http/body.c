@@ -30,7 +30,7 @@ static enum mm_status fail_limit(const struct mm_request *request, uint64_t got,
     size_t limit = body_bytes_max(request);
     return mm_fail_limit(
         error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s", got, limit,
-        limit == request->server->limits.body_bytes_max ? " (the smaller of --max-body and --memory-budget)"
+        limit == request->server->limits.body_bytes_max ? " (the smaller of --max-body and fifteen sixteenths of --memory-budget)"
                                                         : "");
 }
 
