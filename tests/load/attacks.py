@@ -43,7 +43,7 @@ TICK_S = 0.25  # between two chunks of a slow client
 RECEIVE_BUFFER = 4096  # of an attack's socket, so that the server sends no more than the attack reads
 START_S, STOP_S = 60, 60
 STORED = 8  # matrices of the attack on the store
-ZEROS = memoryview(bytes(128 * MIB))
+ZEROS = memoryview(bytes(1 << 30))  # untouched pages take no memory; enough for a budget of 10 GiB
 
 # --- the wire
 
@@ -229,7 +229,7 @@ def make_attacks(budget):
         attacks[f"results {count} x 13/16 of the budget"] = [(count, result(math.isqrt(budget * 13 // 16 // 4)))]
     for mib, edge in (2, 724), (4, 1024):
         attacks[f"results 200 x {mib} MiB"] = [(200, result(edge))]
-    size = min(len(ZEROS), budget // 10) // 8 * 8
+    size = budget // 10 // 8 * 8
     gets = [make_head("GET", f"/v1/matrices/m{number}") for number in range(STORED)]
     readers = [(3, do(read_slowly, request=request, rate=5000)) for request in gets]
     attacks["stored"] = [(8, do(upload, head=make_claim(size), size=size)), *readers]
