@@ -51,8 +51,8 @@ struct mm_server {
     pthread_mutex_t mutex;
     TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle first */
     struct mm_connection *swept;                           /* where the sweep goes on; NULL: done */
-    size_t closing;                             /* connections closed as idle that are still on the list */
-    struct mm_line line;                        /* requests that wait for memory */
+    size_t closing;      /* connections closed as idle that are still on the list */
+    struct mm_line line; /* requests that wait for memory */
 };
 
 enum { MM_REQUEST_ID_MAX = 128 };

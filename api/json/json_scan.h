@@ -85,8 +85,8 @@ struct mm_json_scan {
 };
 
 /* Reads bodies into calls; each `reading` is a struct mm_json_scan. Elements are of the call's dtype, unless
- * the body names another before its first matrix. They are stored in memory of the reservation, of no more than
- * limits->memory_bytes_max, and 64 bytes that align the second matrix.
+ * the body names another before its first matrix. They are stored in memory of the reservation, of no more
+ * than limits->memory_bytes_max, and 64 bytes that align the second matrix.
  *
  * `finish` reports malformed elements before passed limits. It scans the body once more, into memory of the
  * right size, if the body names the type behind the elements, or if memory was short. */

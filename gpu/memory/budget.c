@@ -78,8 +78,8 @@ static void set_bytes(struct mm_reservation *reservation, size_t bytes) {
 
 int mm_reservation_line(const struct mm_reservation *reservation, size_t more) {
     const size_t most = reservation->budget->small_bytes_max;
-    const bool is_small = !reservation->is_for_store && reservation->expected_bytes <= most && reservation->bytes <= most &&
-                          more <= most - reservation->bytes;
+    const bool is_small = !reservation->is_for_store && reservation->expected_bytes <= most &&
+                          reservation->bytes <= most && more <= most - reservation->bytes;
     return is_small ? MM_BUDGET_SMALL : MM_BUDGET_MAIN;
 }
 
@@ -122,11 +122,11 @@ size_t mm_reservation_unused(const struct mm_reservation *reservation) {
     return reservation->bytes - reservation->used_bytes;
 }
 
-enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes, struct mm_error *error) {
+enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes,
+                                     struct mm_error *error) {
     const size_t unused = mm_reservation_unused(reservation);
     const bool moves = reservation->is_for_store && reservation->part == MM_BUDGET_SMALL;
-    if ((bytes <= unused && !moves) ||
-        mm_reservation_try(reservation, bytes - mm_size_min(bytes, unused)))
+    if ((bytes <= unused && !moves) || mm_reservation_try(reservation, bytes - mm_size_min(bytes, unused)))
         return MM_OK;
     mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
     if (error != NULL)
@@ -134,8 +134,8 @@ enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t 
     return MM_BUSY;
 }
 
-enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes, struct mm_buffer *buffer,
-                                      struct mm_error *error) {
+enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes,
+                                      struct mm_buffer *buffer, struct mm_error *error) {
     if (bytes == 0)
         bytes = 1;
     enum mm_status status = mm_reservation_ensure(reservation, bytes, error);

@@ -69,14 +69,15 @@ size_t mm_reservation_step(size_t bytes);
 /* Bytes that are reserved, but in no buffer. */
 size_t mm_reservation_unused(const struct mm_reservation *reservation);
 
-/* Makes sure that `bytes` are unused; reserves what is lacking if that is possible at once. Else MM_BUSY, with
- * `bytes` in error->needed_bytes. */
-enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes, struct mm_error *error);
+/* Makes sure that `bytes` are unused; reserves what is lacking if that is possible at once. Else MM_BUSY,
+ * with `bytes` in error->needed_bytes. */
+enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes,
+                                     struct mm_error *error);
 
 /* Like the functions of buffer.h, for memory of the reservation, which they extend as
  * mm_reservation_ensure does. */
-enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes, struct mm_buffer *buffer,
-                                      struct mm_error *error);
+enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes,
+                                      struct mm_buffer *buffer, struct mm_error *error);
 enum mm_status mm_reservation_grow(struct mm_reservation *reservation, size_t bytes, size_t bytes_max,
                                    struct mm_buffer *buffer, struct mm_error *error);
 void mm_reservation_shrink(struct mm_reservation *reservation, struct mm_buffer *buffer, size_t bytes);

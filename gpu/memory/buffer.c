@@ -1,6 +1,6 @@
-/* The pool: small buffers come from an arena, large ones are mapped one by one. A mapped piece is kept when it
- * is released, until the pool would pass its limit: then the piece that was kept longest goes first. The part
- * of a piece that a growing buffer has not reached is kept in the same way. */
+/* The pool: small buffers come from an arena, large ones are mapped one by one. A mapped piece is kept when
+ * it is released, until the pool would pass its limit: then the piece that was kept longest goes first. The
+ * part of a piece that a growing buffer has not reached is kept in the same way. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -26,7 +26,8 @@ enum { ROOM_MIN = 64 << 20 };
 
 struct mm_buffers {
     size_t bytes_max;
-    size_t held_bytes; /* lent or kept; what is kept is dropped to stay below bytes_max. __atomic access only */
+    size_t
+        held_bytes; /* lent or kept; what is kept is dropped to stay below bytes_max. __atomic access only */
     struct mm_arena *arena;
     const struct mm_page_locking *locking; /* NULL: none. __atomic access only */
     pthread_mutex_t mutex;                 /* guards what follows, and the pieces that are kept */
@@ -282,8 +283,8 @@ void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, siz
     lend(buffer->piece, bytes, buffer);
 }
 
-/* Lends all pages of a piece, since they are locked together. If pieces are too large for their buffers by more
- * than a part of the limit in all, drops the pages that this buffer does not need. */
+/* Lends all pages of a piece, since they are locked together. If pieces are too large for their buffers by
+ * more than a part of the limit in all, drops the pages that this buffer does not need. */
 static void lend_all(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
     const size_t needed = mm_size_min(mm_pages_round_up(bytes), piece->open_bytes);
     keep_rest(buffers, piece, needed);
@@ -338,7 +339,8 @@ enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, stru
         return acquire_pages(buffers, bytes, buffer, error);
     struct mm_buffer small;
     if (allocate_small(buffers, bytes, &small) == NULL)
-        return locks_pages(buffers) ? acquire_pages(buffers, bytes, buffer, error) : fail_memory(bytes, error);
+        return locks_pages(buffers) ? acquire_pages(buffers, bytes, buffer, error)
+                                    : fail_memory(bytes, error);
     count(buffers, bytes);
     *buffer = small;
     return MM_OK;

@@ -31,14 +31,15 @@ void mm_buffers_close(struct mm_buffers *buffers);
  * Once; any thread. */
 void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *locking);
 
-/* Lends `bytes` of undefined contents. MM_INTERNAL if the system has no memory, or MM_BUSY if others hold some
- * that they may release. *buffer is untouched on failure. Any thread. */
+/* Lends `bytes` of undefined contents. MM_INTERNAL if the system has no memory, or MM_BUSY if others hold
+ * some that they may release. *buffer is untouched on failure. Any thread. */
 enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                   struct mm_error *error);
 
 /* Grows *buffer, which holds nothing at first, to `bytes`; its data does not move. bytes_max, the same each
  * time, is how far it may grow: the first call reserves address space for that, or less if the system has
- * less. Fails as mm_buffers_acquire does; *buffer is untouched then. Any thread, one at a time for a buffer. */
+ * less. Fails as mm_buffers_acquire does; *buffer is untouched then. Any thread, one at a time for a buffer.
+ */
 enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                struct mm_buffer *buffer, struct mm_error *error);
 
@@ -46,8 +47,8 @@ enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t 
  * buffer. */
 void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes);
 
-/* Ends the growth of a buffer: if devices want pages locked, locks all its pages, and what the pool has kept of
- * them. Pages are locked and unlocked together alone. Any thread, one at a time for a buffer. */
+/* Ends the growth of a buffer: if devices want pages locked, locks all its pages, and what the pool has kept
+ * of them. Pages are locked and unlocked together alone. Any thread, one at a time for a buffer. */
 void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer);
 
 /* Takes the memory back and clears *buffer; does nothing if it holds nothing. Any thread. */

@@ -3,8 +3,8 @@
  * is reserved until then. Knows no HTTP, no JSON and no API keys: a key's names are a namespace, which is a
  * number.
  *
- * Any thread may call these functions. now_ns is mm_clock_ns(). Values lie in host memory of the budget, or in
- * the memory of a device alone. */
+ * Any thread may call these functions. now_ns is mm_clock_ns(). Values lie in host memory of the budget, or
+ * in the memory of a device alone. */
 #pragma once
 
 #include "gpu/memory/budget.h"
@@ -93,10 +93,10 @@ struct mm_store_content {
     void *data;               /* within `memory`, or NULL */
     struct mm_buffer *memory; /* holds the data and little else; the store takes it over if it succeeds */
     struct mm_reservation *reservation; /* in which `memory` counts until then */
-    struct mm_replica *home;  /* what a device alone has; the store takes it over likewise. NULL: nothing */
-    uint64_t ttl_ns;          /* 0: as long as the limits allow */
-    const char *expected;     /* stores only if the name's value has this ETag, or none if it is "";
-                                 NULL: always */
+    struct mm_replica *home; /* what a device alone has; the store takes it over likewise. NULL: nothing */
+    uint64_t ttl_ns;         /* 0: as long as the limits allow */
+    const char *expected;    /* stores only if the name's value has this ETag, or none if it is "";
+                                NULL: always */
 };
 
 struct mm_store;

@@ -174,9 +174,8 @@ static bool reduce(struct mm_request *request) {
                                      .cols = part->cols};
     const bool is_copied = operation->output.data != NULL;
     struct mm_job *job = &operation->job;
-    return mm_reduce_part(&job->reduction, &job->pieces.reduced, is_copied ? &copied : part,
-                          value->dtype, is_copied ? operation->output.data : value->data,
-                          MM_REDUCE_SLICE);
+    return mm_reduce_part(&job->reduction, &job->pieces.reduced, is_copied ? &copied : part, value->dtype,
+                          is_copied ? operation->output.data : value->data, MM_REDUCE_SLICE);
 }
 
 _Static_assert((size_t)MM_OPERATION_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
@@ -215,7 +214,8 @@ static size_t copy_bytes(const struct mm_request *request) {
     const struct mm_operation *operation = &get->operation;
     const bool is_read = !is_bodiless(request) || operation->encoder->reply_bytes_max != NULL;
     const bool has_gaps = !reduces(operation) && !mm_window_is_dense(&operation->part);
-    return is_read && (has_gaps || request->value->home != NULL) ? mm_matrix_bytes(&operation->job.product.c) : 0;
+    return is_read && (has_gaps || request->value->home != NULL) ? mm_matrix_bytes(&operation->job.product.c)
+                                                                 : 0;
 }
 
 /* Finds these elements, or memory for the copy. */
@@ -246,7 +246,8 @@ static enum mm_status acquire_reply(struct mm_request *request) {
     if (status == MM_OK)
         status = acquire_part(request);
     if (status == MM_OK && operation->reply_bytes > 0)
-        status = mm_reservation_acquire(&request->memory, operation->reply_bytes, &operation->reply.buffer, error);
+        status =
+            mm_reservation_acquire(&request->memory, operation->reply_bytes, &operation->reply.buffer, error);
     return status;
 }
 

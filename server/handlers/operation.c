@@ -158,7 +158,8 @@ static enum mm_status judge_reply(struct mm_operation *operation, struct mm_erro
                    encoder->reply_type);
 }
 
-/* Whether the reply is a copy of a part of the result: the store takes the result over, and the part has gaps. */
+/* Whether the reply is a copy of a part of the result: the store takes the result over, and the part has
+ * gaps. */
 static bool copies_part(const struct mm_operation *operation) {
     return operation->job.keeps_c && mm_result_returns_matrix(&operation->call) &&
            !mm_window_is_dense(&operation->part);
@@ -166,11 +167,11 @@ static bool copies_part(const struct mm_operation *operation) {
 
 /* What the request needs beside its body. Offsets of what follows are aligned. */
 struct need {
-    size_t a_bytes, b_bytes;    /* of operands that the host generates or fetches from a device */
-    size_t work_bytes;          /* those, and the check */
-    size_t result_bytes;        /* that the store takes over */
-    size_t text_bytes;          /* of the reply, */
-    size_t output_bytes;        /* and with the result or the copy behind it */
+    size_t a_bytes, b_bytes; /* of operands that the host generates or fetches from a device */
+    size_t work_bytes;       /* those, and the check */
+    size_t result_bytes;     /* that the store takes over */
+    size_t text_bytes;       /* of the reply, */
+    size_t output_bytes;     /* and with the result or the copy behind it */
 };
 
 enum { ALIGNMENT = 64 };
@@ -189,7 +190,7 @@ static struct need find_need(const struct mm_operation *operation) {
         need.b_bytes = aligned(mm_matrix_bytes(&job->product.b));
     need.work_bytes = need.a_bytes + need.b_bytes + check_bytes(operation);
     need.result_bytes = job->keeps_c ? operation->result_bytes : 0;
-    const size_t behind_text = !job->keeps_c           ? operation->result_bytes
+    const size_t behind_text = !job->keeps_c            ? operation->result_bytes
                                : copies_part(operation) ? part_bytes(operation)
                                                         : 0;
     need.text_bytes = behind_text > 0 ? aligned(operation->reply_bytes) : operation->reply_bytes;
@@ -218,9 +219,10 @@ static void place_matrices(struct mm_operation *operation, const struct need *ne
         product->b.data = work + need->a_bytes;
     if (check_bytes(operation) > 0)
         job->verify_memory = work + need->a_bytes + need->b_bytes;
-    product->c.data = job->keeps_c                            ? operation->result.data
-                      : need->output_bytes > need->text_bytes ? (char *)operation->output.data + need->text_bytes
-                                                              : NULL;
+    product->c.data = job->keeps_c ? operation->result.data
+                      : need->output_bytes > need->text_bytes
+                          ? (char *)operation->output.data + need->text_bytes
+                          : NULL;
 }
 
 /* All memory that the request needs beside its operands: a job that has run can be answered. */
@@ -304,8 +306,8 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
         return status;
     }
     mm_reservation_settle(&request->memory, storage);
-    operation->job.is_locked = is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result) &&
-                               is_locked(&operation->output);
+    operation->job.is_locked = is_locked(&request->body) && is_locked(storage) &&
+                               is_locked(&operation->result) && is_locked(&operation->output);
     mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
     return MM_OK;
 }

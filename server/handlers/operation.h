@@ -23,11 +23,11 @@ struct mm_operation {
     bool is_out_in_query;                /* the name `out`; else the body may still bring one */
     bool is_conditional;                 /* the request has conditions, */
     char expected_etag[MM_ETAG_MAX + 1]; /* and then that name has this value; "": none */
-    size_t result_bytes;        /* that the job needs for C */
-    size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */
-    struct mm_buffer work;      /* operands that the host generates or fetches from a device; then the check */
-    struct mm_buffer result;    /* the store takes it over; without `out` nothing */
-    struct mm_buffer output;    /* the reply's text, then the result, or a copy of a part of a stored one */
+    size_t result_bytes;                 /* that the job needs for C */
+    size_t reply_bytes;                  /* of text, at most; 0: the result's own bytes are the reply */
+    struct mm_buffer work;   /* operands that the host generates or fetches from a device; then the check */
+    struct mm_buffer result; /* the store takes it over; without `out` nothing */
+    struct mm_buffer output; /* the reply's text, then the result, or a copy of a part of a stored one */
     struct mm_reply_body reply; /* takes `output` over */
     struct mm_job job;
     bool is_decoded; /* the body is; what is missing is memory for the output */
@@ -58,8 +58,8 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
  * result, how long the product takes, and the memory of its check. */
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error);
 
-/* After mm_operation_judge, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body and
- * need together can never fit. The connection's thread. */
+/* After mm_operation_judge, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body
+ * and need together can never fit. The connection's thread. */
 enum mm_status mm_operation_judge_need(struct mm_request *request);
 
 /* After the body: chooses the codecs if the first character had to tell, and judges the length. Errors go

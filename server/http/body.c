@@ -28,10 +28,11 @@ static size_t body_bytes_max(const struct mm_request *request) {
 
 static enum mm_status fail_limit(const struct mm_request *request, uint64_t got, struct mm_error *error) {
     size_t limit = body_bytes_max(request);
-    return mm_fail_limit(
-        error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s", got, limit,
-        limit == request->server->limits.body_bytes_max ? " (the smaller of --max-body and fifteen sixteenths of --memory-budget)"
-                                                        : "");
+    return mm_fail_limit(error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s",
+                         got, limit,
+                         limit == request->server->limits.body_bytes_max
+                             ? " (the smaller of --max-body and fifteen sixteenths of --memory-budget)"
+                             : "");
 }
 
 enum mm_status mm_body_require_length(struct mm_request *request) {
@@ -109,7 +110,8 @@ static enum mm_status make_room(struct mm_request *request, size_t bytes) {
             return request->error.status;
         unused = mm_reservation_unused(memory);
     }
-    return mm_reservation_grow(memory, mm_size_min(held + unused, most), most, &request->body, &request->error);
+    return mm_reservation_grow(memory, mm_size_min(held + unused, most), most, &request->body,
+                               &request->error);
 }
 
 /* The body goes before elements that its reader has decoded: these can be decoded again. */
@@ -164,7 +166,8 @@ double mm_body_byte_ns(const struct mm_request *request) {
     if (request->content_length != MM_LENGTH_UNKNOWN)
         return time_ns / (double)request->content_length;
     const double least_ns = 1e9 / (double)request->server->options->receive_rate;
-    const double even_ns = time_ns / (double)(__atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + 1);
+    const double even_ns =
+        time_ns / (double)(__atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + 1);
     return even_ns < least_ns ? even_ns : least_ns;
 }
 

@@ -12,12 +12,12 @@ enum { MM_BODY_PASSED_BYTES = 2 << 20 };
 enum mm_status mm_body_judge(struct mm_request *request);
 enum mm_status mm_body_judge_limit(struct mm_request *request);
 
-/* MM_LENGTH_REQUIRED if the request has neither Content-Length nor chunks, for a route whose requests may lack
- * the length of an empty body. The connection's thread. */
+/* MM_LENGTH_REQUIRED if the request has neither Content-Length nor chunks, for a route whose requests may
+ * lack the length of an empty body. The connection's thread. */
 enum mm_status mm_body_require_length(struct mm_request *request);
 
-/* Reserves the first step of a request with a body; MM_BUSY, with needed_bytes, if it has to wait for that. The
- * connection's thread. */
+/* Reserves the first step of a request with a body; MM_BUSY, with needed_bytes, if it has to wait for that.
+ * The connection's thread. */
 enum mm_status mm_body_reserve_first(struct mm_request *request);
 
 /* Keeps a piece of the body and sets *bytes to 0; drops it if the request was refused or needs no body. If
@@ -31,12 +31,12 @@ size_t mm_body_kept_bytes(const struct mm_request *request, uint64_t bytes);
 /* Whether the body has at most 64 KiB, and is not chunked. */
 bool mm_body_is_small(const struct mm_request *request);
 
-/* Releases the memory of the body and of its reader. The connection's thread, or with server->mutex held while
- * the request waits. */
+/* Releases the memory of the body and of its reader. The connection's thread, or with server->mutex held
+ * while the request waits. */
 void mm_body_drop(struct mm_request *request);
 
-/* Releases all memory of a request that ends, and what its route holds: its client may come again as soon as it
- * hears of that. With server->mutex held, while the request waits or in MM_PHASE_CUT. */
+/* Releases all memory of a request that ends, and what its route holds: its client may come again as soon as
+ * it hears of that. With server->mutex held, while the request waits or in MM_PHASE_CUT. */
 void mm_body_drop_all(struct mm_request *request);
 
 /* How long the upload has taken so far, without its waits for memory. With server->mutex held. */
@@ -46,6 +46,6 @@ uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns);
  * held. */
 bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
-/* How long a byte may take at the constant rate that completes the body by the request's deadline. A chunked body
- * counts as long as what has come, and needs --receive-rate. Any thread. */
+/* How long a byte may take at the constant rate that completes the body by the request's deadline. A chunked
+ * body counts as long as what has come, and needs --receive-rate. Any thread. */
 double mm_body_byte_ns(const struct mm_request *request);

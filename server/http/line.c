@@ -110,8 +110,10 @@ static void end_overdue(struct mm_server *server, int part, uint64_t now_ns, str
     const uint64_t wait_ms = server->options->memory_wait_ms;
     struct mm_request *request, *next;
     struct mm_error error;
-    mm_fail(&error, MM_BUSY, "no memory became free in %" PRIu64 " ms (--memory-wait-ms, --memory-budget); try "
-                             "again later", wait_ms);
+    mm_fail(&error, MM_BUSY,
+            "no memory became free in %" PRIu64 " ms (--memory-wait-ms, --memory-budget); try "
+            "again later",
+            wait_ms);
     for (request = TAILQ_FIRST(&server->line.requests[part]); request != NULL; request = next) {
         const struct mm_place *place = &request->place;
         next = TAILQ_NEXT(request, place.next);
@@ -135,10 +137,8 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
     const bool has_main =
         part == MM_BUDGET_MAIN || TAILQ_EMPTY(&request->server->line.requests[MM_BUDGET_MAIN]);
     const int counts_in = __atomic_load_n(&memory->part, __ATOMIC_RELAXED);
-    const size_t own =
-        counts_in == part || has_main ? __atomic_load_n(&memory->bytes, __ATOMIC_RELAXED) : 0;
-    const bool ends_value =
-        has_main && value != NULL && value->home == NULL && !mm_stored_is_named(value);
+    const size_t own = counts_in == part || has_main ? __atomic_load_n(&memory->bytes, __ATOMIC_RELAXED) : 0;
+    const bool ends_value = has_main && value != NULL && value->home == NULL && !mm_stored_is_named(value);
     return own + (ends_value ? value->bytes : 0);
 }
 
@@ -182,15 +182,16 @@ static size_t lacked_bytes(const struct mm_request *first, int part) {
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
 }
 
-/* Ends peers that are too slow until the first fits. The memory of a reply becomes free in a moment, once its own
- * thread has seen the end. */
+/* Ends peers that are too slow until the first fits. The memory of a reply becomes free in a moment, once its
+ * own thread has seen the end. */
 static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct mm_resumed *resumed) {
     struct slow_peers slow;
     struct mm_error error;
     size_t coming_bytes = 0;
-    mm_fail(&error, MM_BUSY,
-            "memory is full (--memory-budget), and this upload is too slow to be complete by its deadline; try "
-            "again later");
+    mm_fail(
+        &error, MM_BUSY,
+        "memory is full (--memory-budget), and this upload is too slow to be complete by its deadline; try "
+        "again later");
     find_slow(server, part, &slow);
     for (unsigned index = 0; index < slow.count; index++) {
         const struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]);
@@ -223,17 +224,19 @@ static size_t waiting_bytes(const struct mm_server *server, int part, struct mm_
     return bytes;
 }
 
-/* If the first would not fit even if all ended that do not wait, refuses the youngest of those that wait; and the
- * first itself if stored matrices alone leave too little. */
+/* If the first would not fit even if all ended that do not wait, refuses the youngest of those that wait; and
+ * the first itself if stored matrices alone leave too little. */
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first, *youngest;
     struct mm_error latest, stored;
-    mm_fail(&latest, MM_BUSY,
-            "memory is full (--memory-budget), and of the requests that wait for more this one came last; try "
-            "again later");
-    mm_fail(&stored, MM_BUSY,
-            "memory is full (--memory-budget), and stored matrices hold what this request needs; delete some, or "
-            "try again later");
+    mm_fail(
+        &latest, MM_BUSY,
+        "memory is full (--memory-budget), and of the requests that wait for more this one came last; try "
+        "again later");
+    mm_fail(
+        &stored, MM_BUSY,
+        "memory is full (--memory-budget), and stored matrices hold what this request needs; delete some, or "
+        "try again later");
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL) {
         const size_t lasting_bytes = part == MM_BUDGET_MAIN ? mm_request_stored_bytes(first) : 0;
         const size_t own_bytes = first->memory.part == part ? first->memory.bytes : 0;

@@ -9,8 +9,8 @@
  * that rate does not count, so one that stops is too slow after two seconds. */
 struct mm_pace {
     uint64_t looked_ns;
-    size_t bytes;     /* that had moved by then */
-    double ahead_ns;  /* of two seconds behind; below 0: too slow */
+    size_t bytes;    /* that had moved by then */
+    double ahead_ns; /* of two seconds behind; below 0: too slow */
 };
 
 /* A body or a reply begins, of which so many bytes count as moved. */

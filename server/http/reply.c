@@ -176,8 +176,8 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                  is_known ? 0 : file->bytes);
 }
 
-/* Sends the body without a copy; takes it over in any case. If it lies in the memory of request->value, that is
- * kept until the request ends. */
+/* Sends the body without a copy; takes it over in any case. If it lies in the memory of request->value, that
+ * is kept until the request ends. */
 static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body) {
     struct mm_server *server = request->server;
     struct outgoing *outgoing = malloc(sizeof *outgoing);

@@ -41,7 +41,7 @@ enum mm_status mm_reply_no_content(struct mm_request *request);
 enum mm_status mm_reply_options(struct mm_request *request);
 
 /* Queues the 200 of a finished product of this shape with Server-Timing and Matmul-*, or a 204 if type is
- * NULL, for which the body is empty. request->value: what the whole result is stored as, for Location and ETag;
- * NULL: it is not stored. Takes the body over, also on failure. */
+ * NULL, for which the body is empty. request->value: what the whole result is stored as, for Location and
+ * ETag; NULL: it is not stored. Takes the body over, also on failure. */
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
                                 const struct mm_shape *shape, const char *type);

@@ -118,7 +118,8 @@ static void set_request_id(struct mm_request *request) {
         mm_server_make_id(request->server, request->request_id);
 }
 
-enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes, struct mm_error *error) {
+enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes,
+                                      struct mm_error *error) {
     const size_t limit = request->server->budget.part_bytes[MM_BUDGET_MAIN];
     mm_fail_limit(error, "", limit,
                   "the request needs %zu bytes of memory, but the limit is %zu (fifteen sixteenths of "
@@ -253,8 +254,8 @@ void mm_request_free(struct mm_request *request) {
     free(request);
 }
 
-/* Answers a head that was refused: at the end of the body, if that may come; else at once, and the connection is
- * closed. After a malformed head nothing more is read: where the next request begins is unknown. */
+/* Answers a head that was refused: at the end of the body, if that may come; else at once, and the connection
+ * is closed. After a malformed head nothing more is read: where the next request begins is unknown. */
 static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed, bool waits) {
     leave_accepted(request);
     release_failed(request);
@@ -305,8 +306,8 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     return refuse_head(request, well_formed, expects_continue(request, version));
 }
 
-/* Runs a step of the route. If it lacks memory, the request waits, and the step is run again; if it fails, the
- * reply is a problem. */
+/* Runs a step of the route. If it lacks memory, the request waits, and the step is run again; if it fails,
+ * the reply is a problem. */
 static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
     enum mm_status status = request->error.status;
     assert(status != MM_OK || handler != NULL);

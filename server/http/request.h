@@ -76,9 +76,9 @@ struct mm_request {
     struct mm_pool_task task; /* of MM_DECODING and MM_ENCODING */
 
     /* Guarded by server->mutex. */
-    bool is_worked_on;                /* by the worker pool or the queue, even after it was abandoned */
-    struct mm_place place;            /* in the line, in MM_RESERVING */
-    struct mm_pace pace;              /* of the upload, then of the reply */
+    bool is_worked_on;     /* by the worker pool or the queue, even after it was abandoned */
+    struct mm_place place; /* in the line, in MM_RESERVING */
+    struct mm_pace pace;   /* of the upload, then of the reply */
 
     SLIST_ENTRY(mm_request) resumed; /* in the list of the thread that ended the wait, until the resume */
 };
@@ -150,8 +150,8 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
  * MM_PHASE_CUT. The connection's thread, which has it to itself. */
 void mm_request_refuse_unread(struct mm_request *request);
 
-/* Suspends the connection until request->error.needed_bytes are reserved and unused; the handler that failed is
- * then called again. False, and nothing done, if the request does not lack memory, or waits in vain:
+/* Suspends the connection until request->error.needed_bytes are reserved and unused; the handler that failed
+ * is then called again. False, and nothing done, if the request does not lack memory, or waits in vain:
  * request->error is the reply. The connection's thread, which has it to itself. */
 bool mm_request_wait_for_memory(struct mm_request *request);
 

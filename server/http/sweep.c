@@ -47,8 +47,8 @@ static bool has_left(int fd) {
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* The end of a request that waits for memory, or for its job. Before its body is complete the deadline is that of
- * the upload. */
+/* The end of a request that waits for memory, or for its job. Before its body is complete the deadline is
+ * that of the upload. */
 static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
     const uint64_t deadline_ns = request->job != NULL ? request->job->deadline_ns : request->deadline_ns;
     if (!request->is_complete)

@@ -30,16 +30,18 @@ size_t mm_request_stored_bytes(const struct mm_request *request) {
  * MM_TOO_LARGE if the budget never has as much, MM_BUSY without needed_bytes if stored matrices hold it. */
 static void judge_need(const struct mm_request *request, struct mm_error *error) {
     const struct mm_reservation *memory = &request->memory;
-    const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN], stored = mm_request_stored_bytes(request);
+    const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN],
+                 stored = mm_request_stored_bytes(request);
     const size_t together = memory->used_bytes + error->needed_bytes;
     const size_t needed = together > memory->expected_bytes ? together : memory->expected_bytes;
     if (needed > limit)
         mm_request_fail_memory(request, needed, error);
     else if (needed > limit - mm_size_min(limit, stored))
-        mm_fail(error, MM_BUSY,
-                "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored matrices hold "
-                "%zu; delete some, or try again later",
-                needed, memory->budget->bytes, stored);
+        mm_fail(
+            error, MM_BUSY,
+            "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored matrices hold "
+            "%zu; delete some, or try again later",
+            needed, memory->budget->bytes, stored);
 }
 
 /* Whether the error says that the request has to wait for memory. */
