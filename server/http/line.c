@@ -207,27 +207,31 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* What those that wait hold of a part, beside the first of its line; of them the one that arrived last. */
-static size_t waiting_bytes(const struct mm_server *server, int part, struct mm_request **youngest) {
-    const struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]);
-    struct mm_request *request;
-    size_t bytes = 0;
-    *youngest = NULL;
-    for (int line = 0; line < MM_BUDGET_PARTS; line++)
-        TAILQ_FOREACH(request, &server->line.requests[line], place.next) {
+/* What those that wait hold of a part beside its first, and of them the one that arrived last. */
+struct waiting {
+    size_t bytes;
+    struct mm_request *youngest;
+};
+
+static struct waiting find_waiting(const struct mm_server *server, int part, const struct mm_request *first) {
+    struct waiting waiting = {0};
+    for (int line = 0; line < MM_BUDGET_PARTS; line++) {
+        struct mm_request *request = TAILQ_FIRST(&server->line.requests[line]);
+        for (; request != NULL; request = TAILQ_NEXT(request, place.next)) {
             if (request == first || request->memory.part != part || request->memory.bytes == 0)
                 continue;
-            bytes += request->memory.bytes;
-            if (*youngest == NULL || request->started_ns > (*youngest)->started_ns)
-                *youngest = request;
+            waiting.bytes += request->memory.bytes;
+            if (waiting.youngest == NULL || request->started_ns > waiting.youngest->started_ns)
+                waiting.youngest = request;
         }
-    return bytes;
+    }
+    return waiting;
 }
 
 /* If the first would not fit even if all ended that do not wait, refuses the youngest of those that wait; and
  * the first itself if stored matrices alone leave too little. */
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
-    struct mm_request *first, *youngest;
+    struct mm_request *first;
     struct mm_error latest, stored;
     mm_fail(
         &latest, MM_BUSY,
@@ -241,12 +245,12 @@ static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *
         const size_t lasting_bytes = part == MM_BUDGET_MAIN ? mm_request_stored_bytes(first) : 0;
         const size_t own_bytes = first->memory.part == part ? first->memory.bytes : 0;
         const size_t needed_bytes = own_bytes + lacked_bytes(first, part) + lasting_bytes;
-        const size_t held_bytes = waiting_bytes(server, part, &youngest);
+        const struct waiting waiting = find_waiting(server, part, first);
         const size_t part_bytes = server->budget.part_bytes[part];
         if (needed_bytes > part_bytes)
             refuse(first, &stored, resumed);
-        else if (held_bytes > part_bytes - needed_bytes)
-            refuse(youngest, &latest, resumed);
+        else if (waiting.bytes > part_bytes - needed_bytes)
+            refuse(waiting.youngest, &latest, resumed);
         else
             return;
         serve(server, part, resumed);
