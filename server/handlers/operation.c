@@ -248,7 +248,8 @@ static enum mm_status acquire_need(struct mm_request *request, struct mm_error *
 enum mm_status mm_operation_judge_need(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = judge_reply(operation, &request->error);
-    const size_t body_bytes = (size_t)request->content_length;
+    const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
+    const size_t body_bytes = is_chunked ? 0 : (size_t)request->content_length;
     if (status != MM_OK)
         return status;
     const struct need need = find_need(operation);
