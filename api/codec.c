@@ -125,6 +125,12 @@ const struct mm_codec *mm_codec_for_facts(const char *accept) {
     return mm_media_weight(accept, mm_json_codec.reply_type) > 0 ? &mm_json_codec : NULL;
 }
 
+enum mm_status mm_codec_fail_figures(struct mm_error *error) {
+    return mm_fail_field(error, MM_BAD_REQUEST, "reduce",
+                         "reduce is given, but Accept excludes application/json, which alone can hold figures; "
+                         "allow it, or leave reduce out");
+}
+
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];

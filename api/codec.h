@@ -27,17 +27,17 @@ struct mm_helpers {
                 void *data);
 };
 
-/* A finished product or transposition on its way out. */
+/* What a reply tells: a matrix, or figures about it, and how it was computed. */
 struct mm_answer {
-    const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense, if
-                                     has_matrix. variant NULL: a stored matrix, and product.c is all that is
-                                     set */
-    uint64_t figures;             /* bits of enum mm_figure: of job->reduction; the format is JSON then */
+    const struct mm_job *job;     /* that has computed it: done, with status MM_OK; NULL: it is a stored matrix */
+    struct mm_matrix matrix;      /* all elements that are returned, dense, if has_matrix; its dtype in any case */
+    const struct mm_shape *shape; /* of that matrix */
     bool has_matrix;              /* the elements are returned; if not, the format is JSON */
-    const struct mm_shape *shape; /* of the result */
-    struct mm_buffer *result;     /* holds product.c's elements; an encoder may take it over */
-    const uint64_t *span_ns;      /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
-    struct mm_helpers *helpers;   /* NULL: none */
+    uint64_t figures;             /* bits of enum mm_figure; not 0: the format is JSON */
+    const struct mm_reduction *reduction; /* has these figures */
+    struct mm_buffer *result;             /* holds the matrix's elements; an encoder may take it over */
+    const uint64_t *span_ns;   /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+    struct mm_helpers *helpers; /* NULL: none */
 };
 
 enum { MM_REPLY_HEAD_MAX = 256 };
@@ -155,6 +155,9 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
 
 /* The codec of a reply that has no elements: JSON; NULL if Accept excludes it. */
 const struct mm_codec *mm_codec_for_facts(const char *accept);
+
+/* MM_BAD_REQUEST: a reply has figures, but Accept excludes JSON. */
+enum mm_status mm_codec_fail_figures(struct mm_error *error);
 
 /* Whether the codec's replies can hold a result of this shape: else MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,

@@ -139,7 +139,7 @@ static double encode(struct bench *bench) {
     struct mm_buffer result = {0};
     const struct mm_shape shape = mm_shape_of_matrix(bench->edge, bench->edge);
     const struct mm_answer answer = {
-        .job = &job, .has_matrix = true, .shape = &shape, .result = &result, .span_ns = span_ns};
+        .job = &job, .matrix = job.product.c, .has_matrix = true, .shape = &shape, .result = &result, .span_ns = span_ns};
     struct mm_reply_body body = {.buffer = {.data = bench->reply, .bytes = bench->reply_bytes}};
     const double start = now_ns();
     bench->codec->encode(&answer, &body);

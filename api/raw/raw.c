@@ -144,7 +144,7 @@ static void decode(struct mm_call *call, const struct mm_body *body) {
 }
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
-    const struct mm_matrix *c = &answer->job->product.c;
+    const struct mm_matrix *c = &answer->matrix;
     assert(c->ld == c->cols);
     assert(c->data == answer->result->data || mm_matrix_bytes(c) == 0);
     body->buffer = *answer->result;

@@ -64,7 +64,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     if (status == MM_OK)
         status = choose_decoder(request, false, 0);
     if (status == MM_OK)
-        status = mm_operation_take_query(request);
+        status = mm_operation_read_query(request, &operation->call);
     if (status == MM_OK)
         status = mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
     if (status == MM_OK)

@@ -47,12 +47,10 @@ static enum mm_status judge_check(const struct mm_request *request, struct mm_er
 
 /* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
  */
-enum mm_status mm_operation_choose_reply(struct mm_operation *operation, struct mm_error *error) {
+static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
     if (reduces && !operation->accepts_facts)
-        return mm_fail_field(error, MM_BAD_REQUEST, "reduce",
-                             "reduce is given, but Accept excludes application/json, which alone can hold "
-                             "figures; allow it, or leave reduce out");
+        return mm_codec_fail_figures(error);
     if (reduces || !mm_result_returns_matrix(&operation->call))
         operation->encoder = operation->accepts_facts ? &mm_json_codec : NULL;
     return MM_OK;
@@ -91,7 +89,7 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
     operation->job.a_source = call->a_source;
     operation->job.b_source = call->b_source;
     operation->shape = mm_call_result(call);
-    enum mm_status status = mm_operation_choose_reply(operation, error);
+    enum mm_status status = choose_reply(operation, error);
     if (status == MM_OK)
         status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
                                   call->names[MM_PARAMETER_VARIANT], &operation->job, error);
@@ -447,6 +445,8 @@ static void encode(struct mm_request *request) {
         operation->output = (struct mm_buffer){0};
     }
     const struct mm_answer answer = {.job = &operation->job,
+                                     .matrix = operation->job.product.c,
+                                     .reduction = &operation->job.reduction,
                                      .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
                                      .has_matrix = mm_result_returns_matrix(&operation->call),
                                      .shape = &operation->shape,

@@ -71,11 +71,7 @@ enum { MM_OPERATION_LONG_BYTES = 256 << 10 };
 
 /* Parts of admission and of what follows the body, for other routes whose `own` begins with a struct
  * mm_operation. Errors go into request->error. The connection's thread. */
-enum mm_status mm_operation_take_query(struct mm_request *request); /* sets the call's parameters */
-
-/* Sets the encoder of a reply without elements, or with figures: JSON, or if Accept excludes it NULL, or
- * MM_BAD_REQUEST. */
-enum mm_status mm_operation_choose_reply(struct mm_operation *operation, struct mm_error *error);
+enum mm_status mm_operation_read_query(struct mm_request *request, struct mm_call *call);
 
 /* Judges the query, the parameters of the type and the length, once the decoder is known. */
 enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes);

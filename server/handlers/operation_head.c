@@ -56,21 +56,28 @@ static unsigned weight(enum mm_status status) {
     return status == MM_NO_SUCH_MATRIX ? 1 : status == MM_TOO_LARGE ? 3 : 2;
 }
 
+struct query {
+    struct mm_request *request;
+    struct mm_call *call;
+};
+
 /* For each argument of the query. */
 static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                      size_t name_length, const char *value, size_t value_length) {
-    struct mm_request *request = argument;
+    const struct query *query = argument;
+    struct mm_request *request = query->request;
     struct mm_error error;
     enum mm_status status =
-        mm_call_set_text(&mm_operation_of(request)->call, MM_CALL_QUERY, name, name_length,
+        mm_call_set_text(query->call, MM_CALL_QUERY, name, name_length,
                          value == NULL ? "" : value, value_length, &request->server->limits, &error);
     if (weight(status) > weight(request->error.status))
         request->error = error;
     return MHD_YES;
 }
 
-enum mm_status mm_operation_take_query(struct mm_request *request) {
-    MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, request);
+enum mm_status mm_operation_read_query(struct mm_request *request, struct mm_call *call) {
+    struct query query = {request, call};
+    MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, &query);
     return request->error.status;
 }
 
@@ -123,7 +130,7 @@ static enum mm_status judge_length(struct mm_request *request) {
 /* The query is read first, since it says whether there is a body and what the reply is. What is wrong with it
  * is told only if nothing else is. */
 static enum mm_status read_query(struct mm_request *request) {
-    (void)mm_operation_take_query(request);
+    (void)mm_operation_read_query(request, &mm_operation_of(request)->call);
     if (judge_length(request) == MM_OK)
         (void)choose_codecs(request, false, 0);
     return request->error.status;

@@ -35,8 +35,8 @@ static void release(struct matrix *matrix) {
 /* The array as a reply, until the next call. */
 static const char *encode(enum mm_dtype dtype, struct mm_shape shape, void *elements) {
     static char text[1 << 10];
-    struct mm_job job = {.product.c = {.dtype = dtype, .data = elements}};
-    const struct mm_answer answer = {.job = &job, .has_matrix = true, .shape = &shape};
+    const struct mm_answer answer = {
+        .matrix = {.dtype = dtype, .data = elements}, .has_matrix = true, .shape = &shape};
     struct mm_reply_body body = {0};
     size_t bytes;
     assert_true(mm_csv_codec.reply_bytes_max(&shape, dtype, &bytes));

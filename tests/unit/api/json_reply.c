@@ -23,7 +23,7 @@ static const char *encode(const struct mm_job *job, const struct mm_shape *shape
     static char text[1 << 18];
     struct mm_buffer result = {0};
     const struct mm_answer answer = {
-        .job = job, .has_matrix = true, .shape = shape, .result = &result, .span_ns = span_ns};
+        .job = job, .matrix = job->product.c, .reduction = &job->reduction, .has_matrix = true, .shape = shape, .result = &result, .span_ns = span_ns};
     size_t bytes;
     mm_reservation_free(&memory, &body.buffer);
     body = (struct mm_reply_body){0};
