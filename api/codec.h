@@ -29,14 +29,14 @@ struct mm_helpers {
 
 /* What a reply tells: a matrix, or figures about it, and how it was computed. */
 struct mm_answer {
-    const struct mm_job *job;     /* that has computed it: done, with status MM_OK; NULL: it is a stored matrix */
-    struct mm_matrix matrix;      /* all elements that are returned, dense, if has_matrix; its dtype in any case */
-    const struct mm_shape *shape; /* of that matrix */
-    bool has_matrix;              /* the elements are returned; if not, the format is JSON */
-    uint64_t figures;             /* bits of enum mm_figure; not 0: the format is JSON */
+    const struct mm_job *job; /* that has computed it: done, with status MM_OK; NULL: it is a stored matrix */
+    struct mm_matrix matrix; /* all elements that are returned, dense, if has_matrix; its dtype in any case */
+    const struct mm_shape *shape;         /* of that matrix */
+    bool has_matrix;                      /* the elements are returned; if not, the format is JSON */
+    uint64_t figures;                     /* bits of enum mm_figure; not 0: the format is JSON */
     const struct mm_reduction *reduction; /* has these figures */
     struct mm_buffer *result;             /* holds the matrix's elements; an encoder may take it over */
-    const uint64_t *span_ns;   /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+    const uint64_t *span_ns;    /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
     struct mm_helpers *helpers; /* NULL: none */
 };
 

@@ -4,7 +4,7 @@
 #include "api/describe/stored.h"
 #include "api/result.h"
 #include "api/slice.h"
-#include "server/handlers/operation.h"
+#include "server/handlers/input.h"
 #include "server/http/condition.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -74,10 +74,10 @@ struct get {
     struct mm_call call; /* what of the value is wanted */
     bool is_known;       /* the client has it already, by If-None-Match */
     const struct mm_codec *encoder;
-    struct mm_shape shape;        /* of the part that is wanted */
-    struct mm_window part;        /* where it lies in the value */
-    struct mm_matrix matrix;      /* its elements: in the value, or in the copy */
-    struct mm_buffer copy;        /* of the part, if it has gaps in the value, or a device alone has that */
+    struct mm_shape shape;         /* of the part that is wanted */
+    struct mm_window part;         /* where it lies in the value */
+    struct mm_matrix matrix;       /* its elements: in the value, or in the copy */
+    struct mm_buffer copy;         /* of the part, if it has gaps in the value, or a device alone has that */
     struct mm_reduction reduction; /* the figures, */
     struct mm_reduced reduced;     /* as far as they are computed */
     bool is_encoded;
@@ -101,7 +101,7 @@ static enum mm_status find_value(struct mm_request *request) {
     mm_call_init_reading(&get->call);
     enum mm_status status = mm_matrix_judge_name(request, MM_STORE_GET);
     if (status == MM_OK)
-        status = mm_operation_read_query(request, &get->call);
+        status = mm_input_read_query(request, &get->call);
     if (status != MM_OK)
         return status;
     if (request->value == NULL) /* else it has waited for memory */
@@ -162,8 +162,7 @@ static bool is_bodiless(const struct mm_request *request) {
 
 /* Whether a text is long to write, or figures are long to compute. */
 static bool is_long(const struct get *get) {
-    return get->text_bytes > MM_OPERATION_LONG_BYTES ||
-           (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_OPERATION_LONG_BYTES);
+    return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
 /* Whether no body is made at all. A short text is, since its length keeps the connection open. That of
@@ -187,7 +186,7 @@ static bool reduce(struct mm_request *request) {
                           is_copied ? get->copy.data : value->data, MM_REDUCE_SLICE);
 }
 
-_Static_assert((size_t)MM_OPERATION_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
+_Static_assert((size_t)MM_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
 
 /* On the connection's thread, or one of the worker pool: that does a slice of long figures, and goes on with
  * other requests. get->is_encoded: it was the last one. */
@@ -251,7 +250,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     const bool may_wait = get->copy.data != NULL && request->value->home != NULL; /* for a device */
-    if (may_wait || is_long(get) || get->copy.bytes > MM_OPERATION_LONG_BYTES) {
+    if (may_wait || is_long(get) || get->copy.bytes > MM_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;
     }

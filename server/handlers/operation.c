@@ -25,7 +25,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
  * checks. */
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
-    const bool has_check = operation->call.numbers[MM_PARAMETER_VERIFY] != 0 &&
+    const bool has_check = operation->input.call.numbers[MM_PARAMETER_VERIFY] != 0 &&
                            operation->job.backend->is_host && product->m > 0 && product->n > 0;
     return has_check ? mm_verify_bytes(product) : 0;
 }
@@ -48,10 +48,10 @@ static enum mm_status judge_check(const struct mm_request *request, struct mm_er
 /* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
  */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
-    const bool reduces = operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
+    const bool reduces = operation->input.call.numbers[MM_PARAMETER_REDUCE] != 0;
     if (reduces && !operation->accepts_facts)
         return mm_codec_fail_figures(error);
-    if (reduces || !mm_result_returns_matrix(&operation->call))
+    if (reduces || !mm_result_returns_matrix(&operation->input.call))
         operation->encoder = operation->accepts_facts ? &mm_json_codec : NULL;
     return MM_OK;
 }
@@ -63,7 +63,7 @@ static size_t part_bytes(const struct mm_operation *operation) {
 /* Finds the part that is wanted, and what it takes of the host's memory. */
 static enum mm_status judge_result(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->call;
+    const struct mm_call *call = &operation->input.call;
     struct mm_job *job = &operation->job;
     const bool is_host = job->backend->is_host;
     size_t c_bytes = mm_matrix_bytes(&job->product.c);
@@ -83,7 +83,7 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
 
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->call;
+    const struct mm_call *call = &operation->input.call;
     struct mm_engine *engine = mm_server_engine(request->server);
     operation->job.product = mm_call_product(call);
     operation->job.a_source = call->a_source;
@@ -103,31 +103,10 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
     return status == MM_OK ? judge_check(request, error) : status;
 }
 
-enum mm_status mm_operation_decode(struct mm_request *request, const char *content_type,
-                                   struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_body_reader *reader = operation->decoder->reader;
-    const struct mm_limits *limits = &request->server->limits;
-    struct mm_reservation *memory = &request->memory;
-    const struct mm_body body = {
-        .data = request->body.data, .bytes = request->body_bytes, .content_type = content_type};
-    if (reader == NULL)
-        return mm_codec_decode(operation->decoder, &operation->call, &body, limits, memory, error);
-    request->reader = reader;
-    if (request->reading == NULL)
-        request->reading = reader->begin(&operation->call, content_type, body.bytes, limits, memory);
-    if (request->reading == NULL)
-        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
-    const enum mm_status status = reader->finish(request->reading, &operation->call, &body, error);
-    if (status != MM_BUSY)
-        request->reading = NULL;
-    return status;
-}
-
 /* The decoder has judged the limits. */
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->call;
+    const struct mm_call *call = &operation->input.call;
     enum mm_status status = mm_call_judge_elements(call, error);
     if (status == MM_OK)
         status = mm_operation_judge(request, error);
@@ -144,7 +123,7 @@ static enum mm_status judge_reply(struct mm_operation *operation, struct mm_erro
     char shape[MM_SHAPE_TEXT_MAX];
     if (encoder == NULL || encoder->reply_bytes_max == NULL)
         return MM_OK;
-    if (!mm_result_returns_matrix(&operation->call)) {
+    if (!mm_result_returns_matrix(&operation->input.call)) {
         operation->reply_bytes = encoder->facts_bytes_max;
         return MM_OK;
     }
@@ -159,7 +138,7 @@ static enum mm_status judge_reply(struct mm_operation *operation, struct mm_erro
 /* Whether the reply is a copy of a part of the result: the store takes the result over, and the part has
  * gaps. */
 static bool copies_part(const struct mm_operation *operation) {
-    return operation->job.keeps_c && mm_result_returns_matrix(&operation->call) &&
+    return operation->job.keeps_c && mm_result_returns_matrix(&operation->input.call) &&
            !mm_window_is_dense(&operation->part);
 }
 
@@ -263,21 +242,20 @@ static bool is_locked(const struct mm_buffer *buffer) {
 }
 
 /* From the complete body to a job without memory for its output. */
-static enum mm_status decode_job(struct mm_request *request, const char *content_type,
-                                 struct mm_error *error) {
+static enum mm_status decode_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_reservation *memory = &request->memory;
     mm_reservation_shrink(memory, &request->body, request->body_bytes);
-    enum mm_status status = mm_operation_decode(request, content_type, error);
+    enum mm_status status = mm_input_decode(request, &operation->input, error);
     if (status == MM_OK)
         status = check(request, error);
     if (status != MM_OK)
         return status;
-    if (operation->call.views_body)
+    if (operation->input.call.views_body)
         mm_reservation_settle(memory, &request->body);
     else
         mm_reservation_free(memory, &request->body);
-    operation->is_decoded = true;
+    operation->input.is_decoded = true;
     return MM_OK;
 }
 
@@ -289,14 +267,14 @@ static void release_need(struct mm_request *request) {
     mm_reservation_free(&request->memory, &operation->reply.buffer);
 }
 
-/* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
+/* From the complete body to a prepared job with its memory. On failure
  * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
  * pool. */
-static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
+static enum mm_status make_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffer *storage = &operation->call.storage;
+    struct mm_buffer *storage = &operation->input.call.storage;
     const uint64_t begun_ns = mm_clock_ns();
-    enum mm_status status = operation->is_decoded ? MM_OK : decode_job(request, content_type, error);
+    enum mm_status status = operation->input.is_decoded ? MM_OK : decode_job(request, error);
     if (status == MM_OK)
         status = acquire_need(request, error);
     operation->decode_ns += mm_clock_ns() - begun_ns;
@@ -318,7 +296,7 @@ static void keep_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
-    const bool is_product = operation->call.op == MM_MATMUL;
+    const bool is_product = operation->input.call.op == MM_MATMUL;
     const size_t count = operation->stack.count; /* also if all are one product, of count·m rows */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
@@ -337,47 +315,23 @@ static void keep_job_spans(struct mm_request *request) {
         request->span_ns[span] = request->job->span_ns[span];
 }
 
-/* Whether decoding the complete body takes long. */
-static bool decodes_long(const struct mm_request *request) {
-    const struct mm_operation *operation = mm_operation_of(request);
-    if (operation->is_decoded || request->body_bytes <= MM_OPERATION_LONG_BYTES ||
-        operation->decoder->reader == NULL)
-        return false;
-    return request->reading == NULL || !request->reader->is_quick(request->reading);
-}
-
 /* An empty result may be long as well: as text it has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
-           mm_result_returns_matrix(&operation->call) &&
+           mm_result_returns_matrix(&operation->input.call) &&
            (mm_window_elements(part) > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
-}
-
-/* The worker pool must not call MHD: the connection may be gone by then. If memory runs out, this thread
- * decodes. */
-bool mm_operation_decode_on_pool(struct mm_request *request, const char *content_type) {
-    struct mm_operation *operation = mm_operation_of(request);
-    if (!decodes_long(request))
-        return false;
-    char *copy = content_type == NULL ? NULL : strdup(content_type);
-    if (content_type != NULL && copy == NULL)
-        return false;
-    free(operation->content_type); /* of a try before a wait for memory */
-    operation->content_type = copy;
-    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* as known before decoding */
-    mm_request_decode_on_pool(request);
-    return true;
 }
 
 enum mm_status mm_operation_complete(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = mm_operation_settle(request);
-    if (status == MM_OK && mm_operation_decode_on_pool(request, content_type))
+    operation->job.deadline_ns =
+        mm_operation_deadline_ns(request); /* as far as it is known before decoding */
+    if (status == MM_OK && mm_input_decode_on_pool(request, &operation->input))
         return MM_OK;
     if (status == MM_OK)
-        status = make_job(request, content_type, &request->error);
+        status = make_job(request, &request->error);
     operation->job.deadline_ns = mm_operation_deadline_ns(request);
     if (status != MM_OK)
         return status;
@@ -422,7 +376,7 @@ static void *take_part(struct mm_operation *operation) {
 /* The job has ended: others need not wait for its operands until the client has read the result. */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    mm_call_release(&operation->call, &request->memory);
+    mm_call_release(&operation->input.call, &request->memory);
     mm_reservation_free(&request->memory, &request->body);
     mm_reservation_free(&request->memory, &operation->work);
     mm_operand_release(&operation->held);
@@ -447,8 +401,8 @@ static void encode(struct mm_request *request) {
     const struct mm_answer answer = {.job = &operation->job,
                                      .matrix = operation->job.product.c,
                                      .reduction = &operation->job.reduction,
-                                     .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
-                                     .has_matrix = mm_result_returns_matrix(&operation->call),
+                                     .figures = operation->input.call.numbers[MM_PARAMETER_REDUCE],
+                                     .has_matrix = mm_result_returns_matrix(&operation->input.call),
                                      .shape = &operation->shape,
                                      .result = is_output && !is_text ? &operation->output : &view,
                                      .span_ns = span_ns,
@@ -475,7 +429,7 @@ static bool is_abandoned(struct mm_request *request) {
 /* The sweep reads the deadline, also if the request goes on to wait for memory. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const enum mm_status status = make_job(request, operation->content_type, error);
+    const enum mm_status status = make_job(request, error);
     pthread_mutex_lock(&request->server->mutex);
     operation->job.deadline_ns = mm_operation_deadline_ns(request);
     pthread_mutex_unlock(&request->server->mutex);
@@ -512,7 +466,7 @@ static void drop_memory(struct mm_request *request) {
     if (operation->room.is_reserved)
         mm_store_unreserve(request->server->store, &operation->room);
     release_need(request);
-    mm_call_release(&operation->call, &request->memory);
+    mm_call_release(&operation->input.call, &request->memory);
     struct mm_replica *stored_c = operation->job.stored_c;
     if (stored_c != NULL)
         stored_c->release(stored_c);
@@ -522,8 +476,7 @@ static void drop_memory(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     drop_memory(request);
-    free(operation->content_type);
-    operation->content_type = NULL;
+    mm_input_release(request, &operation->input);
     mm_operand_release(&operation->held);
 }
 
