@@ -294,7 +294,7 @@ for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
     ask "/v1/matrices/$1?m=$2&n=$3" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
 done
 set --
-for request in 'GET /v1/matrices/kept' 'GET /v1/matrices/gone' 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448'; do
+for request in 'GET /v1/matrices/kept' 'GET /v1/matrices/gone' 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448&variant=naive'; do
     dawdle --readers 1 --request "$request" --every-ms 600000
     set -- "$@" "$dawdle"
 done
@@ -304,7 +304,7 @@ ask /v1/matrices/gone -X DELETE
 ask /v1/matrices/operand -X DELETE
 reach "$used" $((4194304 + 7840000 + 8386816))
 head -c 14000 /dev/zero >"$scratch/outer"
-post_file outer 'm=1750&k=1&n=1750'
+post_file outer 'm=1750&k=1&n=1750&variant=naive'
 expect "a result for which two replies have to end" 200
 same "replies that ended" 2 "$(metric 'connections_closed_total{reason="slow_reader"}')"
 reach "$open" 1
