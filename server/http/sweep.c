@@ -278,7 +278,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         break;
     case MM_PHASE_HANDLED:
         request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
-        if (heads && __atomic_load_n(&connection->answers, __ATOMIC_RELAXED) != 0) {
+        if (heads && __atomic_load_n(&connection->answers, __ATOMIC_ACQUIRE) != 0) {
             info = ask(connection->fd);
             look_at_reader(server, connection, &info, now_ns);
             if (request != NULL)

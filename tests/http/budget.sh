@@ -239,11 +239,10 @@ reach "$used" $((stored = 262144 + 900 * 4))
 ask '/v1/matmul?m=970&k=1&n=970&a_from=identity()&b_from=identity()&reply=none' -X POST
 expect "a result that has no room beside them" 429 code busy detail "stored matrices hold $stored"
 hold first cpu 1 450000 1
-spec='{"m":128,"k":128,"n":128,"repeats":1,"variants":["naive"]}'
 send list "$url/v1/matrices"
 send text -H 'Accept: text/csv' "$url/v1/matrices/square"
 send part "$url/v1/matrices/square?cols=0:128"
-send benchmark -d "$spec" "$url/v1/benchmark"
+send benchmark -d '{"m":128,"k":128,"n":128,"repeats":1,"variants":["naive"]}' "$url/v1/benchmark"
 reach "$open" 5
 ask '/v1/matrices?limit=100'
 expect "a short list, which is small" 200 '.matrices | length' 100
@@ -295,7 +294,7 @@ for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
     ask "/v1/matrices/$1?m=$2&n=$3" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
 done
 set --
-for request in 'GET /v1/matrices/kept' 'GET /v1/matrices/gone' 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448'; do
+for request in 'GET /v1/matrices/kept' 'GET /v1/matrices/gone' 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448&variant=naive'; do
     dawdle --readers 1 --request "$request" --every-ms 600000
     set -- "$@" "$dawdle"
 done
@@ -305,7 +304,7 @@ ask /v1/matrices/gone -X DELETE
 ask /v1/matrices/operand -X DELETE
 reach "$used" $((4194304 + 7840000 + 8386816))
 head -c 14000 /dev/zero >"$scratch/outer"
-post_file outer 'm=1750&k=1&n=1750'
+post_file outer 'm=1750&k=1&n=1750&variant=naive'
 expect "a result for which two replies have to end" 200
 same "replies that ended" 2 "$(metric 'connections_closed_total{reason="slow_reader"}')"
 reach "$open" 1
