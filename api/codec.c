@@ -126,9 +126,10 @@ const struct mm_codec *mm_codec_for_facts(const char *accept) {
 }
 
 enum mm_status mm_codec_fail_figures(struct mm_error *error) {
-    return mm_fail_field(error, MM_BAD_REQUEST, "reduce",
-                         "reduce is given, but Accept excludes application/json, which alone can hold figures; "
-                         "allow it, or leave reduce out");
+    return mm_fail_field(
+        error, MM_BAD_REQUEST, "reduce",
+        "reduce is given, but Accept excludes application/json, which alone can hold figures; "
+        "allow it, or leave reduce out");
 }
 
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,

@@ -138,8 +138,12 @@ static double encode(struct bench *bench) {
     job.product.c = mm_matrix_dense(MM_FLOAT32, bench->edge, bench->edge, bench->elements);
     struct mm_buffer result = {0};
     const struct mm_shape shape = mm_shape_of_matrix(bench->edge, bench->edge);
-    const struct mm_answer answer = {
-        .job = &job, .matrix = job.product.c, .has_matrix = true, .shape = &shape, .result = &result, .span_ns = span_ns};
+    const struct mm_answer answer = {.job = &job,
+                                     .matrix = job.product.c,
+                                     .has_matrix = true,
+                                     .shape = &shape,
+                                     .result = &result,
+                                     .span_ns = span_ns};
     struct mm_reply_body body = {.buffer = {.data = bench->reply, .bytes = bench->reply_bytes}};
     const double start = now_ns();
     bench->codec->encode(&answer, &body);

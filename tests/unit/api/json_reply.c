@@ -22,8 +22,13 @@ static const struct mm_backend backend = {.name = "cuda"};
 static const char *encode(const struct mm_job *job, const struct mm_shape *shape, uint64_t *span_ns) {
     static char text[1 << 18];
     struct mm_buffer result = {0};
-    const struct mm_answer answer = {
-        .job = job, .matrix = job->product.c, .reduction = &job->reduction, .has_matrix = true, .shape = shape, .result = &result, .span_ns = span_ns};
+    const struct mm_answer answer = {.job = job,
+                                     .matrix = job->product.c,
+                                     .reduction = &job->reduction,
+                                     .has_matrix = true,
+                                     .shape = shape,
+                                     .result = &result,
+                                     .span_ns = span_ns};
     size_t bytes;
     mm_reservation_free(&memory, &body.buffer);
     body = (struct mm_reply_body){0};
