@@ -126,8 +126,8 @@ void mm_call_init_reading(struct mm_call *call) {
     call->is_reading = true;
 }
 
-void mm_call_release(struct mm_call *call, struct mm_buffers *buffers) {
-    mm_buffers_release(buffers, &call->storage);
+void mm_call_release(struct mm_call *call, struct mm_reservation *memory) {
+    mm_reservation_free(memory, &call->storage);
     call->a = (struct mm_matrix){0};
     call->b = (struct mm_matrix){0};
 }

@@ -6,7 +6,7 @@
 
 #include "gpu/names.h"
 #include "api/value.h"
-#include "gpu/memory/buffer.h"
+#include "gpu/memory/budget.h"
 #include "gpu/shape.h"
 #include "gpu/source.h"
 #include "gpu/variant.h"
@@ -139,7 +139,7 @@ void mm_call_init_stored(struct mm_call *call);
 void mm_call_init_reading(struct mm_call *call);
 
 /* Gives the storage back. The views into it end. */
-void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
+void mm_call_release(struct mm_call *call, struct mm_reservation *memory);
 
 /* Sets one parameter from text, of the query or of a form's field. Flags take true, false, 1 and 0;
  * permissions allow and never; shapes up to MM_RANK_MAX decimals with commas between them; all others a

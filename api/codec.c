@@ -125,6 +125,13 @@ const struct mm_codec *mm_codec_for_facts(const char *accept) {
     return mm_media_weight(accept, mm_json_codec.reply_type) > 0 ? &mm_json_codec : NULL;
 }
 
+enum mm_status mm_codec_fail_figures(struct mm_error *error) {
+    return mm_fail_field(
+        error, MM_BAD_REQUEST, "reduce",
+        "reduce is given, but Accept excludes application/json, which alone can hold figures; "
+        "allow it, or leave reduce out");
+}
+
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];
@@ -140,7 +147,7 @@ enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct m
 }
 
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
-                               const struct mm_limits *limits, struct mm_buffers *buffers,
+                               const struct mm_limits *limits, struct mm_reservation *memory,
                                struct mm_error *error) {
     if (codec->reader == NULL) {
         codec->decode(call, body);
@@ -148,7 +155,7 @@ enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *cal
     }
     if (codec->judge_type != NULL && codec->judge_type(body->content_type, error) != MM_OK)
         return MM_BAD_REQUEST;
-    void *reading = codec->reader->begin(call, body->content_type, body->bytes, limits, buffers);
+    void *reading = codec->reader->begin(call, body->content_type, body->bytes, limits, memory);
     if (reading == NULL)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
     const enum mm_status status = codec->reader->finish(reading, call, body, error);

@@ -3,8 +3,8 @@
  *
  * The connection's thread calls everything for its request. If a body or a result is large, a thread of the
  * worker pool decodes (`decode`, the reader's `finish`) or encodes (`encode`, `finish`) in its place, while
- * the connection waits. While a body waits for memory, the thread that finds some calls the reader's `yield`
- * and `cancel` in its place. The thread that frees an abandoned request calls `cancel`. */
+ * the connection waits. The thread that ends a request which waits for memory, or that was abandoned, calls
+ * `cancel`. */
 #pragma once
 
 #include "api/call.h"
@@ -27,17 +27,17 @@ struct mm_helpers {
                 void *data);
 };
 
-/* A finished product or transposition on its way out. */
+/* What a reply tells: a matrix, or figures about it, and how it was computed. */
 struct mm_answer {
-    const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense, if
-                                     has_matrix. variant NULL: a stored matrix, and product.c is all that is
-                                     set */
-    uint64_t figures;             /* bits of enum mm_figure: of job->reduction; the format is JSON then */
-    bool has_matrix;              /* the elements are returned; if not, the format is JSON */
-    const struct mm_shape *shape; /* of the result */
-    struct mm_buffer *result;     /* holds product.c's elements; an encoder may take it over */
-    const uint64_t *span_ns;      /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
-    struct mm_helpers *helpers;   /* NULL: none */
+    const struct mm_job *job; /* that has computed it: done, with status MM_OK; NULL: it is a stored matrix */
+    struct mm_matrix matrix; /* all elements that are returned, dense, if has_matrix; its dtype in any case */
+    const struct mm_shape *shape;         /* of that matrix */
+    bool has_matrix;                      /* the elements are returned; if not, the format is JSON */
+    uint64_t figures;                     /* bits of enum mm_figure; not 0: the format is JSON */
+    const struct mm_reduction *reduction; /* has these figures */
+    struct mm_buffer *result;             /* holds the matrix's elements; an encoder may take it over */
+    const uint64_t *span_ns;    /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+    struct mm_helpers *helpers; /* NULL: none */
 };
 
 enum { MM_REPLY_HEAD_MAX = 256 };
@@ -55,9 +55,9 @@ struct mm_reply_body {
  * bytes and has room for all that was received. */
 struct mm_body_reader {
     /* Begins a body of body_bytes, or MM_LENGTH_UNKNOWN; call has the parameters of the query. limits and
-     * buffers are kept until the end. NULL if memory runs out: then mm_codec_decode may try again. */
+     * memory are kept until the end. NULL if memory runs out: then mm_codec_decode may try again. */
     void *(*begin)(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                   const struct mm_limits *limits, struct mm_buffers *buffers);
+                   const struct mm_limits *limits, struct mm_reservation *memory);
 
     /* Reads on in a body that has body_bytes by now and may have moved. Returns how many bytes the body has
      * then: the reader may move what came and close gaps, and the next piece follows behind that. */
@@ -156,6 +156,9 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
 /* The codec of a reply that has no elements: JSON; NULL if Accept excludes it. */
 const struct mm_codec *mm_codec_for_facts(const char *accept);
 
+/* MM_BAD_REQUEST: a reply has figures, but Accept excludes JSON. */
+enum mm_status mm_codec_fail_figures(struct mm_error *error);
+
 /* Whether the codec's replies can hold a result of this shape: else MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error);
@@ -165,5 +168,5 @@ enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct m
  * body's length. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
  * dtype), MM_BUSY, MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
-                               const struct mm_limits *limits, struct mm_buffers *buffers,
+                               const struct mm_limits *limits, struct mm_reservation *memory,
                                struct mm_error *error);

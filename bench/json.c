@@ -37,7 +37,7 @@ static const struct kind kinds[] = {{"random", make_random}, {"short", make_shor
 
 struct bench {
     size_t edge;
-    struct mm_buffers *buffers;
+    struct mm_budget budget;
     const struct mm_codec *codec;
     float *elements; /* a's, then b's */
     float *read;     /* likewise, as the codec by Jansson alone reads them */
@@ -92,17 +92,19 @@ static double decode(struct bench *bench) {
     const struct mm_limits limits = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
     const struct mm_body body = {.data = bench->body, .bytes = bench->body_bytes};
     const size_t bytes = bench->edge * bench->edge * sizeof(float);
+    struct mm_reservation memory = {.budget = &bench->budget};
     struct mm_call call;
     struct mm_error error;
     mm_call_init(&call, MM_MATMUL);
     const double start = now_ns();
-    enum mm_status status = mm_codec_decode(bench->codec, &call, &body, &limits, bench->buffers, &error);
+    enum mm_status status = mm_codec_decode(bench->codec, &call, &body, &limits, &memory, &error);
     const double ns = now_ns() - start;
     require(status == MM_OK, error.detail);
     require(memcmp(call.a.data, bench->elements, bytes) == 0 &&
                 memcmp(call.b.data, (char *)bench->elements + bytes, bytes) == 0,
             "other elements were read than were written");
-    mm_call_release(&call, bench->buffers);
+    mm_call_release(&call, &memory);
+    mm_reservation_close(&memory);
     return ns / (double)(2 * bench->edge * bench->edge);
 }
 
@@ -136,8 +138,12 @@ static double encode(struct bench *bench) {
     job.product.c = mm_matrix_dense(MM_FLOAT32, bench->edge, bench->edge, bench->elements);
     struct mm_buffer result = {0};
     const struct mm_shape shape = mm_shape_of_matrix(bench->edge, bench->edge);
-    const struct mm_answer answer = {
-        .job = &job, .has_matrix = true, .shape = &shape, .result = &result, .span_ns = span_ns};
+    const struct mm_answer answer = {.job = &job,
+                                     .matrix = job.product.c,
+                                     .has_matrix = true,
+                                     .shape = &shape,
+                                     .result = &result,
+                                     .span_ns = span_ns};
     struct mm_reply_body body = {.buffer = {.data = bench->reply, .bytes = bench->reply_bytes}};
     const double start = now_ns();
     bench->codec->encode(&answer, &body);
@@ -165,8 +171,8 @@ static double encode_jansson(struct bench *bench) {
 static void make_bench(struct bench *bench, size_t edge) {
     const size_t count = edge * edge;
     const struct mm_shape shape = mm_shape_of_matrix(edge, edge);
-    *bench = (struct bench){.edge = edge, .buffers = mm_buffers_open(SIZE_MAX)};
-    require(bench->buffers != NULL, "there is no memory");
+    *bench = (struct bench){.edge = edge};
+    require(mm_budget_open(&bench->budget, SIZE_MAX), "there is no memory");
     require(mm_codec_for_request("application/json", MM_MATMUL, false, false, 0, &bench->codec, NULL) ==
                     MM_OK &&
                 bench->codec->reply_bytes_max(&shape, MM_FLOAT32, &bench->reply_bytes),

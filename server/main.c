@@ -37,8 +37,8 @@ static void complete_options(struct mm_options *options) {
         options->cpu_jobs = cpu_jobs_max;
     if (options->memory_budget_bytes == 0)
         options->memory_budget_bytes = mm_machine_memory() / 2;
-    if (options->body_bytes_max > options->memory_budget_bytes)
-        options->body_bytes_max = options->memory_budget_bytes;
+    options->body_bytes_max =
+        mm_size_min(options->body_bytes_max, mm_budget_main_bytes(options->memory_budget_bytes));
     if (options->log_format == NULL)
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
@@ -74,7 +74,7 @@ static struct mm_store_limits store_limits(const struct mm_server *server, uint6
 static bool open_store(struct mm_server *server) {
     const struct mm_store_limits limits = store_limits(server, 0);
     if (server->options->store_bytes_max > 0)
-        server->store = mm_store_open(&limits, server->buffers);
+        server->store = mm_store_open(&limits, &server->budget);
     return server->options->store_bytes_max == 0 || server->store != NULL;
 }
 
@@ -82,22 +82,21 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     memset(server, 0, sizeof *server);
     server->options = options;
     server->keys = keys;
+    const bool has_budget = mm_budget_open(&server->budget, options->memory_budget_bytes);
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,
-                                        .memory_bytes_max = options->memory_budget_bytes};
+                                        .memory_bytes_max = server->budget.part_bytes[MM_BUDGET_MAIN]};
     mm_mutex_init(&server->mutex);
     TAILQ_INIT(&server->connections);
-    TAILQ_INIT(&server->starved);
-    server->starved_ns = UINT64_MAX;
+    mm_line_open(&server->line);
     if (getrandom(&server->id_seed, sizeof server->id_seed, 0) != (ssize_t)sizeof server->id_seed)
         server->id_seed = mm_clock_ns() ^ (uint64_t)getpid() << 48;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     server->started_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     server->epoch_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - mm_clock_ns();
-    server->buffers = mm_buffers_open(options->memory_budget_bytes);
     server->pool = mm_pool_start(mm_cores());
-    return server->buffers != NULL && server->pool != NULL && open_store(server);
+    return has_budget && server->pool != NULL && open_store(server);
 }
 
 /* Opens the devices while the socket already accepts: a probe finds a live process. */
@@ -131,7 +130,7 @@ static bool open_engine(struct mm_server *server) {
     if (server->store != NULL)
         mm_store_limit(server->store, &limits);
     if (mm_engine_page_locking(engine) != NULL)
-        mm_buffers_lock(server->buffers, mm_engine_page_locking(engine));
+        mm_buffers_lock(server->budget.buffers, mm_engine_page_locking(engine));
     if (!mm_server_set_engine(server, engine)) {
         mm_log_error("the system has no memory for the description of the devices");
         mm_engine_close(engine);
@@ -317,7 +316,7 @@ close_server:
     mm_engine_close(server.engine);
     free(server.openapi);
     mm_store_close(server.store);
-    mm_buffers_close(server.buffers);
+    mm_budget_close(&server.budget);
     pthread_mutex_destroy(&server.mutex);
     return result;
 }

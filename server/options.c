@@ -59,8 +59,10 @@ static const struct option table[] = {
      "longest wait for the jobs ahead, by measured rates; a job that would wait longer is answered with 429"},
     {"memory-budget", "SIZE", SIZE, AT(memory_budget_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
      "memory for bodies and results (default: half of the cgroup's limit, else of the RAM)"},
+    {"memory-wait-ms", "MS", NUMBER, AT(memory_wait_ms), 0, UINT32_MAX, "3000",
+     "longest time that a request waits for memory of the budget; after it 429"},
     {"max-body", "SIZE", SIZE, AT(body_bytes_max), 1, UINT64_C(1) << 60, "2GiB",
-     "largest request body, never over the memory budget"},
+     "largest request body, never over fifteen sixteenths of the memory budget"},
     {"store-memory", "SIZE", SIZE, AT(store_bytes_max), 0, UINT64_C(1) << 60, NULL,
      "memory for stored matrices; 0: none are stored (default: a quarter of the memory of each GPU; without "
      "one, "

@@ -39,6 +39,7 @@ struct mm_options {
     uint64_t queue_depth;
     uint64_t queue_wait_ms;
     uint64_t memory_budget_bytes;
+    uint64_t memory_wait_ms;
     uint64_t body_bytes_max;
     uint64_t store_bytes_max;     /* 0: no store. UINT64_MAX: from the machine */
     uint64_t store_key_bytes_max; /* 0: from the machine */

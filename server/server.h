@@ -2,7 +2,8 @@
 #pragma once
 
 #include "gpu/engine.h"
-#include "gpu/memory/buffer.h"
+#include "gpu/memory/budget.h"
+#include "server/http/line.h"
 #include "server/options.h"
 
 #include <pthread.h>
@@ -18,7 +19,7 @@ struct mm_store;
 struct mm_server {
     const struct mm_options *options; /* complete: with what comes from the machine */
     struct mm_limits limits;
-    struct mm_buffers *buffers;
+    struct mm_budget budget;
     struct mm_pool *pool;
     struct mm_acceptor *acceptor; /* NULL: connections are not counted yet or any more */
     struct mm_store *store;       /* NULL: switched off */
@@ -50,14 +51,8 @@ struct mm_server {
     pthread_mutex_t mutex;
     TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle first */
     struct mm_connection *swept;                           /* where the sweep goes on; NULL: done */
-    size_t closing;                             /* connections closed as idle that are still on the list */
-    TAILQ_HEAD(mm_starved, mm_request) starved; /* requests: the oldest first, as wait.c says */
-    uint64_t served_ns;    /* when the first of them last got its memory, and no other was refused for it */
-    size_t promised_bytes; /* to complete requests that were woken and have not tried again yet */
-    uint64_t starved_ns;   /* when that began; UINT64_MAX: none waits. __atomic access by readers */
-    size_t starved_others; /* those on the list that wait for no huge output. __atomic access by readers */
-
-    size_t huge_bytes; /* that huge outputs hold (server/http/body.h); __atomic access only */
+    size_t closing;      /* connections closed as idle that are still on the list */
+    struct mm_line line; /* requests that wait for memory */
 };
 
 enum { MM_REQUEST_ID_MAX = 128 };

@@ -23,6 +23,7 @@ for preset in cpu-only asan; do
 done
 part valgrind ./dev test --preset valgrind
 part mutants sh tests/mutants.sh
+part attacks python3 tests/load/attacks.py build/cpu-only/server/matmuld --require 99
 part fuzz ./dev fuzz --total 1800
 part soak sh tests/load/soak.sh build/cpu-only/tests/http/faulty --backend cpu --faults 1 --leave 10 --clients 100 --seconds 3600
 [ -z "$failed" ] || echo "failed:$failed; the logs are in $logs"

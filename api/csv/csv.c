@@ -197,8 +197,8 @@ static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, s
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     char *text = body->buffer.data;
-    struct mm_matrix rows = mm_shape_view(answer->shape, false, answer->job->product.c.dtype);
-    rows.data = answer->job->product.c.data;
+    struct mm_matrix rows = mm_shape_view(answer->shape, false, answer->matrix.dtype);
+    rows.data = answer->matrix.data;
     const char *end = mm_rows_text_write(&rows, &marks, answer->helpers, text);
     body->bytes = (size_t)(end - text);
 }

@@ -36,7 +36,7 @@ struct operand {
 struct reading {
     struct mm_call call; /* of the query, then of the parameters read so far */
     const struct mm_limits *limits;
-    struct mm_buffers *buffers;
+    struct mm_reservation *memory;
     struct mm_multipart multipart;
     struct mm_part part;
     struct operand operands[MM_CALL_OPERANDS_MAX];
@@ -236,7 +236,7 @@ static enum mm_status copy_files(struct reading *reading, const char *body, stru
             all_bytes = places[index] + bytes[index];
     }
     if (all_bytes > 0)
-        status = mm_buffers_acquire(reading->buffers, all_bytes, &call->storage, error);
+        status = mm_reservation_acquire(reading->memory, all_bytes, &call->storage, error);
     for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++) {
         const struct operand *operand = &operands[index];
         if (!is_copied(reading, operand) || bytes[index] == 0)
@@ -248,7 +248,7 @@ static enum mm_status copy_files(struct reading *reading, const char *body, stru
             mm_npy_reorder(&operand->header.shape, call->dtype, body + operand->elements, views[index]->data);
     }
     if (status != MM_OK)
-        mm_call_release(call, reading->buffers);
+        mm_call_release(call, reading->memory);
     return status;
 }
 
@@ -332,12 +332,12 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
 /* --- the codec's functions */
 
 static void *begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                   const struct mm_limits *limits, struct mm_buffers *buffers) {
+                   const struct mm_limits *limits, struct mm_reservation *memory) {
     struct reading *reading = malloc(sizeof *reading);
     if (reading == NULL)
         return NULL;
     *reading =
-        (struct reading){.call = *call, .limits = limits, .buffers = buffers, .event = MM_MULTIPART_WAIT};
+        (struct reading){.call = *call, .limits = limits, .memory = memory, .event = MM_MULTIPART_WAIT};
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
         reading->operands[index].name = mm_call_operand_names[index];
     if (mm_multipart_begin(&reading->multipart, content_type, NULL) == MM_OK)
@@ -390,24 +390,24 @@ const struct mm_codec mm_form_codec = {
 /* --- a file alone, which is the operand a */
 
 static struct reading *begin_alone(const struct mm_call *call, const struct mm_limits *limits,
-                                   struct mm_buffers *buffers, bool is_csv) {
+                                   struct mm_reservation *memory, bool is_csv) {
     struct reading *reading = malloc(sizeof *reading);
     if (reading == NULL)
         return NULL;
-    *reading = (struct reading){.call = *call, .limits = limits, .buffers = buffers};
+    *reading = (struct reading){.call = *call, .limits = limits, .memory = memory};
     reading->operand = &reading->operands[0];
     *reading->operand = (struct operand){.name = mm_call_operand_names[0], .seen = true, .is_csv = is_csv};
     return reading;
 }
 
 static void *begin_npy(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                       const struct mm_limits *limits, struct mm_buffers *buffers) {
-    return begin_alone(call, limits, buffers, false);
+                       const struct mm_limits *limits, struct mm_reservation *memory) {
+    return begin_alone(call, limits, memory, false);
 }
 
 static void *begin_csv(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                       const struct mm_limits *limits, struct mm_buffers *buffers) {
-    return begin_alone(call, limits, buffers, true);
+                       const struct mm_limits *limits, struct mm_reservation *memory) {
+    return begin_alone(call, limits, memory, true);
 }
 
 /* Reads no more than the header, which tells whether the elements are copied. */

@@ -182,8 +182,8 @@ static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body
         return MM_OK;
     mm_json_scan_yield(scan);
     if (status == MM_OK && a_bytes + b_bytes > 0)
-        status =
-            mm_buffers_acquire(scan->store.buffers, storage_bytes(scan, a_bytes, b_bytes), &storage, error);
+        status = mm_reservation_acquire(scan->store.reservation, storage_bytes(scan, a_bytes, b_bytes),
+                                        &storage, error);
     if (status == MM_BUSY || status == MM_INTERNAL || (status != MM_OK && is_judged))
         return status;
     mm_json_scan_again(scan, scan->call.dtype, storage, body);

@@ -21,24 +21,20 @@ enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
 _Static_assert(sizeof reply_head == sizeof stored_head, "either has the room of the other");
 
-static bool is_stored(const struct mm_answer *answer) {
-    return answer->job->variant == NULL;
-}
-
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
     return mm_json_array_text_bytes(shape, dtype, bytes) &&
            mm_size_add(*bytes, sizeof reply_head + ENVELOPE_BYTES_MAX, bytes);
 }
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
-    const struct mm_matrix *c = &answer->job->product.c;
+    const struct mm_matrix *c = &answer->matrix;
     char *end = body->buffer.data;
     if (!answer->has_matrix) {
         *end = '{';
         body->bytes = 1;
         return;
     }
-    memcpy(end, is_stored(answer) ? stored_head : reply_head, sizeof reply_head - 1);
+    memcpy(end, answer->job == NULL ? stored_head : reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
     end += mm_json_array_write(answer->shape, c->dtype, c->data, answer->helpers, end);
     body->bytes = (size_t)(end - (char *)body->buffer.data);
@@ -127,7 +123,7 @@ static char *put_timing(char *end, const uint64_t *span_ns) {
 static char *put_facts(char *end, const struct mm_answer *answer) {
     const struct mm_job *job = answer->job;
     const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
-    const enum mm_dtype operand = job->product.a.dtype, result = job->product.c.dtype;
+    const enum mm_dtype operand = job->product.a.dtype, result = answer->matrix.dtype;
     end = put_name(put_shape(end, answer->shape), "\"dtype\": \"", mm_dtype_name(result));
     if (operand != result)
         end = put_name(end, ", \"operand_dtype\": \"", mm_dtype_name(operand));
@@ -144,10 +140,10 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
 
 /* The facts of a stored matrix. Its elements tell the shape, if there are any. */
 static char *put_stored(char *end, const struct mm_answer *answer) {
-    const struct mm_matrix *c = &answer->job->product.c;
+    const struct mm_matrix *c = &answer->matrix;
     if (!answer->has_matrix || c->rows == 0 || c->cols == 0)
         end = put_shape(end, answer->shape);
-    return put_name(end, "\"dtype\": \"", mm_dtype_name(answer->job->product.c.dtype));
+    return put_name(end, "\"dtype\": \"", mm_dtype_name(c->dtype));
 }
 
 static void finish(const struct mm_answer *answer, struct mm_reply_body *body) {
@@ -157,10 +153,10 @@ static void finish(const struct mm_answer *answer, struct mm_reply_body *body) {
         end = mm_put_text(end, ", ");
     if (answer->figures != 0) {
         end = mm_put_text(end, "\"reduce\": ");
-        end += mm_result_figures(answer->figures, answer->job->product.c.dtype, &answer->job->reduction, end);
+        end += mm_result_figures(answer->figures, answer->matrix.dtype, answer->reduction, end);
         end = mm_put_text(end, ", ");
     }
-    end = is_stored(answer) ? put_stored(end, answer) : put_facts(end, answer);
+    end = answer->job == NULL ? put_stored(end, answer) : put_facts(end, answer);
     *end++ = '}';
     body->bytes += (size_t)(end - start);
     assert((size_t)(end - start) <= ENVELOPE_BYTES_MAX);

@@ -18,7 +18,7 @@ static void drop(struct mm_json_store *store) {
     store->keeps = false;
     store->used_bytes = store->room_bytes = store->bytes_max = 0;
     if (store->memory.data != NULL)
-        mm_buffers_release(store->buffers, &store->memory);
+        mm_reservation_free(store->reservation, &store->memory);
 }
 
 /* How many elements may still come. `at` is the begin or the end of the next one; each takes two characters
@@ -28,6 +28,12 @@ static uint64_t foretell(const struct mm_json_store *store, const char *at, cons
                          size_t elements) {
     const uint64_t here = (uint64_t)(end - at + 1) / 2 + 1;
     return here + (store->bytes_left == MM_LENGTH_UNKNOWN ? elements : store->bytes_left / 2 + 1);
+}
+
+/* How far memory that holds `bytes` grows for `needed` ones. */
+static size_t step_to(size_t bytes, size_t needed, size_t bytes_max) {
+    const size_t stepped = bytes + mm_reservation_step(bytes);
+    return mm_size_min(stepped > needed ? stepped : needed, bytes_max);
 }
 
 /* Moves all to memory with room for the next element, which can grow to what is foretold; false if there is
@@ -43,11 +49,11 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
     struct mm_buffer memory = {0};
     /* What the second matrix is moved by, to begin aligned, comes on top. */
     if (bytes < needed || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) || bytes <= store->bytes_max ||
-        mm_buffers_grow(store->buffers, needed, bytes, 0, &memory, NULL) != MM_OK)
+        mm_reservation_grow(store->reservation, step_to(0, needed, bytes), bytes, &memory, NULL) != MM_OK)
         return false;
     if (store->memory.data != NULL) {
         memcpy(memory.data, store->memory.data, held_bytes);
-        mm_buffers_release(store->buffers, &store->memory);
+        mm_reservation_free(store->reservation, &store->memory);
     }
     store->memory = memory;
     store->bytes_max = bytes;
@@ -63,7 +69,8 @@ static void grow(struct mm_json_store *store, const char *at, const char *end) {
     const bool has_room =
         needed > store->bytes_max
             ? move(store, at, end)
-            : mm_buffers_grow(store->buffers, needed, store->bytes_max, 0, &store->memory, NULL) == MM_OK;
+            : mm_reservation_grow(store->reservation, step_to(store->memory.bytes, needed, store->bytes_max),
+                                  store->bytes_max, &store->memory, NULL) == MM_OK;
     if (has_room)
         store->room_bytes = store->memory.bytes < store->bytes_max ? store->memory.bytes : store->bytes_max;
     else
@@ -440,9 +447,9 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
 }
 
 static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct mm_limits *limits,
-                  struct mm_buffers *buffers) {
+                  struct mm_reservation *memory) {
     scan->store = (struct mm_json_store){.limits = limits,
-                                         .buffers = buffers,
+                                         .reservation = memory,
                                          .bytes_left = body_bytes,
                                          .element_bytes = mm_dtype_bytes(scan->dtype),
                                          .keeps = true};
@@ -459,7 +466,7 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
 }
 
 void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                         const struct mm_limits *limits, struct mm_buffers *buffers) {
+                         const struct mm_limits *limits, struct mm_reservation *memory) {
     struct mm_json_scan *scan = malloc(sizeof *scan);
     if (scan == NULL)
         return NULL;
@@ -467,7 +474,7 @@ void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, u
     scan->error.status = MM_OK;
     scan->dtype = MM_FLOAT32;
     scan->is_again = false;
-    begin(scan, body_bytes, limits, buffers);
+    begin(scan, body_bytes, limits, memory);
     return scan;
 }
 
@@ -476,7 +483,7 @@ void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct m
     assert(scan->store.memory.data == NULL);
     scan->dtype = dtype;
     scan->is_again = true;
-    begin(scan, body->bytes, scan->store.limits, scan->store.buffers);
+    begin(scan, body->bytes, scan->store.limits, scan->store.reservation);
     scan->store.keeps = storage.data != NULL;
     scan->store.memory = storage;
     scan->store.room_bytes = scan->store.bytes_max = storage.bytes;

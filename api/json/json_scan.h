@@ -14,7 +14,7 @@ static inline size_t mm_json_aligned(size_t bytes) {
 /* Where the elements go: memory that grows with them. */
 struct mm_json_store {
     const struct mm_limits *limits;
-    struct mm_buffers *buffers;
+    struct mm_reservation *reservation;
     uint64_t bytes_left;     /* of the body, behind the piece at hand; or MM_LENGTH_UNKNOWN */
     size_t element_bytes;    /* may be changed while nothing was put */
     bool keeps;              /* false: elements that come find no room any more, and none is held */
@@ -85,8 +85,8 @@ struct mm_json_scan {
 };
 
 /* Reads bodies into calls; each `reading` is a struct mm_json_scan. Elements are of the call's dtype, unless
- * the body names another before its first matrix. They are stored in memory of `buffers`, of no more than
- * limits->memory_bytes_max, and 64 bytes that align the second matrix.
+ * the body names another before its first matrix. They are stored in memory of the reservation, of no more
+ * than limits->memory_bytes_max, and 64 bytes that align the second matrix.
  *
  * `finish` reports malformed elements before passed limits. It scans the body once more, into memory of the
  * right size, if the body names the type behind the elements, or if memory was short. */
@@ -95,7 +95,7 @@ extern const struct mm_body_reader mm_json_reader;
 /* --- what json_decode.c makes the reader of */
 
 void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                         const struct mm_limits *limits, struct mm_buffers *buffers);
+                         const struct mm_limits *limits, struct mm_reservation *memory);
 size_t mm_json_scan_feed(void *reading, void *body, size_t body_bytes);
 void mm_json_scan_yield(void *reading);
 bool mm_json_scan_is_quick(const void *reading);

@@ -382,7 +382,7 @@ void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const voi
 
 /* The elements stay where they are: the header goes out before them. */
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
-    body->head_bytes = mm_npy_write_head(answer->shape, answer->job->product.c.dtype, body->head);
+    body->head_bytes = mm_npy_write_head(answer->shape, answer->matrix.dtype, body->head);
     mm_raw_codec.encode(answer, body);
 }
 

@@ -108,7 +108,7 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
     if (expected > limits->body_bytes_max) {
         mm_fail_limit(error, "", limits->body_bytes_max,
                       "these dimensions make a body of %zu bytes, but the limit is %zu (the smaller of "
-                      "--max-body and --memory-budget)",
+                      "--max-body and fifteen sixteenths of --memory-budget)",
                       expected, limits->body_bytes_max);
         mm_fail_got(error, "%zu", expected);
         return MM_TOO_LARGE;
@@ -144,7 +144,7 @@ static void decode(struct mm_call *call, const struct mm_body *body) {
 }
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
-    const struct mm_matrix *c = &answer->job->product.c;
+    const struct mm_matrix *c = &answer->matrix;
     assert(c->ld == c->cols);
     assert(c->data == answer->result->data || mm_matrix_bytes(c) == 0);
     body->buffer = *answer->result;

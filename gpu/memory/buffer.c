@@ -1,6 +1,6 @@
-/* The pool behind mm_buffers: the budget, small pieces from an arena, and large ones that are mapped
- * singly and kept when they come back, until others need the budget: then the oldest go first. So does the
- * part of a kept piece that a growing buffer has not reached. */
+/* The pool: small buffers come from an arena, large ones are mapped one by one. A mapped piece is kept when
+ * it is released, until the pool would pass its limit: then the piece that was kept longest goes first. The
+ * part of a piece that a growing buffer has not reached is kept in the same way. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -18,26 +18,28 @@
 /* The arena is not counted, as what is lent of it is; it is what a pool keeps when it is idle. */
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* A growing buffer gets as much again as it needs, within these; from STEP_MAX on whole huge pages. */
-enum { STEP_MIN = 64 << 10, STEP_MAX = 2 << 20 };
+/* Locked pieces may be larger than their buffers by this part of the limit, all together. */
+enum { EXCESS_PART = 32 };
 
 /* The least address space that a growing buffer is content with. */
 enum { ROOM_MIN = 64 << 20 };
 
 struct mm_buffers {
-    size_t budget_bytes;
-    size_t held_bytes; /* lent, reserved or kept; never over the budget. __atomic access only */
+    size_t bytes_max;
+    size_t
+        held_bytes; /* lent or kept; what is kept is dropped to stay below bytes_max. __atomic access only */
     struct mm_arena *arena;
     const struct mm_page_locking *locking; /* NULL: none. __atomic access only */
-    pthread_mutex_t mutex;                 /* guards `kept`, and the pieces that are in it */
+    pthread_mutex_t mutex;                 /* guards what follows, and the pieces that are kept */
     struct mm_kept kept;
+    size_t excess_bytes; /* of locked pieces that are lent, beyond what their buffers need */
 };
 
-struct mm_buffers *mm_buffers_open(size_t budget_bytes) {
+struct mm_buffers *mm_buffers_open(size_t bytes_max) {
     struct mm_buffers *buffers = calloc(1, sizeof *buffers);
     if (buffers == NULL)
         return NULL;
-    buffers->budget_bytes = budget_bytes;
+    buffers->bytes_max = bytes_max;
     buffers->arena = mm_arena_open(ARENA_BYTES);
     if (buffers->arena == NULL) {
         free(buffers);
@@ -88,21 +90,27 @@ static void drop_rest(struct mm_buffers *buffers, struct mm_piece *piece) {
     piece->open_bytes = piece->lent_bytes;
 }
 
-/* Drops what has been kept longest, since before then; false if there is none. It leaves the budget at
- * once, though unmapping can take milliseconds: a request that needs the memory must not be refused for
- * it. */
+static void uncount(struct mm_buffers *buffers, size_t bytes) {
+    (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* Takes a kept piece off its lists; if it is lent, drops what is kept of it. With the mutex. */
+static void drop_kept(struct mm_buffers *buffers, struct mm_piece *piece) {
+    mm_kept_remove(&buffers->kept, piece);
+    uncount(buffers, piece->open_bytes - piece->lent_bytes);
+    if (piece->is_lent)
+        drop_rest(buffers, piece);
+}
+
+/* Drops what has been kept longest, since before then; false if there is none. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
     struct mm_piece *piece = TAILQ_FIRST(&buffers->kept.all);
     if (piece != NULL && piece->since_ns >= before_ns)
         piece = NULL;
     const bool is_idle = piece != NULL && !piece->is_lent;
-    if (piece != NULL) {
-        mm_kept_remove(&buffers->kept, piece);
-        mm_buffers_unreserve(buffers, piece->open_bytes - piece->lent_bytes);
-    }
-    if (piece != NULL && !is_idle)
-        drop_rest(buffers, piece);
+    if (piece != NULL)
+        drop_kept(buffers, piece);
     pthread_mutex_unlock(&buffers->mutex);
     if (is_idle)
         drop(buffers, piece);
@@ -114,51 +122,17 @@ void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns) {
         continue;
 }
 
-/* --- the budget ---------------------------------------------------------------------------------- */
-
-/* Takes `bytes` of the budget, or none of it. */
-static bool take(struct mm_buffers *buffers, size_t bytes) {
-    size_t held = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
-    do {
-        if (bytes > buffers->budget_bytes - held)
-            return false;
-    } while (!__atomic_compare_exchange_n(&buffers->held_bytes, &held, held + bytes, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
-    return true;
+/* Drops what is kept while the pool is past its limit. */
+static void keep_to_limit(struct mm_buffers *buffers) {
+    while (__atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED) > buffers->bytes_max &&
+           drop_oldest(buffers, UINT64_MAX))
+        continue;
 }
 
-static enum mm_status fail_budget(const struct mm_buffers *buffers, enum mm_status status, size_t bytes,
-                                  struct mm_error *error) {
-    mm_fail(error, status,
-            "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) %zu are taken", bytes,
-            buffers->budget_bytes, mm_buffers_used(buffers));
-    if (error != NULL)
-        error->needed_bytes = bytes;
-    if (error != NULL && status == MM_TOO_LARGE) {
-        error->limit = buffers->budget_bytes;
-        error->has_limit = true;
-        mm_fail_got(error, "%zu", bytes);
-    }
-    return status;
-}
-
-enum mm_status mm_buffers_reserve(struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
-    if (bytes > buffers->budget_bytes)
-        return fail_budget(buffers, MM_TOO_LARGE, bytes, error);
-    bool taken = take(buffers, bytes);
-    while (!taken) {
-        const bool dropped = drop_oldest(buffers, UINT64_MAX);
-        taken = take(buffers, bytes); /* in what was dropped, by this thread or by another */
-        if (!taken && !dropped)
-            return fail_budget(buffers, MM_BUSY, bytes, error);
-    }
-    return MM_OK;
-}
-
-void mm_buffers_unreserve(struct mm_buffers *buffers, size_t bytes) {
-    const size_t left = __atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
-    assert(left <= buffers->budget_bytes);
-    (void)left;
+/* Counts `bytes` that are about to be lent. */
+static void count(struct mm_buffers *buffers, size_t bytes) {
+    __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
+    keep_to_limit(buffers);
 }
 
 /* --- lending ------------------------------------------------------------------------------------- */
@@ -167,8 +141,8 @@ static bool locks_pages(const struct mm_buffers *buffers) {
     return __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Memory of `bytes` that are counted already; NULL if there is none. If the arena is full the C library
- * gives it, unless pages are to be locked. */
+/* Memory from the arena; NULL if there is none. If the arena is full, the C library has it, unless pages are
+ * to be locked. */
 static void *allocate_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){.data = mm_arena_take(buffers->arena, bytes), .bytes = bytes};
     buffer->is_locked = buffer->data != NULL && mm_arena_is_locked(buffers->arena);
@@ -181,9 +155,10 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-/* The system refuses pages or address space: another request may give some back, if it has any. */
+/* The system refuses pages or address space: MM_BUSY if others hold some, which they may release. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
-    return mm_fail(error, mm_buffers_used(buffers) > 0 ? MM_BUSY : MM_INTERNAL,
+    const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
+    return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,
                    "the system has no memory for %zu bytes", bytes);
 }
 
@@ -235,30 +210,20 @@ static size_t lend_kept(struct mm_buffers *buffers, struct mm_piece *piece, size
     return piece->lent_bytes;
 }
 
-/* Whether spare_bytes of the budget are left once `more` are lent. What is kept counts as left. */
-static bool leaves(const struct mm_buffers *buffers, size_t more, size_t spare_bytes) {
-    const size_t left = buffers->budget_bytes - mm_buffers_used(buffers);
-    return spare_bytes == 0 || (more <= left && spare_bytes <= left - more);
-}
-
-/* Lends at least the first `bytes` of a piece: what is kept of them, and new pages, which are counted. On
- * failure more may be lent than before. */
+/* Lends at least the first `bytes` of a piece: what is kept of them, and new pages. On failure more may be
+ * lent than before. */
 static enum mm_status extend(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes,
-                             size_t spare_bytes, struct mm_error *error) {
-    if (bytes > piece->lent_bytes && !leaves(buffers, bytes - piece->lent_bytes, spare_bytes))
-        return fail_budget(buffers, MM_BUSY, bytes - piece->lent_bytes, error);
+                             struct mm_error *error) {
     const size_t lent_bytes = lend_kept(buffers, piece, bytes);
     if (bytes <= lent_bytes)
         return MM_OK;
     if (bytes > piece->bytes) /* there was less address space than the buffer may grow to */
         return fail_pages(buffers, bytes, error);
     const size_t more = bytes - lent_bytes;
-    const enum mm_status status = mm_buffers_reserve(buffers, more, error);
-    if (status != MM_OK)
-        return status;
+    count(buffers, more);
     unlock_pages(buffers, piece);
     if (!mm_pages_open(piece->memory, piece->open_bytes, bytes)) {
-        mm_buffers_unreserve(buffers, more);
+        uncount(buffers, more);
         return fail_pages(buffers, bytes, error);
     }
     piece->open_bytes = piece->lent_bytes = bytes;
@@ -283,6 +248,8 @@ static void take_back(struct mm_buffers *buffers, struct mm_piece *piece) {
         mm_kept_remove(&buffers->kept, piece);
     piece->is_lent = false;
     piece->lent_bytes = 0;
+    buffers->excess_bytes -= piece->excess_bytes;
+    piece->excess_bytes = 0;
     ASAN_POISON_MEMORY_REGION(piece->memory, piece->open_bytes);
     const bool is_empty = piece->open_bytes == 0;
     if (!is_empty)
@@ -290,115 +257,111 @@ static void take_back(struct mm_buffers *buffers, struct mm_piece *piece) {
     pthread_mutex_unlock(&buffers->mutex);
     if (is_empty)
         drop(buffers, piece);
+    keep_to_limit(buffers);
 }
 
-static void lend(struct mm_piece *piece, struct mm_buffer *buffer) {
+static void lend(struct mm_piece *piece, size_t bytes, struct mm_buffer *buffer) {
     ASAN_UNPOISON_MEMORY_REGION(piece->memory, piece->lent_bytes);
-    *buffer = (struct mm_buffer){.data = piece->memory, .bytes = piece->lent_bytes, .piece = piece};
+    *buffer = (struct mm_buffer){.data = piece->memory, .bytes = bytes, .piece = piece};
 }
 
-/* Lends the first `bytes` of a piece, or all that is open of it if that is less, and keeps the rest. */
-static void lend_first(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
-    struct mm_piece *piece = buffer->piece;
+/* Keeps what a piece has behind its first `bytes`. */
+static void keep_rest(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
     pthread_mutex_lock(&buffers->mutex);
     if (piece->lent_bytes < piece->open_bytes)
         mm_kept_remove(&buffers->kept, piece);
-    piece->lent_bytes = bytes < piece->open_bytes ? bytes : piece->open_bytes;
+    piece->lent_bytes = mm_size_min(bytes, piece->open_bytes);
     if (piece->lent_bytes < piece->open_bytes)
         mm_kept_add(&buffers->kept, piece, mm_clock_ns());
     pthread_mutex_unlock(&buffers->mutex);
-    lend(piece, buffer);
 }
 
 void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
-    if (buffer->piece != NULL)
-        lend_first(buffers, buffer, bytes);
+    if (buffer->piece == NULL || bytes >= buffer->bytes)
+        return;
+    keep_rest(buffers, buffer->piece, mm_pages_round_up(bytes));
+    lend(buffer->piece, bytes, buffer);
 }
 
-void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
+/* Lends all pages of a piece, since they are locked together. If pieces are too large for their buffers by
+ * more than a part of the limit in all, drops the pages that this buffer does not need. */
+static void lend_all(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
+    const size_t needed = mm_size_min(mm_pages_round_up(bytes), piece->open_bytes);
+    keep_rest(buffers, piece, needed);
+    pthread_mutex_lock(&buffers->mutex);
+    const size_t excess_bytes = piece->open_bytes - needed;
+    buffers->excess_bytes -= piece->excess_bytes;
+    piece->excess_bytes = 0;
+    if (excess_bytes > 0 && buffers->excess_bytes + excess_bytes > buffers->bytes_max / EXCESS_PART) {
+        drop_kept(buffers, piece);
+    } else if (excess_bytes > 0) {
+        mm_kept_remove(&buffers->kept, piece);
+        piece->lent_bytes = piece->open_bytes;
+        buffers->excess_bytes += piece->excess_bytes = excess_bytes;
+    }
+    pthread_mutex_unlock(&buffers->mutex);
+}
+
+void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer) {
     const struct mm_page_locking *locking = __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE);
     struct mm_piece *piece = buffer->piece;
-    if (piece == NULL)
+    if (piece == NULL || locking == NULL)
         return;
-    lend_first(buffers, buffer, locking == NULL ? bytes : SIZE_MAX);
-    if (locking != NULL && !piece->is_locked)
+    lend_all(buffers, piece, buffer->bytes);
+    if (!piece->is_locked)
         piece->is_locked = locking->lock(piece->memory, piece->open_bytes);
-    buffer->is_locked = locking != NULL && piece->is_locked;
-}
-
-/* A small piece of the arena, or of the C library; *buffer has none, and MM_OK, where it is to be mapped. */
-static enum mm_status acquire_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
-                                    struct mm_error *error) {
-    const enum mm_status status = mm_buffers_reserve(buffers, bytes, error);
-    if (status != MM_OK || allocate_small(buffers, bytes, buffer) != NULL)
-        return status;
-    mm_buffers_unreserve(buffers, bytes);
-    return locks_pages(buffers) ? MM_OK : fail_memory(bytes, error);
+    buffer->is_locked = piece->is_locked;
 }
 
 static enum mm_status acquire_pages(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                     struct mm_error *error) {
-    if (bytes > buffers->budget_bytes)
-        return fail_budget(buffers, MM_TOO_LARGE, bytes, error);
     struct mm_piece *piece;
     enum mm_status status = take_piece(buffers, bytes, true, &piece, error);
     if (piece == NULL)
         return status;
-    status = extend(buffers, piece, bytes, 0, error);
+    status = extend(buffers, piece, bytes, error);
     if (status != MM_OK) {
         take_back(buffers, piece);
         return status;
     }
-    lend(piece, buffer);
-    mm_buffers_settle(buffers, buffer, bytes);
+    if (!locks_pages(buffers))
+        keep_rest(buffers, piece, bytes);
+    lend(piece, bytes, buffer);
+    mm_buffers_settle(buffers, buffer);
     return MM_OK;
 }
 
 enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                   struct mm_error *error) {
-    struct mm_buffer taken = {0};
-    enum mm_status status = MM_OK;
     if (bytes == 0)
-        bytes = 1; /* so that data is never NULL where a buffer is held */
-    if (bytes <= MM_ARENA_PIECE_MAX) {
-        status = acquire_small(buffers, bytes, &taken, error);
-        bytes = mm_pages_round_up(bytes);
-    }
-    if (status == MM_OK && taken.data == NULL)
-        status = acquire_pages(buffers, bytes, &taken, error);
-    if (status == MM_OK)
-        *buffer = taken;
-    return status;
+        bytes = 1; /* so that data is never NULL while a buffer is held */
+    if (bytes > MM_ARENA_PIECE_MAX)
+        return acquire_pages(buffers, bytes, buffer, error);
+    struct mm_buffer small;
+    if (allocate_small(buffers, bytes, &small) == NULL)
+        return locks_pages(buffers) ? acquire_pages(buffers, bytes, buffer, error)
+                                    : fail_memory(bytes, error);
+    count(buffers, bytes);
+    *buffer = small;
+    return MM_OK;
 }
 
-/* What a buffer of at least `bytes`, and at most `bytes_max`, is to have, so that it seldom has to grow. */
-static size_t step_to(size_t bytes, size_t bytes_max) {
-    const size_t step = bytes < STEP_MIN ? STEP_MIN : bytes < STEP_MAX ? bytes : STEP_MAX;
-    if (bytes_max < bytes || step > bytes_max - bytes)
-        return bytes_max;
-    return bytes + step < STEP_MAX ? bytes + step : (bytes + step) / STEP_MAX * STEP_MAX;
-}
-
-enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max, size_t spare_bytes,
+enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                struct mm_buffer *buffer, struct mm_error *error) {
     assert(bytes <= bytes_max);
     if (bytes <= buffer->bytes)
         return MM_OK;
-    if (bytes_max <= STEP_MIN)
-        return mm_buffers_acquire(buffers, bytes_max, buffer, error);
-    if (bytes > buffers->budget_bytes)
-        return fail_budget(buffers, MM_TOO_LARGE, bytes, error);
+    if (buffer->data == NULL && bytes == bytes_max && bytes <= MM_ARENA_PIECE_MAX)
+        return mm_buffers_acquire(buffers, bytes, buffer, error);
     struct mm_piece *piece = buffer->piece;
     enum mm_status status = MM_OK;
     if (piece == NULL)
         status = take_room(buffers, bytes, bytes_max, &piece, error);
     if (piece == NULL)
         return status;
-    status = extend(buffers, piece, step_to(bytes, bytes_max), spare_bytes, NULL);
-    if (status != MM_OK)
-        status = extend(buffers, piece, bytes, spare_bytes, error);
+    status = extend(buffers, piece, bytes, error);
     if (status == MM_OK)
-        lend(piece, buffer);
+        lend(piece, bytes, buffer);
     else if (buffer->data == NULL)
         take_back(buffers, piece);
     return status;
@@ -409,7 +372,7 @@ static void release_small(struct mm_buffers *buffers, const struct mm_buffer *bu
         mm_arena_give(buffers->arena, buffer->data, buffer->bytes);
     else
         free(buffer->data);
-    mm_buffers_unreserve(buffers, buffer->bytes);
+    uncount(buffers, buffer->bytes);
 }
 
 void mm_buffers_release(struct mm_buffers *buffers, struct mm_buffer *buffer) {
@@ -423,17 +386,6 @@ void mm_buffers_release(struct mm_buffers *buffers, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){0};
 }
 
-/* What is kept is read first, so that what is lent or kept meanwhile does not make it less than 0. */
-size_t mm_buffers_used(const struct mm_buffers *buffers) {
-    const size_t kept = __atomic_load_n(&buffers->kept.bytes, __ATOMIC_RELAXED);
-    const size_t held = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
-    return held > kept ? held - kept : 0;
-}
-
 size_t mm_buffers_kept(const struct mm_buffers *buffers) {
     return __atomic_load_n(&buffers->kept.bytes, __ATOMIC_RELAXED);
-}
-
-size_t mm_buffers_budget(const struct mm_buffers *buffers) {
-    return buffers->budget_bytes;
 }

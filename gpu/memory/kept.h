@@ -17,7 +17,8 @@ struct mm_piece {
     size_t open_bytes;
     size_t lent_bytes;
     bool is_lent;
-    bool is_locked; /* all open pages are, to their place */
+    bool is_locked;      /* all open pages are, to their place */
+    size_t excess_bytes; /* its part of what the pool counts as such */
 
     /* While some of it is kept. */
     uint64_t since_ns;

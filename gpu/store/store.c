@@ -22,7 +22,7 @@ SLIST_HEAD(dropped, mm_stored);
 
 struct mm_store {
     struct mm_store_limits limits;
-    struct mm_buffers *buffers;
+    struct mm_budget *budget;
     pthread_mutex_t mutex; /* guards all that follows, references, and rooms that are reserved */
     struct mm_account account;
     uint64_t expires_ns;        /* no value expires before; UINT64_MAX: none does */
@@ -32,12 +32,12 @@ struct mm_store {
     struct entry *entries; /* limits.count_max */
 };
 
-struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_buffers *buffers) {
+struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget) {
     struct mm_store *store = calloc(1, sizeof *store);
     if (store == NULL)
         return NULL;
     store->limits = *limits;
-    store->buffers = buffers;
+    store->budget = budget;
     store->expires_ns = UINT64_MAX;
     store->entries = calloc(limits->count_max, sizeof *store->entries);
     if (store->entries == NULL) {
@@ -133,7 +133,7 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
     pthread_mutex_unlock(&store->mutex);
     while ((value = SLIST_FIRST(dropped)) != NULL) {
         SLIST_REMOVE_HEAD(dropped, dropped);
-        mm_buffers_release(store->buffers, &value->memory);
+        mm_budget_free(store->budget, &value->memory);
         release_replicas(value);
         free(value);
     }
@@ -385,6 +385,7 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
     if (status == MM_OK)
         name_value(store, room, value, old, &dropped);
     if (status == MM_OK) {
+        mm_reservation_hand_over(content->reservation, content->memory);
         value->memory = *content->memory;
         *content->memory = (struct mm_buffer){0};
         if (value->home != NULL)

@@ -3,11 +3,11 @@
  * is reserved until then. Knows no HTTP, no JSON and no API keys: a key's names are a namespace, which is a
  * number.
  *
- * Any thread may call these functions. now_ns is mm_clock_ns(). Values lie in host memory (mm_buffers), or in
- * the memory of a device alone. */
+ * Any thread may call these functions. now_ns is mm_clock_ns(). Values lie in host memory of the budget, or
+ * in the memory of a device alone. */
 #pragma once
 
-#include "gpu/memory/buffer.h"
+#include "gpu/memory/budget.h"
 #include "gpu/shape.h"
 #include "gpu/window.h"
 
@@ -92,16 +92,17 @@ struct mm_store_content {
     enum mm_dtype dtype;
     void *data;               /* within `memory`, or NULL */
     struct mm_buffer *memory; /* holds the data and little else; the store takes it over if it succeeds */
-    struct mm_replica *home;  /* what a device alone has; the store takes it over likewise. NULL: nothing */
-    uint64_t ttl_ns;          /* 0: as long as the limits allow */
-    const char *expected;     /* stores only if the name's value has this ETag, or none if it is "";
-                                 NULL: always */
+    struct mm_reservation *reservation; /* in which `memory` counts until then */
+    struct mm_replica *home; /* what a device alone has; the store takes it over likewise. NULL: nothing */
+    uint64_t ttl_ns;         /* 0: as long as the limits allow */
+    const char *expected;    /* stores only if the name's value has this ETag, or none if it is "";
+                                NULL: always */
 };
 
 struct mm_store;
 
-/* `buffers` outlives the store. NULL if memory runs out. */
-struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_buffers *buffers);
+/* `budget` outlives the store. NULL if memory runs out. */
+struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget);
 
 /* Sets other limits, of the same count_max, before anything is stored or has room. */
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits);

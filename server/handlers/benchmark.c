@@ -16,7 +16,6 @@ struct mm_benchmark_run {
     struct mm_held held;            /* stored operands */
     struct mm_benchmark *benchmark; /* NULL: a probe */
     struct mm_probe *probe;         /* NULL: a benchmark */
-    size_t reserved_bytes;          /* of the memory budget */
     struct mm_job job;              /* the current one */
 };
 
@@ -151,8 +150,6 @@ static void release(struct mm_request *request) {
         mm_metrics_rows(run->benchmark);
     mm_benchmark_close(run->benchmark);
     free(run->probe);
-    mm_buffers_unreserve(server->buffers, run->reserved_bytes);
-    mm_body_count_output(request, 0);
     run->is_the_one = false;
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
 }
@@ -189,16 +186,17 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     struct mm_server *server = request->server;
     struct mm_record *record = &request->record;
     struct mm_benchmark_run *run = run_of(request);
-    run->benchmark = mm_benchmark_open(spec, mm_body_output_bytes_max(server));
+    const size_t most = server->budget.part_bytes[MM_BUDGET_MAIN];
+    run->benchmark = mm_benchmark_open(spec, most - mm_size_min(most, mm_request_stored_bytes(request)));
     if (run->benchmark == NULL)
         return fail_memory(request);
     const size_t bytes = mm_benchmark_host_bytes(run->benchmark);
-    if (mm_body_judge_output(request, 0, bytes, &request->error) != MM_OK ||
-        mm_buffers_reserve(server->buffers, bytes, &request->error) != MM_OK) {
-        mm_request_judge_busy(request, 0, &request->error);
+    if (mm_reservation_ensure(&request->memory, bytes, &request->error) != MM_OK) {
+        mm_benchmark_close(run->benchmark);
+        run->benchmark = NULL;
+        release(request); /* others may have theirs while this one waits */
         return request->error.status;
     }
-    run->reserved_bytes = bytes;
     (void)mm_benchmark_next(run->benchmark, &run->job);
     record->has_shape = true;
     record->has_depth = spec->op == MM_MATMUL;
@@ -293,7 +291,6 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
         status = judge(request, &call);
     if (status == MM_OK && call.op->place == MM_CALL_PROBE)
         status = choose_device(request, &call);
-    mm_buffers_release(request->server->buffers, &request->body);
     request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     if (status == MM_OK && reply_predictions(request, &call))
         return request->error.status;
@@ -301,6 +298,7 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
         status = begin(request, &call);
     if (status != MM_OK)
         return status;
+    mm_reservation_free(&request->memory, &request->body);
     request->job = &run_of(request)->job;
     request->job->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
     mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), request->job);

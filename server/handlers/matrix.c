@@ -4,8 +4,7 @@
 #include "api/describe/stored.h"
 #include "api/result.h"
 #include "api/slice.h"
-#include "server/handlers/operation.h"
-#include "server/http/body.h"
+#include "server/handlers/input.h"
 #include "server/http/condition.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -70,73 +69,89 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char 
 
 /* --- GET */
 
-/* The value is held until it is sent, or encoded. The first member makes what is there for operations work
- * here too; its result is a copy of the part that is wanted, unless that can be read where it is stored. Of
- * the job the encoder reads product.c and the reduction alone, and the sweep its deadline. */
+/* The request has the value (request->value) until it is sent, or encoded. */
 struct get {
-    struct mm_operation operation;
-    struct mm_stored *value;
-    bool is_known; /* the client has it already, by If-None-Match */
+    struct mm_call call; /* what of the value is wanted */
+    bool is_known;       /* the client has it already, by If-None-Match */
+    const struct mm_codec *encoder;
+    struct mm_shape shape;         /* of the part that is wanted */
+    struct mm_window part;         /* where it lies in the value */
+    struct mm_matrix matrix;       /* its elements: in the value, or in the copy */
+    struct mm_buffer copy;         /* of the part, if it has gaps in the value, or a device alone has that */
+    struct mm_reduction reduction; /* the figures, */
+    struct mm_reduced reduced;     /* as far as they are computed */
+    bool is_encoded;
+    size_t text_bytes; /* of the reply, at most; 0: the elements themselves are the reply */
+    struct mm_reply_body reply;
 };
 
-static bool reduces(const struct mm_operation *operation) {
-    return operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
+static bool reduces(const struct get *get) {
+    return get->call.numbers[MM_PARAMETER_REDUCE] != 0;
+}
+
+static void hold_value(struct mm_request *request) {
+    struct mm_stored *value =
+        mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
+    __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
 }
 
 /* The name's value, if the conditions hold. */
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
-    mm_call_init_reading(&get->operation.call);
+    mm_call_init_reading(&get->call);
     enum mm_status status = mm_matrix_judge_name(request, MM_STORE_GET);
     if (status == MM_OK)
-        status = mm_operation_take_query(request);
+        status = mm_input_read_query(request, &get->call);
     if (status != MM_OK)
         return status;
-    get->value =
-        mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
-    if (get->value == NULL)
+    if (request->value == NULL) /* else it has waited for memory */
+        hold_value(request);
+    if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
-    if (mm_replica_judge_home(get->value->home, &request->error) != MM_OK)
+    if (mm_replica_judge_home(request->value->home, &request->error) != MM_OK)
         return request->error.status;
-    const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
+    const enum mm_condition condition = mm_condition_judge(request, request->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
     if (condition == MM_CONDITION_HOLDS || get->is_known)
         return MM_OK;
-    return fail_condition(request, mm_matrix_name(request), condition, get->value->etag);
+    return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
-/* Of the reply's text, at most; 0: the elements themselves are the reply. */
-static size_t text_bytes(const struct mm_operation *operation) {
-    const struct mm_codec *encoder = operation->encoder;
-    size_t bytes = SIZE_MAX; /* it passes that */
-    if (encoder->reply_bytes_max == NULL || reduces(operation))
-        return encoder->facts_bytes_max;
-    (void)encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype, &bytes);
-    return bytes;
+/* Finds the text's length; MM_TOO_LARGE if that passes SIZE_MAX. */
+static enum mm_status find_text(struct get *get, struct mm_error *error) {
+    const struct mm_codec *encoder = get->encoder;
+    get->text_bytes = encoder->facts_bytes_max;
+    if (encoder->reply_bytes_max == NULL || reduces(get) ||
+        encoder->reply_bytes_max(&get->shape, get->matrix.dtype, &get->text_bytes))
+        return MM_OK;
+    return mm_fail(error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
+                   encoder->reply_type, mm_npy_codec.reply_type);
+}
+
+static enum mm_status choose_encoder(struct get *get, const char *accept, struct mm_error *error) {
+    if (!reduces(get))
+        return mm_codec_for_reply(accept, &mm_npy_codec, &get->encoder, error);
+    get->encoder = mm_codec_for_facts(accept);
+    return get->encoder == NULL ? mm_codec_fail_figures(error) : MM_OK;
 }
 
 /* The part that is wanted, and the form of the reply. */
 static enum mm_status choose_reply(struct mm_request *request) {
     struct get *get = request->own;
-    struct mm_operation *operation = &get->operation;
     struct mm_error *error = &request->error;
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
-    operation->shape = get->value->shape;
-    operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
-    enum mm_status status = mm_result_cut(&operation->call, &operation->shape, &operation->part, error);
+    get->shape = request->value->shape;
+    enum mm_status status = mm_result_cut(&get->call, &get->shape, &get->part, error);
     if (status == MM_OK)
-        status = mm_operation_choose_reply(operation, error);
-    if (status == MM_OK && operation->encoder == NULL)
-        status = mm_codec_for_reply(accept, &mm_npy_codec, &operation->encoder, error);
+        status = choose_encoder(get, accept, error);
     if (status == MM_OK)
-        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
+        status = mm_codec_judge_reply(get->encoder, &get->shape, error);
     if (status != MM_OK)
         return status;
-    operation->job.product.c = mm_shape_view(&operation->shape, false, get->value->dtype);
-    operation->job.reduction = mm_reduction_none();
-    operation->reply_bytes = text_bytes(operation);
-    return MM_OK;
+    get->matrix = mm_shape_view(&get->shape, false, request->value->dtype);
+    get->reduction = mm_reduction_none();
+    return find_text(get, error);
 }
 
 /* Whether nobody sees the body: of a 304, or in answer to HEAD. */
@@ -146,112 +161,85 @@ static bool is_bodiless(const struct mm_request *request) {
 }
 
 /* Whether a text is long to write, or figures are long to compute. */
-static bool is_long(const struct mm_operation *operation) {
-    return operation->reply_bytes > MM_OPERATION_LONG_BYTES ||
-           (reduces(operation) && mm_matrix_bytes(&operation->job.product.c) > MM_OPERATION_LONG_BYTES);
+static bool is_long(const struct get *get) {
+    return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
 /* Whether no body is made at all. A short text is, since its length keeps the connection open. That of
  * elements is known without them. */
 static bool leaves_body_out(const struct mm_request *request) {
-    const struct get *get = request->own;
-    return is_bodiless(request) && is_long(&get->operation);
+    return is_bodiless(request) && is_long(request->own);
 }
 
 /* A slice of the figures, of the part where it is stored or of its copy. Whether others follow. */
-static bool reduce(struct get *get) {
-    struct mm_operation *operation = &get->operation;
-    const struct mm_window *part = &operation->part;
+static bool reduce(struct mm_request *request) {
+    struct get *get = request->own;
+    const struct mm_stored *value = request->value;
+    const struct mm_window *part = &get->part;
     const struct mm_window copied = {.count = part->count,
                                      .all_rows = part->rows,
                                      .all_cols = part->cols,
                                      .rows = part->rows,
                                      .cols = part->cols};
-    const bool is_copied = operation->result.data != NULL;
-    struct mm_job *job = &operation->job;
-    return mm_reduce_part(&job->reduction, &job->pieces.reduced, is_copied ? &copied : part,
-                          get->value->dtype, is_copied ? operation->result.data : get->value->data,
-                          MM_REDUCE_SLICE);
+    const bool is_copied = get->copy.data != NULL;
+    return mm_reduce_part(&get->reduction, &get->reduced, is_copied ? &copied : part, value->dtype,
+                          is_copied ? get->copy.data : value->data, MM_REDUCE_SLICE);
 }
 
-_Static_assert((size_t)MM_OPERATION_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
+_Static_assert((size_t)MM_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
 
 /* On the connection's thread, or one of the worker pool: that does a slice of long figures, and goes on with
- * other requests. operation->is_encoded: it was the last one. */
+ * other requests. get->is_encoded: it was the last one. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
-    struct mm_operation *operation = &get->operation;
-    const struct mm_codec *encoder = operation->encoder;
-    struct mm_buffer borrowed = {.data = operation->job.product.c.data};
-    const bool is_copied = operation->result.data != NULL;
-    const uint64_t no_spans[MM_SPAN_COUNT] = {0};
-    const struct mm_answer answer = {.job = &operation->job,
-                                     .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
-                                     .has_matrix = !reduces(operation),
-                                     .shape = &operation->shape,
-                                     .result = is_copied ? &operation->result : &borrowed,
-                                     .span_ns = no_spans};
-    if (is_copied && operation->job.pieces.reduced.elements == 0 &&
-        mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
+    struct mm_buffer view = {.data = get->matrix.data};
+    const bool is_copied = get->copy.data != NULL;
+    const struct mm_answer answer = {.matrix = get->matrix,
+                                     .shape = &get->shape,
+                                     .has_matrix = !reduces(get),
+                                     .figures = get->call.numbers[MM_PARAMETER_REDUCE],
+                                     .reduction = &get->reduction,
+                                     .result = is_copied ? &get->copy : &view};
+    if (is_copied && get->reduced.elements == 0 &&
+        mm_stored_read(request->value, &get->part, get->copy.data, error) != MM_OK)
         return error->status;
-    if (reduces(operation) && reduce(get))
+    if (reduces(get) && reduce(request))
         return MM_OK;
-    operation->is_encoded = true;
-    encoder->encode(&answer, &operation->reply);
-    if (encoder->finish != NULL)
-        encoder->finish(&answer, &operation->reply);
+    get->is_encoded = true;
+    get->encoder->encode(&answer, &get->reply);
+    if (get->encoder->finish != NULL)
+        get->encoder->finish(&answer, &get->reply);
     return MM_OK;
 }
 
-/* What a copy of the part takes: if a device alone has it, or if it is to be returned, and has gaps. */
+/* What a copy of the part takes: if a device alone has it, or if it is returned, and has gaps. */
 static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
-    const struct mm_operation *operation = &get->operation;
-    const bool is_read = !is_bodiless(request) || operation->encoder->reply_bytes_max != NULL;
-    const bool has_gaps = !reduces(operation) && !mm_window_is_dense(&operation->part);
-    return is_read && (has_gaps || get->value->home != NULL) ? mm_matrix_bytes(&operation->job.product.c) : 0;
+    const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;
+    const bool has_gaps = !reduces(get) && !mm_window_is_dense(&get->part);
+    return is_read && (has_gaps || request->value->home != NULL) ? mm_matrix_bytes(&get->matrix) : 0;
 }
 
-/* Finds these elements, or memory for the copy. */
-static enum mm_status acquire_part(struct mm_request *request) {
+/* Acquires memory for the copy and the text, and finds the elements. */
+static enum mm_status acquire_reply(struct mm_request *request) {
     struct get *get = request->own;
-    struct mm_operation *operation = &get->operation;
-    struct mm_matrix *c = &operation->job.product.c;
-    enum mm_status status = MM_OK;
-    if (copy_bytes(request) > 0)
-        status = mm_buffers_acquire(request->server->buffers, copy_bytes(request), &operation->result,
-                                    &request->error);
-    c->data = operation->result.data;
-    if (c->data == NULL && get->value->home == NULL && mm_window_elements(&operation->part) > 0)
-        c->data = mm_window_item(&operation->part, c->dtype, get->value->data, 0).data;
+    struct mm_reservation *memory = &request->memory;
+    struct mm_error *error = &request->error;
+    const size_t bytes = copy_bytes(request);
+    enum mm_status status = mm_reservation_ensure(memory, bytes + get->text_bytes, error);
+    if (status == MM_OK && bytes > 0)
+        status = mm_reservation_acquire(memory, bytes, &get->copy, error);
+    if (status == MM_OK && get->text_bytes > 0)
+        status = mm_reservation_acquire(memory, get->text_bytes, &get->reply.buffer, error);
+    get->matrix.data = get->copy.data;
+    if (bytes == 0 && request->value->home == NULL && mm_window_elements(&get->part) > 0)
+        get->matrix.data = mm_window_item(&get->part, get->matrix.dtype, request->value->data, 0).data;
     return status;
 }
 
-static enum mm_status acquire_reply(struct mm_request *request) {
-    struct mm_operation *operation = mm_operation_of(request);
-    struct mm_error *error = &request->error;
-    operation->job.deadline_ns = request->deadline_ns;
-    request->job = &operation->job;
-    if (operation->reply_bytes == SIZE_MAX)
-        return mm_fail(error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
-                       operation->encoder->reply_type, mm_npy_codec.reply_type);
-    const size_t bytes = copy_bytes(request) + operation->reply_bytes;
-    enum mm_status status = mm_body_judge_output(request, 0, bytes, error);
-    if (status == MM_OK)
-        status = acquire_part(request);
-    __atomic_store_n(&request->held_bytes, bytes, __ATOMIC_RELAXED);
-    if (status == MM_OK && operation->reply_bytes > 0)
-        status = mm_buffers_acquire(request->server->buffers, operation->reply_bytes,
-                                    &operation->reply.buffer, error);
-    if (status != MM_OK)
-        mm_request_judge_busy(request, operation->result.bytes, error);
-    mm_body_count_output(request, operation->result.bytes + operation->reply.buffer.bytes);
-    return error->status;
-}
-
 enum mm_status mm_matrix_get(struct mm_request *request) {
-    const struct mm_operation *operation = mm_operation_of(request);
+    const struct get *get = request->own;
     enum mm_status status = find_value(request);
     if (status == MM_OK)
         status = choose_reply(request);
@@ -261,9 +249,8 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         status = acquire_reply(request);
     if (status != MM_OK)
         return status;
-    const struct get *get = request->own;
-    const bool may_wait = operation->result.data != NULL && get->value->home != NULL; /* for a device */
-    if (may_wait || is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) {
+    const bool may_wait = get->copy.data != NULL && request->value->home != NULL; /* for a device */
+    if (may_wait || is_long(get) || get->copy.bytes > MM_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;
     }
@@ -272,27 +259,23 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
-    return mm_operation_of(request)->is_encoded ? MM_ANSWERING : MM_ENCODING;
+    const struct get *get = request->own;
+    return get->is_encoded ? MM_ANSWERING : MM_ENCODING;
 }
 
 enum mm_status mm_matrix_get_answer(struct mm_request *request) {
     struct get *get = request->own;
-    struct mm_operation *operation = &get->operation;
-    struct mm_stored *value = get->value;
-    struct mm_reply_body *body = leaves_body_out(request) ? NULL : &operation->reply;
-    get->value = NULL; /* the reply's from here on */
-    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, body, value,
-                          &operation->shape, operation->encoder->reply_type);
+    struct mm_reply_body *body = leaves_body_out(request) ? NULL : &get->reply;
+    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, body, &get->shape,
+                          get->encoder->reply_type);
 }
 
 static void release(struct mm_request *request) {
     struct get *get = request->own;
-    struct mm_buffer *reply = &get->operation.reply.buffer;
-    if (get->value != NULL && mm_stored_has(get->value, reply->data))
-        *reply = (struct mm_buffer){0}; /* it was borrowed */
-    mm_operation_state.release(request);
-    mm_store_release(request->server->store, get->value);
-    get->value = NULL;
+    if (request->value != NULL && mm_stored_has(request->value, get->reply.buffer.data))
+        get->reply.buffer = (struct mm_buffer){0}; /* it was borrowed */
+    mm_reservation_free(&request->memory, &get->copy);
+    mm_reservation_free(&request->memory, &get->reply.buffer);
 }
 
 const struct mm_route_state mm_matrix_get_state = {

@@ -6,12 +6,24 @@
 #include "api/describe/stored.h"
 #include "api/element.h"
 #include "api/npy/npy.h"
-#include "server/handlers/operation.h"
+#include "server/handlers/input.h"
 #include "server/http/body.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 
 #include <string.h>
+
+struct put {
+    struct mm_input input;
+    struct mm_store_room room;
+    struct mm_replica *home; /* the elements in the memory of a device; NULL: they are in the host's */
+    bool is_past_bool;       /* what was passed on has an element of type bool that is neither 0 nor 1 */
+    size_t head_bytes;       /* before the elements of a body that is passed on */
+};
+
+static struct put *put_of(const struct mm_request *request) {
+    return request->own;
+}
 
 static bool has_dimensions(const struct mm_request *request) {
     static const char *const names[] = {"m", "n", "shape"};
@@ -24,13 +36,13 @@ static bool has_dimensions(const struct mm_request *request) {
 
 static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
     return mm_codec_for_stored(request->headers[MM_HEADER_CONTENT_TYPE], has_dimensions(request), body_seen,
-                               first, &mm_operation_of(request)->decoder, &request->error);
+                               first, &put_of(request)->input.decoder, &request->error);
 }
 
 /* What the head tells of the value's bytes: those of the body, unless it is text. A small body that may yet
  * turn out to be text gets its room when it is complete. */
 static size_t expected_bytes(const struct mm_request *request) {
-    const struct mm_codec *decoder = mm_operation_of(request)->decoder;
+    const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
                            (decoder == NULL && !mm_body_is_small(request));
     return is_binary ? request->content_length : 0;
@@ -41,7 +53,7 @@ static bool has_homes(const struct mm_request *request) {
 }
 
 static enum mm_status reserve(struct mm_request *request) {
-    struct mm_store_room *room = &mm_operation_of(request)->room;
+    struct mm_store_room *room = &put_of(request)->room;
     *room = (struct mm_store_room){.space = request->space,
                                    .bytes = expected_bytes(request),
                                    .arrived_bytes = &request->received_bytes,
@@ -53,33 +65,31 @@ static enum mm_status reserve(struct mm_request *request) {
 }
 
 enum mm_status mm_matrix_put_admit(struct mm_request *request) {
-    struct mm_operation *operation = mm_operation_of(request);
+    struct put *put = put_of(request);
     char etag[MM_ETAG_MAX + 1];
     const char *expected;
     bool is_there;
-    request->job = &operation->job;
-    operation->job.deadline_ns = request->deadline_ns;
-    mm_call_init_stored(&operation->call);
+    mm_call_init_stored(&put->input.call);
     enum mm_status status = mm_matrix_judge_name(request, MM_STORE_PUT);
     if (status == MM_OK)
         status = choose_decoder(request, false, 0);
     if (status == MM_OK)
-        status = mm_operation_take_query(request);
+        status = mm_input_read_query(request, &put->input.call);
     if (status == MM_OK)
         status = mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
     if (status == MM_OK)
         status = mm_body_judge_limit(request);
-    if (status == MM_OK && operation->decoder != NULL)
-        status = mm_operation_plan(request, request->content_length);
+    if (status == MM_OK && put->input.decoder != NULL)
+        status = mm_input_plan(request, &put->input, request->content_length);
     if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it takes none yet */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status != MM_OK)
         return status;
+    request->memory.is_for_store = !has_homes(request);
     request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && has_homes(request);
-    if (operation->decoder != NULL && operation->decoder->reader != NULL)
-        mm_operation_begin_reading(request);
+    mm_input_begin_reading(request, &put->input);
     return MM_OK;
 }
 
@@ -91,8 +101,8 @@ enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
 /* Lets the codec find the elements of a body from its head. False if they are not dense in row-major order,
  * or the body is wrong. */
-static bool lay_view(const struct mm_request *request, char *head, size_t bytes, struct mm_call *call) {
-    const struct mm_codec *decoder = mm_operation_of(request)->decoder;
+static bool lay_view(struct mm_request *request, char *head, size_t bytes, struct mm_call *call) {
+    const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
     const struct mm_body body = {.data = head, .bytes = request->content_length};
     struct mm_npy_header header;
@@ -104,17 +114,17 @@ static bool lay_view(const struct mm_request *request, char *head, size_t bytes,
     if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
         header.bytes % HEAD_ALIGNMENT != 0) /* else they are moved */
         return false;
-    void *reading = decoder->reader->begin(call, NULL, body.bytes, limits, request->server->buffers);
+    void *reading = decoder->reader->begin(call, NULL, body.bytes, limits, &request->memory);
     return reading != NULL && decoder->reader->finish(reading, call, &body, &ignored) == MM_OK;
 }
 
 /* Whether the first byte tells that the body is binary. */
 static bool is_binary(struct mm_request *request, char first) {
-    struct mm_operation *operation = mm_operation_of(request);
-    if (operation->decoder == NULL && first == '\x93' && choose_decoder(request, true, first) == MM_OK)
-        (void)mm_operation_plan(request, request->content_length);
+    struct put *put = put_of(request);
+    if (put->input.decoder == NULL && first == '\x93' && choose_decoder(request, true, first) == MM_OK)
+        (void)mm_input_plan(request, &put->input, request->content_length);
     return request->error.status == MM_OK &&
-           (operation->decoder == &mm_raw_codec || operation->decoder == &mm_npy_codec);
+           (put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec);
 }
 
 /* The first bytes of the body, of what is kept and of the next piece; says how many. */
@@ -129,25 +139,25 @@ static size_t copy_head(const struct mm_request *request, const char *piece, siz
 }
 
 static bool look(struct mm_request *request, const char *piece, size_t bytes) {
-    struct mm_operation *operation = mm_operation_of(request);
+    struct put *put = put_of(request);
     _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
     const size_t head_bytes = copy_head(request, piece, bytes, head);
     if (!is_binary(request, head[0]))
         return true;
-    struct mm_call call = operation->call;
+    struct mm_call call = put->input.call;
     if (!lay_view(request, head, head_bytes, &call))
         return head_bytes == HEAD_MAX;
     const size_t first = (size_t)((char *)call.a.data - head), size = mm_matrix_bytes(&call.a);
     if (size == 0)
         return true;
     struct mm_error ignored; /* there may be memory once the body is complete */
-    (void)mm_engine_take_home(mm_server_engine(request->server), size, &operation->job.stored_c, &ignored);
-    if (operation->job.stored_c == NULL)
+    (void)mm_engine_take_home(mm_server_engine(request->server), size, &put->home, &ignored);
+    if (put->home == NULL)
         return true;
     __atomic_store_n(&request->passes_on, true, __ATOMIC_RELAXED);
     call.a.data = NULL; /* it pointed into `head` */
-    operation->call = call;
-    operation->head_bytes = first;
+    put->input.call = call;
+    put->head_bytes = first;
     if (request->reading != NULL)
         request->reader->cancel(request->reading);
     request->reading = NULL;
@@ -155,15 +165,15 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
 }
 
 static enum mm_status pass(struct mm_request *request) {
-    struct mm_operation *operation = mm_operation_of(request);
-    struct mm_replica *home = operation->job.stored_c;
-    const size_t head = request->passed_bytes == 0 ? operation->head_bytes : 0;
+    struct put *put = put_of(request);
+    struct mm_replica *home = put->home;
+    const size_t head = request->passed_bytes == 0 ? put->head_bytes : 0;
     const size_t bytes = request->body_bytes - head;
-    const size_t offset = request->passed_bytes + head - operation->head_bytes;
+    const size_t offset = request->passed_bytes + head - put->head_bytes;
     char *from = (char *)request->body.data + head;
     const struct mm_matrix piece =
-        mm_matrix_dense(operation->call.dtype, 1, bytes / mm_dtype_bytes(operation->call.dtype), from);
-    operation->is_past_bool |= mm_element_is_past_bool(&piece);
+        mm_matrix_dense(put->input.call.dtype, 1, bytes / mm_dtype_bytes(put->input.call.dtype), from);
+    put->is_past_bool |= mm_element_is_past_bool(&piece);
     request->passed_bytes += request->body_bytes;
     request->body_bytes = 0;
     return home->write(home, offset, from, bytes, &request->error);
@@ -171,7 +181,7 @@ static enum mm_status pass(struct mm_request *request) {
 
 /* What a GPU gave for the body comes back only if the upload ends. */
 static bool has_lost_room(const struct mm_request *request, struct mm_error *error) {
-    if (!__atomic_load_n(&mm_operation_of(request)->room.is_lost, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&put_of(request)->room.is_lost, __ATOMIC_RELAXED))
         return false;
     mm_fail(error, MM_STORE_FULL,
             "the upload was too slow for its deadline, and others got its room; try again later");
@@ -183,7 +193,7 @@ static bool has_lost_room(const struct mm_request *request, struct mm_error *err
 /* What the elements' memory holds beside them: a file's header, the other parts of a form, or what a reader
  * of text had to spare. */
 static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
-    const struct mm_call *call = &mm_operation_of(request)->call;
+    const struct mm_call *call = &put_of(request)->input.call;
     const struct mm_buffer *storage = &call->storage;
     if (call->views_body)
         return request->body_bytes - bytes;
@@ -194,18 +204,19 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
  * more memory than its values count with. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
-    struct mm_call *call = &mm_operation_of(request)->call;
-    struct mm_buffers *buffers = request->server->buffers;
+    struct mm_call *call = &put_of(request)->input.call;
+    struct mm_reservation *reservation = &request->memory;
     struct mm_buffer *old = call->views_body ? &request->body : &call->storage;
     struct mm_buffer memory = {0};
     const size_t bytes = mm_matrix_bytes(&call->a);
+    reservation->is_for_store = true;
     if (bytes > 0 && spare_bytes(request, bytes) <= bytes / SPARE_PART)
-        return MM_OK;
-    if (bytes > 0 && mm_buffers_acquire(buffers, bytes, &memory, error) != MM_OK)
+        return mm_reservation_ensure(reservation, 0, error);
+    if (bytes > 0 && mm_reservation_acquire(reservation, bytes, &memory, error) != MM_OK)
         return error->status;
     if (bytes > 0)
         memcpy(memory.data, call->a.data, bytes);
-    mm_buffers_release(buffers, old);
+    mm_reservation_free(reservation, old);
     call->storage = memory;
     call->a.data = memory.data;
     call->views_body = false;
@@ -214,74 +225,67 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
 
 /* Moves the elements to a GPU; *error is MM_OK and stored_c NULL if there is none. */
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    struct mm_call *call = &operation->call;
-    struct mm_buffers *buffers = request->server->buffers;
+    struct put *put = put_of(request);
+    struct mm_call *call = &put->input.call;
     const size_t bytes = mm_matrix_bytes(&call->a);
     if (bytes == 0)
         return MM_OK;
-    enum mm_status status =
-        mm_engine_take_home(mm_server_engine(request->server), bytes, &operation->job.stored_c, error);
-    struct mm_replica *home = operation->job.stored_c;
+    enum mm_status status = mm_engine_take_home(mm_server_engine(request->server), bytes, &put->home, error);
+    struct mm_replica *home = put->home;
     if (status != MM_OK || home == NULL)
         return status;
     status = home->write(home, 0, call->a.data, bytes, error);
-    mm_buffers_release(buffers, call->views_body ? &request->body : &call->storage);
+    mm_reservation_free(&request->memory, call->views_body ? &request->body : &call->storage);
     call->a.data = NULL;
     return status;
 }
 
 /* From the complete body to a matrix in C order, without what else the body held. */
-static enum mm_status decode_matrix(struct mm_request *request, const char *content_type,
-                                    struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    struct mm_call *call = &operation->call;
-    struct mm_buffers *buffers = request->server->buffers;
-    mm_buffers_shrink(buffers, &request->body, request->content_length);
-    if (mm_operation_decode(request, content_type, error) != MM_OK ||
-        mm_call_judge_elements(call, error) != MM_OK)
+static enum mm_status decode_matrix(struct mm_request *request, struct mm_error *error) {
+    struct put *put = put_of(request);
+    struct mm_call *call = &put->input.call;
+    struct mm_reservation *memory = &request->memory;
+    if (mm_input_decode(request, &put->input, error) != MM_OK || mm_call_judge_elements(call, error) != MM_OK)
         return error->status;
-    if (call->views_body)
-        mm_buffers_settle(buffers, &request->body, request->body_bytes);
-    else
-        mm_buffers_release(buffers, &request->body);
+    if (!call->views_body)
+        mm_reservation_free(memory, &request->body);
     if (call->storage.data != NULL)
-        mm_buffers_settle(buffers, &call->storage,
-                          (size_t)((char *)call->a.data - (char *)call->storage.data) +
-                              mm_matrix_bytes(&call->a));
-    operation->is_decoded = true;
+        mm_reservation_shrink(memory, &call->storage,
+                              (size_t)((char *)call->a.data - (char *)call->storage.data) +
+                                  mm_matrix_bytes(&call->a));
+    mm_reservation_settle(memory, call->views_body ? &request->body : &call->storage);
+    put->input.is_decoded = true;
     return MM_OK;
 }
 
 /* After MM_BUSY this may be called again. On the connection's thread or one of the worker pool. */
-static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
+static enum mm_status decode(struct mm_request *request, struct mm_error *error) {
     enum mm_status status = MM_OK;
-    if (!mm_operation_of(request)->is_decoded)
-        status = decode_matrix(request, content_type, error);
+    if (!put_of(request)->input.is_decoded)
+        status = decode_matrix(request, error);
     if (status == MM_OK)
         status = place(request, error);
-    if (status == MM_OK && mm_operation_of(request)->job.stored_c == NULL)
+    if (status == MM_OK && put_of(request)->home == NULL)
         status = compact(request, error);
-    if (status != MM_OK)
-        mm_request_judge_busy(request, request->body_bytes, error);
-    return status == MM_OK ? MM_OK : error->status;
+    return status;
 }
 
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
-    return decode(request, mm_operation_of(request)->content_type, error);
+    return decode(request, error);
 }
 
 /* Stores the decoded matrix, if its conditions hold at that moment. */
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
-    struct mm_operation *operation = mm_operation_of(request);
-    struct mm_call *call = &operation->call;
-    struct mm_replica *home = operation->job.stored_c;
+    struct put *put = put_of(request);
+    struct mm_call *call = &put->input.call;
+    struct mm_replica *home = put->home;
     struct mm_buffer none = {0};
     struct mm_buffer *memory = call->views_body ? &request->body : &call->storage;
     struct mm_store_content content = {.shape = call->a_shape,
                                        .dtype = call->dtype,
                                        .data = home != NULL ? NULL : call->a.data,
                                        .memory = home != NULL ? &none : memory,
+                                       .reservation = &request->memory,
                                        .home = home,
                                        .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000)};
     char etag[MM_ETAG_MAX + 1];
@@ -293,11 +297,11 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
             mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &content.expected, &is_there);
         if (status != MM_OK)
             return status;
-        status = mm_store_put(request->server->store, &operation->room, mm_matrix_name(request), &content,
+        status = mm_store_put(request->server->store, &put->room, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
     } while (status == MM_PRECONDITION_FAILED); /* another request came in between: judges anew */
     if (status == MM_OK)
-        operation->job.stored_c = NULL; /* the store's from here on */
+        put->home = NULL; /* the store's from here on */
     return status;
 }
 
@@ -317,25 +321,25 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 }
 
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
-    const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
+    struct put *put = put_of(request);
     enum mm_status status = MM_OK;
     if (request->passes_on) {
-        if (pass(request) == MM_OK && mm_operation_of(request)->is_past_bool)
+        if (pass(request) == MM_OK && put_of(request)->is_past_bool)
             mm_call_fail_bool(0, &request->error);
         return request->error.status == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
     }
-    if (mm_operation_of(request)->decoder == NULL) {
+    if (put_of(request)->input.decoder == NULL) {
         status = choose_decoder(request, true, mm_request_first_character(request));
         if (status == MM_OK)
-            status = mm_operation_plan(request, request->content_length);
+            status = mm_input_plan(request, &put->input, request->content_length);
     }
-    if (status == MM_OK && mm_operation_decode_on_pool(request, content_type))
+    if (status == MM_OK && mm_input_decode_on_pool(request, &put->input))
         return MM_OK;
     if (status == MM_OK)
-        status = decode(request, content_type, &request->error);
+        status = decode(request, &request->error);
     if (status == MM_OK)
         return mm_matrix_put_answer(request);
-    return status == MM_BUSY && mm_request_wait_for_output(request) ? MM_OK : status;
+    return status;
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
@@ -343,14 +347,21 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 }
 
 static void drop_memory(struct mm_request *request) {
-    mm_operation_state.drop_memory(request);
+    struct put *put = put_of(request);
+    if (put->room.is_reserved)
+        mm_store_unreserve(request->server->store, &put->room);
+    mm_call_release(&put->input.call, &request->memory);
+    if (put->home != NULL)
+        put->home->release(put->home);
+    put->home = NULL;
 }
 
 static void release(struct mm_request *request) {
-    mm_operation_state.release(request);
+    drop_memory(request);
+    mm_input_release(request, &put_of(request)->input);
 }
 
-const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct mm_operation),
+const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct put),
                                                    .work = work,
                                                    .next = next,
                                                    .look = look,

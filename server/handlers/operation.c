@@ -4,7 +4,6 @@
 
 #include "api/result.h"
 #include "gpu/check/verify.h"
-#include "server/http/body.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/observe/log.h"
@@ -26,7 +25,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
  * checks. */
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
-    const bool has_check = operation->call.numbers[MM_PARAMETER_VERIFY] != 0 &&
+    const bool has_check = operation->input.call.numbers[MM_PARAMETER_VERIFY] != 0 &&
                            operation->job.backend->is_host && product->m > 0 && product->n > 0;
     return has_check ? mm_verify_bytes(product) : 0;
 }
@@ -34,27 +33,25 @@ static size_t check_bytes(const struct mm_operation *operation) {
 /* Refuses a check whose memory never fits beside the matrices. */
 static enum mm_status judge_check(const struct mm_request *request, struct mm_error *error) {
     const struct mm_operation *operation = request->own;
-    const size_t budget = mm_buffers_budget(request->server->buffers);
+    const size_t limit = request->server->budget.part_bytes[MM_BUDGET_MAIN];
     const size_t bytes = check_bytes(operation), others = mm_product_bytes(&operation->job.product);
-    if (bytes == 0 || (others <= budget && bytes <= budget - others))
+    if (bytes == 0 || (others <= limit && bytes <= limit - others))
         return MM_OK;
-    mm_fail_limit(error, "verify", budget,
+    mm_fail_limit(error, "verify", limit,
                   "verify needs %zu bytes of memory beside the %zu of the matrices, but the limit is %zu "
-                  "(--memory-budget); leave verify out, or send a smaller product",
-                  bytes, others, budget);
+                  "(fifteen sixteenths of --memory-budget); leave verify out, or send a smaller product",
+                  bytes, others, limit);
     mm_fail_got(error, "%zu", bytes + others);
     return MM_TOO_LARGE;
 }
 
 /* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
  */
-enum mm_status mm_operation_choose_reply(struct mm_operation *operation, struct mm_error *error) {
-    const bool reduces = operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
+static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
+    const bool reduces = operation->input.call.numbers[MM_PARAMETER_REDUCE] != 0;
     if (reduces && !operation->accepts_facts)
-        return mm_fail_field(error, MM_BAD_REQUEST, "reduce",
-                             "reduce is given, but Accept excludes application/json, which alone can hold "
-                             "figures; allow it, or leave reduce out");
-    if (reduces || !mm_result_returns_matrix(&operation->call))
+        return mm_codec_fail_figures(error);
+    if (reduces || !mm_result_returns_matrix(&operation->input.call))
         operation->encoder = operation->accepts_facts ? &mm_json_codec : NULL;
     return MM_OK;
 }
@@ -66,7 +63,7 @@ static size_t part_bytes(const struct mm_operation *operation) {
 /* Finds the part that is wanted, and what it takes of the host's memory. */
 static enum mm_status judge_result(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->call;
+    const struct mm_call *call = &operation->input.call;
     struct mm_job *job = &operation->job;
     const bool is_host = job->backend->is_host;
     size_t c_bytes = mm_matrix_bytes(&job->product.c);
@@ -86,13 +83,13 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
 
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->call;
+    const struct mm_call *call = &operation->input.call;
     struct mm_engine *engine = mm_server_engine(request->server);
     operation->job.product = mm_call_product(call);
     operation->job.a_source = call->a_source;
     operation->job.b_source = call->b_source;
     operation->shape = mm_call_result(call);
-    enum mm_status status = mm_operation_choose_reply(operation, error);
+    enum mm_status status = choose_reply(operation, error);
     if (status == MM_OK)
         status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
                                   call->names[MM_PARAMETER_VARIANT], &operation->job, error);
@@ -106,31 +103,10 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
     return status == MM_OK ? judge_check(request, error) : status;
 }
 
-enum mm_status mm_operation_decode(struct mm_request *request, const char *content_type,
-                                   struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_body_reader *reader = operation->decoder->reader;
-    const struct mm_limits *limits = &request->server->limits;
-    struct mm_buffers *buffers = request->server->buffers;
-    const struct mm_body body = {
-        .data = request->body.data, .bytes = request->body_bytes, .content_type = content_type};
-    if (reader == NULL)
-        return mm_codec_decode(operation->decoder, &operation->call, &body, limits, buffers, error);
-    request->reader = reader;
-    if (request->reading == NULL)
-        request->reading = reader->begin(&operation->call, content_type, body.bytes, limits, buffers);
-    if (request->reading == NULL)
-        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
-    const enum mm_status status = reader->finish(request->reading, &operation->call, &body, error);
-    if (status != MM_BUSY)
-        request->reading = NULL;
-    return status;
-}
-
 /* The decoder has judged the limits. */
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->call;
+    const struct mm_call *call = &operation->input.call;
     enum mm_status status = mm_call_judge_elements(call, error);
     if (status == MM_OK)
         status = mm_operation_judge(request, error);
@@ -141,54 +117,13 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     return mm_operation_reserve_out(request, error);
 }
 
-static enum mm_status acquire_check(struct mm_request *request, struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    const size_t bytes = check_bytes(operation);
-    if (bytes == 0)
-        return MM_OK;
-    const enum mm_status status =
-        mm_buffers_acquire(request->server->buffers, bytes, &operation->check, error);
-    operation->job.verify_memory = operation->check.data;
-    return status;
-}
-
-/* On the host the memory of operands that are elsewhere, A's before B's. */
-static enum mm_status acquire_made(struct mm_request *request, struct mm_error *error) {
-    enum { ALIGNMENT = 64 };
-    struct mm_operation *operation = mm_operation_of(request);
-    struct mm_product *product = &operation->job.product;
-    const bool makes_a = mm_source_is_elsewhere(&operation->job.a_source),
-               makes_b = mm_source_is_elsewhere(&operation->job.b_source);
-    const size_t a_bytes = makes_a ? mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT) : 0;
-    if (!operation->job.backend->is_host || mm_job_made_bytes(&operation->job) == 0)
-        return MM_OK;
-    const enum mm_status status =
-        mm_buffers_acquire(request->server->buffers, a_bytes + (makes_b ? mm_matrix_bytes(&product->b) : 0),
-                           &operation->made, error);
-    if (status == MM_OK && makes_a)
-        product->a.data = operation->made.data;
-    if (status == MM_OK && makes_b)
-        product->b.data = (char *)operation->made.data + a_bytes;
-    return status;
-}
-
-/* What its operands need: a buffer may be larger. */
-static size_t operands_bytes(const struct mm_request *request) {
-    const struct mm_operation *operation = request->own;
-    const struct mm_product *product = &operation->job.product;
-    const size_t body_bytes = request->body.data != NULL ? request->body_bytes : 0;
-    const size_t bytes =
-        mm_product_bytes(product) - mm_matrix_bytes(&product->c) - mm_job_made_bytes(&operation->job);
-    return body_bytes + mm_size_min(operation->call.storage.bytes, bytes);
-}
-
 /* Finds the bytes of the reply's text; 0: it has none. */
 static enum mm_status judge_reply(struct mm_operation *operation, struct mm_error *error) {
     const struct mm_codec *encoder = operation->encoder;
     char shape[MM_SHAPE_TEXT_MAX];
     if (encoder == NULL || encoder->reply_bytes_max == NULL)
         return MM_OK;
-    if (!mm_result_returns_matrix(&operation->call)) {
+    if (!mm_result_returns_matrix(&operation->input.call)) {
         operation->reply_bytes = encoder->facts_bytes_max;
         return MM_OK;
     }
@@ -200,129 +135,158 @@ static enum mm_status judge_reply(struct mm_operation *operation, struct mm_erro
                    encoder->reply_type);
 }
 
-/* What the host's memory has of the operands that are elsewhere. */
-static size_t made_bytes(const struct mm_operation *operation) {
-    return operation->job.backend->is_host ? mm_job_made_bytes(&operation->job) : 0;
+/* Whether the reply is a copy of a part of the result: the store takes the result over, and the part has
+ * gaps. */
+static bool copies_part(const struct mm_operation *operation) {
+    return operation->job.keeps_c && mm_result_returns_matrix(&operation->input.call) &&
+           !mm_window_is_dense(&operation->part);
 }
 
-/* What a copy of the part takes that is returned, if it has gaps in a result that is stored. */
-static size_t copy_bytes(const struct mm_operation *operation) {
-    const bool is_copied = operation->job.keeps_c && mm_result_returns_matrix(&operation->call) &&
-                           !mm_window_is_dense(&operation->part);
-    return is_copied ? part_bytes(operation) : 0;
+/* What the request needs beside its body. Offsets of what follows are aligned. */
+struct need {
+    size_t a_bytes, b_bytes; /* of operands that the host generates or fetches from a device */
+    size_t work_bytes;       /* those, and the check */
+    size_t result_bytes;     /* that the store takes over */
+    size_t text_bytes;       /* of the reply, */
+    size_t output_bytes;     /* and with the result or the copy behind it */
+};
+
+enum { ALIGNMENT = 64 };
+
+static size_t aligned(size_t bytes) {
+    return mm_size_round_up(bytes, ALIGNMENT);
 }
 
-static enum mm_status judge_output(struct mm_request *request, struct mm_error *error) {
-    const struct mm_operation *operation = request->own;
-    const size_t bytes = made_bytes(operation) + operation->result_bytes + copy_bytes(operation) +
-                         check_bytes(operation) + operation->reply_bytes;
-    return bytes <= MM_LARGE_OUTPUT_BYTES
-               ? MM_OK
-               : mm_body_judge_output(request, operands_bytes(request), bytes, error);
+static struct need find_need(const struct mm_operation *operation) {
+    const struct mm_job *job = &operation->job;
+    const bool is_host = job->backend->is_host;
+    struct need need = {0};
+    if (is_host && mm_source_is_elsewhere(&job->a_source))
+        need.a_bytes = aligned(mm_matrix_bytes(&job->product.a));
+    if (is_host && mm_source_is_elsewhere(&job->b_source))
+        need.b_bytes = aligned(mm_matrix_bytes(&job->product.b));
+    need.work_bytes = need.a_bytes + need.b_bytes + check_bytes(operation);
+    need.result_bytes = job->keeps_c ? operation->result_bytes : 0;
+    const size_t behind_text = !job->keeps_c            ? operation->result_bytes
+                               : copies_part(operation) ? part_bytes(operation)
+                                                        : 0;
+    need.text_bytes = behind_text > 0 ? aligned(operation->reply_bytes) : operation->reply_bytes;
+    need.output_bytes = need.text_bytes + behind_text;
+    return need;
 }
 
-/* All memory for the result, its check and the reply: a job that has run can be answered. */
-static enum mm_status acquire_output(struct mm_request *request, struct mm_error *error) {
+static size_t sum(const struct need *need) {
+    return need->work_bytes + need->result_bytes + need->output_bytes;
+}
+
+/* Nothing, if there are no bytes to acquire. */
+static enum mm_status acquire(struct mm_request *request, size_t bytes, struct mm_buffer *buffer,
+                              struct mm_error *error) {
+    return bytes == 0 ? MM_OK : mm_reservation_acquire(&request->memory, bytes, buffer, error);
+}
+
+/* Lays operands, C and the check into memory that was acquired. */
+static void place_matrices(struct mm_operation *operation, const struct need *need) {
+    struct mm_job *job = &operation->job;
+    struct mm_product *product = &job->product;
+    char *work = operation->work.data;
+    if (need->a_bytes > 0)
+        product->a.data = work;
+    if (need->b_bytes > 0)
+        product->b.data = work + need->a_bytes;
+    if (check_bytes(operation) > 0)
+        job->verify_memory = work + need->a_bytes + need->b_bytes;
+    product->c.data = job->keeps_c ? operation->result.data
+                      : need->output_bytes > need->text_bytes
+                          ? (char *)operation->output.data + need->text_bytes
+                          : NULL;
+}
+
+/* All memory that the request needs beside its operands: a job that has run can be answered. */
+static enum mm_status acquire_need(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_product *product = &operation->job.product;
-    struct mm_buffers *buffers = request->server->buffers;
     enum mm_status status = judge_reply(operation, error);
+    if (status != MM_OK)
+        return status;
+    const struct need need = find_need(operation);
+    request->memory.is_for_store = need.result_bytes > 0;
+    status = mm_reservation_ensure(&request->memory, sum(&need), error);
     if (status == MM_OK)
-        status = judge_output(request, error);
+        status = acquire(request, need.work_bytes, &operation->work, error);
     if (status == MM_OK)
-        status = acquire_made(request, error);
-    if (status == MM_OK && operation->result_bytes > 0)
-        status = mm_buffers_acquire(buffers, operation->result_bytes, &operation->result, error);
-    product->c.data = operation->result.data;
-    if (status == MM_OK && copy_bytes(operation) > 0)
-        status = mm_buffers_acquire(buffers, copy_bytes(operation), &operation->copy, error);
+        status = acquire(request, need.result_bytes, &operation->result, error);
     if (status == MM_OK)
-        status = acquire_check(request, error);
-    if (status == MM_OK && operation->reply_bytes > 0)
-        status = mm_buffers_acquire(buffers, operation->reply_bytes, &operation->reply.buffer, error);
+        status = acquire(request, need.output_bytes, &operation->output, error);
+    if (status == MM_OK)
+        place_matrices(operation, &need);
     return status;
+}
+
+enum mm_status mm_operation_judge_need(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const enum mm_status status = judge_reply(operation, &request->error);
+    const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
+    const size_t body_bytes = is_chunked ? 0 : (size_t)request->content_length;
+    if (status != MM_OK)
+        return status;
+    const struct need need = find_need(operation);
+    request->need_bytes = sum(&need);
+    request->memory.is_for_store = need.result_bytes > 0;
+    if (request->need_bytes > request->server->budget.part_bytes[MM_BUDGET_MAIN] - body_bytes)
+        return mm_request_fail_memory(request, body_bytes + request->need_bytes, &request->error);
+    return MM_OK;
 }
 
 static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* The same of the output, as far as it has its memory. */
-static size_t output_bytes(const struct mm_operation *operation) {
-    return (operation->made.data != NULL ? mm_job_made_bytes(&operation->job) : 0) +
-           (operation->result.data != NULL ? operation->result_bytes : 0) +
-           (operation->copy.data != NULL ? copy_bytes(operation) : 0) +
-           (operation->check.data != NULL ? mm_verify_bytes(&operation->job.product) : 0);
-}
-
-static void hold_bytes(struct mm_request *request, size_t bytes) {
-    __atomic_store_n(&request->held_bytes, bytes, __ATOMIC_RELAXED);
-}
-
-static void count_output(struct mm_request *request) {
-    const struct mm_operation *operation = mm_operation_of(request);
-    mm_body_count_output(request, operation->made.bytes + operation->result.bytes + operation->copy.bytes +
-                                      operation->check.bytes + operation->reply.buffer.bytes);
-}
-
 /* From the complete body to a job without memory for its output. */
-static enum mm_status decode_job(struct mm_request *request, const char *content_type,
-                                 struct mm_error *error) {
+static enum mm_status decode_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffers *buffers = request->server->buffers;
-    mm_buffers_shrink(buffers, &request->body, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED));
-    enum mm_status status = mm_operation_decode(request, content_type, error);
+    struct mm_reservation *memory = &request->memory;
+    mm_reservation_shrink(memory, &request->body, request->body_bytes);
+    enum mm_status status = mm_input_decode(request, &operation->input, error);
     if (status == MM_OK)
         status = check(request, error);
     if (status != MM_OK)
         return status;
-    if (operation->call.views_body)
-        mm_buffers_settle(buffers, &request->body, request->body_bytes);
+    if (operation->input.call.views_body)
+        mm_reservation_settle(memory, &request->body);
     else
-        mm_buffers_release(buffers, &request->body);
-    operation->is_decoded = true;
+        mm_reservation_free(memory, &request->body);
+    operation->input.is_decoded = true;
     return MM_OK;
 }
 
-static void release_output(struct mm_request *request) {
+static void release_need(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffers *buffers = request->server->buffers;
-    mm_buffers_release(buffers, &operation->made);
-    mm_buffers_release(buffers, &operation->result);
-    mm_buffers_release(buffers, &operation->copy);
-    mm_buffers_release(buffers, &operation->check);
-    mm_buffers_release(buffers, &operation->reply.buffer);
+    mm_reservation_free(&request->memory, &operation->work);
+    mm_reservation_free(&request->memory, &operation->result);
+    mm_reservation_free(&request->memory, &operation->output);
+    mm_reservation_free(&request->memory, &operation->reply.buffer);
 }
 
-/* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
+/* From the complete body to a prepared job with its memory. On failure
  * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
  * pool. */
-static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
+static enum mm_status make_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffers *buffers = request->server->buffers;
+    struct mm_buffer *storage = &operation->input.call.storage;
     const uint64_t begun_ns = mm_clock_ns();
-    enum mm_status status = operation->is_decoded ? MM_OK : decode_job(request, content_type, error);
+    enum mm_status status = operation->input.is_decoded ? MM_OK : decode_job(request, error);
     if (status == MM_OK)
-        status = acquire_output(request, error);
-    struct mm_buffer *storage = &operation->call.storage;
-    mm_buffers_settle(buffers, storage, storage->bytes);
-    operation->job.is_locked =
-        is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
+        status = acquire_need(request, error);
     operation->decode_ns += mm_clock_ns() - begun_ns;
-    if (status == MM_OK) {
-        hold_bytes(request, operands_bytes(request) + output_bytes(operation) + operation->reply_bytes);
-        count_output(request);
-        mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
-        return MM_OK;
+    if (status != MM_OK) {
+        release_need(request);
+        return status;
     }
-    /* It waits for all of its output at once: two that each held a part could wait for each other. */
-    if (status == MM_BUSY && error->needed_bytes != 0)
-        error->needed_bytes += output_bytes(operation);
-    release_output(request);
-    mm_body_count_output(request, 0);
-    hold_bytes(request, operands_bytes(request));
-    mm_request_judge_busy(request, operands_bytes(request), error);
-    return error->status;
+    mm_reservation_settle(&request->memory, storage);
+    operation->job.is_locked = is_locked(&request->body) && is_locked(storage) &&
+                               is_locked(&operation->result) && is_locked(&operation->output);
+    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
+    return MM_OK;
 }
 
 /* The job is made: tells the request, whose record has the shape of one product in the client's dimensions:
@@ -332,7 +296,7 @@ static void keep_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
-    const bool is_product = operation->call.op == MM_MATMUL;
+    const bool is_product = operation->input.call.op == MM_MATMUL;
     const size_t count = operation->stack.count; /* also if all are one product, of count·m rows */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
@@ -351,50 +315,24 @@ static void keep_job_spans(struct mm_request *request) {
         request->span_ns[span] = request->job->span_ns[span];
 }
 
-/* Whether decoding the complete body takes long. */
-static bool decodes_long(const struct mm_request *request) {
-    const struct mm_operation *operation = mm_operation_of(request);
-    if (operation->is_decoded || request->body_bytes <= MM_OPERATION_LONG_BYTES ||
-        operation->decoder->reader == NULL)
-        return false;
-    return request->reading == NULL || !request->reader->is_quick(request->reading);
-}
-
 /* An empty result may be long as well: as text it has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
-           mm_result_returns_matrix(&operation->call) &&
+           mm_result_returns_matrix(&operation->input.call) &&
            (mm_window_elements(part) > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
-}
-
-/* The worker pool must not call MHD: the connection may be gone by then. If memory runs out, this thread
- * decodes. */
-bool mm_operation_decode_on_pool(struct mm_request *request, const char *content_type) {
-    struct mm_operation *operation = mm_operation_of(request);
-    if (!decodes_long(request))
-        return false;
-    char *copy = content_type == NULL ? NULL : strdup(content_type);
-    if (content_type != NULL && copy == NULL)
-        return false;
-    free(operation->content_type); /* of a try before a wait for memory */
-    operation->content_type = copy;
-    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* as known before decoding */
-    mm_request_decode_on_pool(request);
-    return true;
 }
 
 enum mm_status mm_operation_complete(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = mm_operation_settle(request);
-    if (status == MM_OK && mm_operation_decode_on_pool(request, content_type))
+    operation->job.deadline_ns =
+        mm_operation_deadline_ns(request); /* as far as it is known before decoding */
+    if (status == MM_OK && mm_input_decode_on_pool(request, &operation->input))
         return MM_OK;
     if (status == MM_OK)
-        status = make_job(request, content_type, &request->error);
+        status = make_job(request, &request->error);
     operation->job.deadline_ns = mm_operation_deadline_ns(request);
-    if (status == MM_BUSY && mm_request_wait_for_output(request))
-        return MM_OK;
     if (status != MM_OK)
         return status;
     keep_job(request);
@@ -425,10 +363,12 @@ static void *take_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
     void *data = c->data;
-    if (operation->copy.data != NULL)
-        mm_window_pack(part, c->dtype, c->data, data = operation->copy.data);
-    else if (operation->job.keeps_c)
+    if (copies_part(operation)) {
+        data = (char *)operation->output.data + find_need(operation).text_bytes;
+        mm_window_pack(part, c->dtype, c->data, data);
+    } else if (operation->job.keeps_c) {
         data = mm_window_elements(part) == 0 ? NULL : mm_window_item(part, c->dtype, c->data, 0).data;
+    }
     *c = mm_matrix_dense(c->dtype, part->count * part->rows, part->cols, data);
     return data;
 }
@@ -436,12 +376,11 @@ static void *take_part(struct mm_operation *operation) {
 /* The job has ended: others need not wait for its operands until the client has read the result. */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffers *buffers = request->server->buffers;
-    mm_call_release(&operation->call, buffers);
-    mm_buffers_release(buffers, &request->body);
-    mm_buffers_release(buffers, &operation->made);
-    mm_buffers_release(buffers, &operation->check);
+    mm_call_release(&operation->input.call, &request->memory);
+    mm_reservation_free(&request->memory, &request->body);
+    mm_reservation_free(&request->memory, &operation->work);
     mm_operand_release(&operation->held);
+    mm_request_trim(request);
 }
 
 /* From the result to the body of the reply and all spans. On the connection's thread or one of the pool. */
@@ -450,17 +389,22 @@ static void encode(struct mm_request *request) {
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
     struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
-    struct mm_buffer borrowed = {.data = operation->job.product.c.data};
+    struct mm_buffer view = {.data = operation->job.product.c.data}; /* of C, which has another owner */
     if (operation->job.part != NULL)
-        borrowed.data = take_part(operation);
+        view.data = take_part(operation);
     release_operands(request);
+    const bool is_text = operation->reply_bytes > 0, is_output = view.data == operation->output.data;
+    if (is_text) {
+        operation->reply.buffer = operation->output;
+        operation->output = (struct mm_buffer){0};
+    }
     const struct mm_answer answer = {.job = &operation->job,
-                                     .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
-                                     .has_matrix = mm_result_returns_matrix(&operation->call),
+                                     .matrix = operation->job.product.c,
+                                     .reduction = &operation->job.reduction,
+                                     .figures = operation->input.call.numbers[MM_PARAMETER_REDUCE],
+                                     .has_matrix = mm_result_returns_matrix(&operation->input.call),
                                      .shape = &operation->shape,
-                                     .result = operation->copy.data != NULL ? &operation->copy
-                                               : operation->job.keeps_c     ? &borrowed
-                                                                            : &operation->result,
+                                     .result = is_output && !is_text ? &operation->output : &view,
                                      .span_ns = span_ns,
                                      .helpers = &helpers.head};
     memcpy(span_ns, request->span_ns, sizeof request->span_ns);
@@ -485,7 +429,7 @@ static bool is_abandoned(struct mm_request *request) {
 /* The sweep reads the deadline, also if the request goes on to wait for memory. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const enum mm_status status = make_job(request, operation->content_type, error);
+    const enum mm_status status = make_job(request, error);
     pthread_mutex_lock(&request->server->mutex);
     operation->job.deadline_ns = mm_operation_deadline_ns(request);
     pthread_mutex_unlock(&request->server->mutex);
@@ -517,12 +461,12 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 
 static void drop_memory(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    if (operation->job.keeps_c && operation->reply.buffer.bytes == 0)
-        operation->reply.buffer = (struct mm_buffer){0}; /* it was borrowed from the result */
+    if (operation->reply.buffer.bytes == 0)
+        operation->reply.buffer = (struct mm_buffer){0}; /* a view of the stored result */
     if (operation->room.is_reserved)
         mm_store_unreserve(request->server->store, &operation->room);
-    release_output(request);
-    mm_call_release(&operation->call, request->server->buffers);
+    release_need(request);
+    mm_call_release(&operation->input.call, &request->memory);
     struct mm_replica *stored_c = operation->job.stored_c;
     if (stored_c != NULL)
         stored_c->release(stored_c);
@@ -532,11 +476,7 @@ static void drop_memory(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     drop_memory(request);
-    free(operation->content_type);
-    operation->content_type = NULL;
-    if (operation->stored != NULL)
-        mm_store_release(request->server->store, operation->stored);
-    operation->stored = NULL;
+    mm_input_release(request, &operation->input);
     mm_operand_release(&operation->held);
 }
 
@@ -572,14 +512,11 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
     enum mm_status status = MM_OK;
     if (!operation->is_encoded)
         encode(request);
-    if (operation->stored == NULL)
+    if (request->value == NULL)
         status = mm_operation_store_out(request, &request->error);
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
     if (status != MM_OK)
         return status;
-    struct mm_stored *stored = operation->stored;
-    operation->stored = NULL; /* the reply's from here on */
-    count_output(request);    /* without operands, and what is stored now */
     return mm_reply_product(request, &operation->reply, &operation->shape,
-                            operation->encoder == NULL ? NULL : operation->encoder->reply_type, stored);
+                            operation->encoder == NULL ? NULL : operation->encoder->reply_type);
 }

@@ -3,37 +3,29 @@
 #pragma once
 
 #include "api/operand.h"
-#include "server/http/request.h"
+#include "server/handlers/input.h"
 
 /* In MM_DECODING, MM_QUEUED and MM_ENCODING only the thread that works on the request reads it, even after
  * the request was abandoned. */
 struct mm_operation {
-    struct mm_call call;
+    struct mm_input input;
     struct mm_held held;            /* the call's */
-    const struct mm_codec *decoder; /* NULL: only the body can tell */
     const struct mm_codec *encoder; /* NULL: the reply has no body */
     bool accepts_facts;             /* Accept allows a reply without the elements, in JSON */
-    char *content_type;             /* owned; NULL: absent */
     struct mm_shape shape;          /* of what is wanted of the result */
     struct mm_window part;          /* of the job, which points at it if a part or figures are wanted */
     struct mm_stack stack;     /* of the job's product, which points at it if there are several products */
-    struct mm_store_room room; /* for what is stored: the result, or the body of a PUT */
-    bool is_past_bool; /* what was passed on of a PUT has an element of type bool that is neither 0 nor 1 */
-    size_t head_bytes; /* before the elements of a PUT that is passed on */
-    bool is_out_in_query;                /* the name `out`; else the body may still bring one */
-    bool is_conditional;                 /* the request has conditions, */
+    struct mm_store_room room; /* for the result under the name `out` */
+    bool is_out_in_query;      /* the name `out`; else the body may still bring one */
+    bool is_conditional;       /* the request has conditions, */
     char expected_etag[MM_ETAG_MAX + 1]; /* and then that name has this value; "": none */
-    struct mm_stored *stored;            /* the result under that name, held for the reply */
-    struct mm_buffer
-        copy; /* of the part that is returned, if the result is stored and the part has gaps there */
-    struct mm_buffer result;
-    size_t result_bytes;        /* that it must have */
-    struct mm_buffer made;      /* the operands that a backend of the host makes, or fetches from a device */
-    struct mm_buffer check;     /* the job's verify_memory */
-    struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */
-    size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */
+    size_t result_bytes;                 /* that the job needs for C */
+    size_t reply_bytes;                  /* of text, at most; 0: the result's own bytes are the reply */
+    struct mm_buffer work;   /* operands that the host generates or fetches from a device; then the check */
+    struct mm_buffer result; /* the store takes it over; without `out` nothing */
+    struct mm_buffer output; /* the reply's text, then the result, or a copy of a part of a stored one */
+    struct mm_reply_body reply; /* takes `output` over */
     struct mm_job job;
-    bool is_decoded; /* the body is; what is missing is memory for the output */
     bool is_encoded; /* the reply is complete */
     uint64_t decode_ns;
     uint64_t span_ns[MM_SPAN_COUNT]; /* with encoding */
@@ -61,31 +53,13 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
  * result, how long the product takes, and the memory of its check. */
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error);
 
+/* After mm_operation_judge, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body
+ * and need together can never fit. The connection's thread. */
+enum mm_status mm_operation_judge_need(struct mm_request *request);
+
 /* After the body: chooses the codecs if the first character had to tell, and judges the length. Errors go
  * into request->error. The connection's thread. */
 enum mm_status mm_operation_settle(struct mm_request *request);
-
-/* Less than this is decoded or encoded in a fraction of a millisecond, on the connection's own thread. */
-enum { MM_OPERATION_LONG_BYTES = 256 << 10 };
-
-/* Parts of admission and of what follows the body, for other routes whose `own` begins with a struct
- * mm_operation. Errors go into request->error. The connection's thread. */
-enum mm_status mm_operation_take_query(struct mm_request *request); /* sets the call's parameters */
-
-/* Sets the encoder of a reply without elements, or with figures: JSON, or if Accept excludes it NULL, or
- * MM_BAD_REQUEST. */
-enum mm_status mm_operation_choose_reply(struct mm_operation *operation, struct mm_error *error);
-
-/* Judges the query, the parameters of the type and the length, once the decoder is known. */
-enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes);
-void mm_operation_begin_reading(struct mm_request *request); /* by the decoder's reader, which there is */
-
-/* Lets the worker pool decode the complete body, if that takes long: true, and the request waits. */
-bool mm_operation_decode_on_pool(struct mm_request *request, const char *content_type);
-
-/* Reads the complete body into the call. On the connection's thread or one of the worker pool. */
-enum mm_status mm_operation_decode(struct mm_request *request, const char *content_type,
-                                   struct mm_error *error);
 
 /* By the limit in the query before the body, in the body after it. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);

@@ -15,12 +15,13 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
-    const bool has_body = !mm_operand_none_is_inline(&operation->call);
+    const bool has_body = !mm_operand_none_is_inline(&operation->input.call);
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
-    if (!mm_result_returns_matrix(&operation->call) || operation->call.numbers[MM_PARAMETER_REDUCE] != 0)
+    if (!mm_result_returns_matrix(&operation->input.call) ||
+        operation->input.call.numbers[MM_PARAMETER_REDUCE] != 0)
         return MM_OK; /* mm_operation_judge chooses */
-    return mm_codec_for_reply(accept, has_body ? operation->decoder : &mm_json_codec, &operation->encoder,
-                              &request->error);
+    return mm_codec_for_reply(accept, has_body ? operation->input.decoder : &mm_json_codec,
+                              &operation->encoder, &request->error);
 }
 
 /* Whether the query names all of these parameters, also with values that are wrong, or stored operands tell
@@ -43,77 +44,32 @@ static bool has_dimensions(const struct mm_call *call) {
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
-    enum mm_status status = mm_codec_for_request(request->headers[MM_HEADER_CONTENT_TYPE], operation->call.op,
-                                                 has_dimensions(&operation->call), body_seen, first,
-                                                 &operation->decoder, &request->error);
+    enum mm_status status = mm_codec_for_request(
+        request->headers[MM_HEADER_CONTENT_TYPE], operation->input.call.op,
+        has_dimensions(&operation->input.call), body_seen, first, &operation->input.decoder, &request->error);
     return status == MM_OK ? choose_encoder(request) : status;
 }
 
-/* Of several errors in the query the one that weighs most is told. */
-static unsigned weight(enum mm_status status) {
-    if (status == MM_OK)
-        return 0;
-    return status == MM_NO_SUCH_MATRIX ? 1 : status == MM_TOO_LARGE ? 3 : 2;
-}
-
-/* For each argument of the query. */
-static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
-                                     size_t name_length, const char *value, size_t value_length) {
-    struct mm_request *request = argument;
-    struct mm_error error;
-    enum mm_status status =
-        mm_call_set_text(&mm_operation_of(request)->call, MM_CALL_QUERY, name, name_length,
-                         value == NULL ? "" : value, value_length, &request->server->limits, &error);
-    if (weight(status) > weight(request->error.status))
-        request->error = error;
-    return MHD_YES;
-}
-
-enum mm_status mm_operation_take_query(struct mm_request *request) {
-    MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, request);
-    return request->error.status;
-}
-
-enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes) {
-    struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_codec *codec = operation->decoder;
-    struct mm_error *error = &request->error;
-    enum mm_status status = MM_OK;
-    if (operation->call.is_stored && codec->dimensions[operation->call.op] == NULL) /* else the body tells */
-        status = mm_call_refuse_dimensions(&operation->call, error);
-    if (status == MM_OK && codec->judge_type != NULL)
-        status = codec->judge_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
-    if (status == MM_OK && codec->plan != NULL)
-        status = codec->plan(&operation->call, body_bytes, &request->server->limits, error);
-    return status;
-}
-
 uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
-    return mm_request_deadline_ns(request, mm_operation_of(request)->call.numbers[MM_PARAMETER_TIMEOUT_MS]);
-}
-
-void mm_operation_begin_reading(struct mm_request *request) {
-    const struct mm_operation *operation = mm_operation_of(request);
-    request->reader = operation->decoder->reader;
-    request->reading =
-        request->reader->begin(&operation->call, request->headers[MM_HEADER_CONTENT_TYPE],
-                               request->content_length, &request->server->limits, request->server->buffers);
+    return mm_request_deadline_ns(request,
+                                  mm_operation_of(request)->input.call.numbers[MM_PARAMETER_TIMEOUT_MS]);
 }
 
 /* If the head tells the shape, judges the product. If the body is small, this waits for it, unless there is
  * none. */
 static enum mm_status judge_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_codec *decoder = operation->decoder;
-    if (decoder == NULL || decoder->dimensions[operation->call.op] == NULL ||
+    const struct mm_codec *decoder = operation->input.decoder;
+    if (decoder == NULL || decoder->dimensions[operation->input.call.op] == NULL ||
         (request->content_length <= SMALL_BYTES && request->content_length != 0))
         return MM_OK;
-    return mm_operation_judge(request, &request->error);
+    const enum mm_status status = mm_operation_judge(request, &request->error);
+    return status == MM_OK ? mm_operation_judge_need(request) : status;
 }
 
 /* A body may lack its length only if it is empty: the query says where all operands come from. */
 static enum mm_status judge_length(struct mm_request *request) {
-    const struct mm_call *call = &mm_operation_of(request)->call;
+    const struct mm_call *call = &mm_operation_of(request)->input.call;
     if (names_all(call, call->op == MM_MATMUL ? BIT(A_FROM) | BIT(B_FROM) : BIT(A_FROM)))
         return MM_OK;
     return mm_body_require_length(request);
@@ -122,7 +78,7 @@ static enum mm_status judge_length(struct mm_request *request) {
 /* The query is read first, since it says whether there is a body and what the reply is. What is wrong with it
  * is told only if nothing else is. */
 static enum mm_status read_query(struct mm_request *request) {
-    (void)mm_operation_take_query(request);
+    (void)mm_input_read_query(request, &mm_operation_of(request)->input.call);
     if (judge_length(request) == MM_OK)
         (void)choose_codecs(request, false, 0);
     return request->error.status;
@@ -131,24 +87,24 @@ static enum mm_status read_query(struct mm_request *request) {
 static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     struct mm_operation *operation = mm_operation_of(request);
     request->job = &operation->job;
-    mm_call_init(&operation->call, op);
+    mm_call_init(&operation->input.call, op);
     operation->held = (struct mm_held){.store = request->server->store, .space = request->space};
-    operation->call.held = &operation->held;
+    operation->input.call.held = &operation->held;
     enum mm_status status = read_query(request);
     if (status != MM_OK)
         return status;
     request->deadline_ns = mm_operation_deadline_ns(request);
     status = mm_operation_judge_out(request);
-    if (status == MM_OK && operation->decoder != NULL)
-        status = mm_operation_plan(request, request->content_length);
+    if (status == MM_OK && operation->input.decoder != NULL)
+        status = mm_input_plan(request, &mm_operation_of(request)->input, request->content_length);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status == MM_OK)
         status = judge_head(request);
     if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(request->server))).is_full)
         status = mm_fail(&request->error, MM_BUSY, "the queue is full (--queue-depth); try again later");
-    if (status == MM_OK && operation->decoder != NULL && operation->decoder->reader != NULL)
-        mm_operation_begin_reading(request);
+    if (status == MM_OK)
+        mm_input_begin_reading(request, &operation->input);
     return status;
 }
 
@@ -162,11 +118,11 @@ enum mm_status mm_transpose_admit(struct mm_request *request) {
 
 enum mm_status mm_operation_settle(struct mm_request *request) {
     enum mm_status status = MM_OK;
-    if (mm_operation_of(request)->decoder == NULL)
+    if (mm_operation_of(request)->input.decoder == NULL)
         status = choose_codecs(request, true, mm_request_first_character(request));
     else if (request->content_length != MM_LENGTH_UNKNOWN)
         return MM_OK;
-    return status == MM_OK
-               ? mm_operation_plan(request, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED))
-               : status;
+    return status == MM_OK ? mm_input_plan(request, &mm_operation_of(request)->input,
+                                           __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED))
+                           : status;
 }

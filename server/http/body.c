@@ -12,7 +12,8 @@
  * costs the system a few times what it costs us, at most. */
 enum { LARGE_BYTES = 1 << 20 };
 
-enum { SMALL_BYTES = 64 << 10 };
+/* The first step is whole, if it is at most FIRST_BYTES_MAX and this part of the budget; else SMALL_BYTES. */
+enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
@@ -27,10 +28,11 @@ static size_t body_bytes_max(const struct mm_request *request) {
 
 static enum mm_status fail_limit(const struct mm_request *request, uint64_t got, struct mm_error *error) {
     size_t limit = body_bytes_max(request);
-    return mm_fail_limit(
-        error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s", got, limit,
-        limit == request->server->limits.body_bytes_max ? " (the smaller of --max-body and --memory-budget)"
-                                                        : "");
+    return mm_fail_limit(error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s",
+                         got, limit,
+                         limit == request->server->limits.body_bytes_max
+                             ? " (the smaller of --max-body and fifteen sixteenths of --memory-budget)"
+                             : "");
 }
 
 enum mm_status mm_body_require_length(struct mm_request *request) {
@@ -61,106 +63,8 @@ enum mm_status mm_body_judge(struct mm_request *request) {
     return request->route->body == MM_BODY_SIZED ? MM_OK : mm_body_judge_limit(request);
 }
 
-static size_t others_bytes(const struct mm_server *server) {
-    return mm_buffers_budget(server->buffers) / MM_OTHERS_PART;
-}
-
-static size_t stored_bytes(const struct mm_server *server) {
-    return server->store == NULL ? 0 : mm_store_totals(server->store).host_bytes;
-}
-
-static bool is_huge(const struct mm_server *server, size_t output_bytes) {
-    return output_bytes > MM_LARGE_OUTPUT_BYTES &&
-           output_bytes > mm_buffers_budget(server->buffers) / MM_HUGE_OUTPUT_PART;
-}
-
-void mm_body_count_output(struct mm_request *request, size_t bytes) {
-    const size_t huge_bytes = is_huge(request->server, bytes) ? bytes : 0;
-    const size_t before = __atomic_exchange_n(&request->huge_bytes, huge_bytes, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&request->server->huge_bytes, huge_bytes - before, __ATOMIC_RELAXED);
-}
-
-/* A stored matrix counts until its memory is free, else a slow reader of one that is deleted would hold up
- * all bodies. */
-static size_t huge_and_stored_bytes(const struct mm_server *server) {
-    const size_t huge_bytes = __atomic_load_n(&server->huge_bytes, __ATOMIC_RELAXED);
-    if (server->store == NULL)
-        return huge_bytes;
-    const struct mm_store_totals totals = mm_store_totals(server->store);
-    return huge_bytes + totals.host_bytes + totals.nameless_host_bytes;
-}
-
-size_t mm_body_taken_bytes(const struct mm_server *server, bool is_huge) {
-    const size_t used = mm_buffers_used(server->buffers);
-    const size_t least = is_huge ? huge_and_stored_bytes(server) + others_bytes(server) : 0;
-    return used > least ? used : least;
-}
-
-bool mm_body_passes_huge(const struct mm_server *server, size_t more_bytes) {
-    const size_t used = mm_buffers_used(server->buffers), most = others_bytes(server);
-    const size_t taken = used - mm_size_min(used, huge_and_stored_bytes(server));
-    return taken <= most && more_bytes <= most - taken;
-}
-
-size_t mm_body_output_bytes_max(const struct mm_server *server) {
-    const size_t most = mm_buffers_budget(server->buffers) - 2 * others_bytes(server);
-    return most - mm_size_min(most, stored_bytes(server));
-}
-
-/* Whether an older request waits for memory, and goes first. */
-static bool is_behind(const struct mm_request *request, size_t more_bytes) {
-    const struct mm_server *server = request->server;
-    return __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) < request->started_ns &&
-           (__atomic_load_n(&server->starved_others, __ATOMIC_RELAXED) > 0 ||
-            !mm_body_passes_huge(server, more_bytes));
-}
-
-/* A request of a few bytes can ask for an output of any size, and others would wait until its kernel ends. */
-enum mm_status mm_body_judge_output(struct mm_request *request, size_t held_bytes, size_t bytes,
-                                    struct mm_error *error) {
-    const struct mm_server *server = request->server;
-    const size_t budget = mm_buffers_budget(server->buffers), part = budget - others_bytes(server);
-    if (bytes <= MM_LARGE_OUTPUT_BYTES)
-        return MM_OK;
-    const bool huge = is_huge(server, bytes);
-    const size_t used = mm_body_taken_bytes(server, huge), others = huge ? others_bytes(server) : 0;
-    const bool waits = __atomic_load_n(&request->promised_bytes, __ATOMIC_RELAXED) == 0 &&
-                       is_behind(request, huge ? SIZE_MAX : bytes);
-    if (!waits && used <= part && bytes <= part - used) {
-        mm_body_count_output(request, bytes);
-        return MM_OK;
-    }
-    if (bytes > part - others) {
-        mm_fail_limit(
-            error, "", part - others,
-            "%zu bytes of memory are needed, but the limit is %zu (--memory-budget, of which an eighth "
-            "is left to other requests)",
-            bytes, part - others);
-        mm_fail_got(error, "%zu", bytes);
-        return MM_TOO_LARGE;
-    }
-    if (held_bytes > part || bytes > part - held_bytes) {
-        mm_fail_limit(
-            error, "", part,
-            "the request needs %zu bytes of memory beside the %zu that it has, but the limit is %zu "
-            "(--memory-budget, of which a sixteenth is left to other requests)",
-            bytes, held_bytes, part);
-        mm_fail_got(error, "%zu", held_bytes + bytes);
-        return MM_TOO_LARGE;
-    }
-    const size_t stored = stored_bytes(server);
-    if (bytes + (held_bytes > others ? held_bytes : others) > part - mm_size_min(part, stored))
-        return mm_fail(error, MM_BUSY,
-                       "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored "
-                       "matrices take %zu; delete some, or try again later",
-                       bytes + held_bytes, budget, stored);
-    mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
-    error->needed_bytes = bytes + others_bytes(server);
-    return MM_BUSY;
-}
-
 /* How large the body may become. */
-static size_t bytes_max(const struct mm_request *request) {
+static uint64_t bytes_max(const struct mm_request *request) {
     return request->content_length == MM_LENGTH_UNKNOWN ? body_bytes_max(request) : request->content_length;
 }
 
@@ -168,95 +72,106 @@ bool mm_body_is_small(const struct mm_request *request) {
     return bytes_max(request) <= SMALL_BYTES;
 }
 
-/* How much more the body may hold once its first `bytes` do (mm_buffers_grow). */
-static size_t more_bytes(const struct mm_request *request, size_t bytes) {
-    enum { STEP_BYTES_MAX = 2 << 20 };
-    const size_t step = mm_size_min(bytes + SMALL_BYTES, STEP_BYTES_MAX);
-    const size_t kept = mm_body_kept_bytes(request, mm_size_min(bytes + step, bytes_max(request)));
-    return kept - mm_size_min(kept, request->body.bytes);
+size_t mm_body_kept_bytes(const struct mm_request *request, uint64_t bytes) {
+    return request->passes_on && bytes > MM_BODY_PASSED_BYTES ? MM_BODY_PASSED_BYTES : (size_t)bytes;
 }
 
-/* A large output waits for what it leaves to others as well. */
-size_t mm_body_lacked_bytes(const struct mm_request *request) {
-    const size_t bytes = request->output_bytes;
-    return bytes != 0 ? bytes - mm_size_min(bytes, others_bytes(request->server))
-                      : more_bytes(request, request->needed_bytes);
+/* --- steps */
+
+/* What the request is known to need in all. Of a body that may be passed on that is not known yet. */
+static size_t expected_bytes(const struct mm_request *request) {
+    const bool is_known = request->content_length != MM_LENGTH_UNKNOWN && !request->may_pass;
+    return is_known ? mm_body_kept_bytes(request, request->content_length) + request->need_bytes : 0;
 }
 
-bool mm_body_waits_for_huge(const struct mm_request *request) {
-    return request->output_bytes != 0 && is_huge(request->server, mm_body_lacked_bytes(request));
-}
-
-/* The same for the first `bytes` of the body: uploads would take each other's memory until none can end. A
- * small body takes too little for that. */
-static bool is_behind_others(const struct mm_request *request, size_t bytes) {
-    return !mm_body_is_small(request) && is_behind(request, more_bytes(request, bytes));
-}
-
-/* A body that may be passed on gets its memory when that is known. */
-enum mm_status mm_body_acquire(struct mm_request *request) {
-    if (!takes_body(request) || request->content_length == MM_LENGTH_UNKNOWN ||
-        request->content_length == 0 || request->may_pass)
+enum mm_status mm_body_reserve_first(struct mm_request *request) {
+    struct mm_reservation *memory = &request->memory;
+    const size_t expected = memory->expected_bytes = expected_bytes(request);
+    const size_t whole_max = mm_size_min(FIRST_BYTES_MAX, memory->budget->bytes / FIRST_PART);
+    const bool is_all_known = request->need_bytes > 0 || expected >= SMALL_BYTES;
+    if (!takes_body(request) || request->content_length == 0)
         return MM_OK;
-    if (is_behind_others(request, request->content_length))
-        return mm_fail(&request->error, MM_BUSY,
-                       "memory is full (--memory-budget), and other bodies wait for some; try again later");
-    return mm_body_grow(request, request->content_length, false, &request->error);
+    return mm_reservation_ensure(memory, is_all_known && expected <= whole_max ? expected : SMALL_BYTES,
+                                 &request->error);
 }
 
-/* Nothing if no other request holds memory. */
-static size_t spare_bytes(const struct mm_request *request) {
-    const struct mm_buffers *buffers = request->server->buffers;
-    return mm_buffers_used(buffers) > request->body.bytes ? others_bytes(request->server) : 0;
-}
-
-size_t mm_body_kept_bytes(const struct mm_request *request, size_t bytes) {
-    return request->passes_on ? mm_size_min(bytes, MM_BODY_PASSED_BYTES) : bytes;
-}
-
-static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the_last,
-                           struct mm_error *error) {
-    const size_t kept = mm_body_kept_bytes(request, bytes);
-    if (request->passes_on && kept <= request->body.bytes) /* which may have been exchanged */
+/* Makes room for the first `bytes` of the body, and as far as the next step reaches. */
+static enum mm_status make_room(struct mm_request *request, size_t bytes) {
+    struct mm_reservation *memory = &request->memory;
+    const size_t most = mm_body_kept_bytes(request, bytes_max(request));
+    const size_t needed = mm_body_kept_bytes(request, bytes), held = request->body.bytes;
+    if (needed <= held)
         return MM_OK;
-    return mm_buffers_grow(request->server->buffers, kept, mm_body_kept_bytes(request, bytes_max(request)),
-                           to_the_last ? 0 : spare_bytes(request), &request->body, error);
-}
-
-/* The body has precedence over elements that its reader has stored: they can be read from it again. What is
- * left to results is taken only for a whole body: else it would be gone, and the body would still wait. */
-enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
-                            struct mm_error *error) {
-    if (bytes > bytes_max(request))
-        return fail_limit(request, bytes, error);
-    if (to_the_last && request->content_length != MM_LENGTH_UNKNOWN)
-        bytes = request->content_length;
-    enum mm_status status = grow(request, bytes, to_the_last, error);
-    if (status == MM_BUSY && request->reading != NULL && request->reader->yield != NULL) {
-        request->reader->yield(request->reading);
-        *error = (struct mm_error){0};
-        status = grow(request, bytes, to_the_last, error);
+    size_t unused = mm_reservation_unused(memory);
+    if (needed - held > unused) {
+        const size_t stepped = held + unused + mm_reservation_step(memory->bytes);
+        const size_t target = mm_size_min(stepped > needed ? stepped : needed, most);
+        if (mm_reservation_ensure(memory, target - held, &request->error) != MM_OK)
+            return request->error.status;
+        unused = mm_reservation_unused(memory);
     }
-    if (status == MM_OK)
-        __atomic_store_n(&request->held_bytes, request->body.bytes, __ATOMIC_RELAXED);
-    else
-        mm_request_judge_busy(request, request->body.bytes, error);
-    return status == MM_OK ? MM_OK : error->status;
+    return mm_reservation_grow(memory, mm_size_min(held + unused, most), most, &request->body,
+                               &request->error);
 }
+
+/* The body goes before elements that its reader has decoded: these can be decoded again. */
+static enum mm_status grow(struct mm_request *request, size_t bytes) {
+    if (bytes > bytes_max(request))
+        return fail_limit(request, bytes, &request->error);
+    request->memory.expected_bytes = expected_bytes(request);
+    enum mm_status status = make_room(request, bytes);
+    if (status != MM_BUSY || request->reading == NULL || request->reader->yield == NULL)
+        return status;
+    request->reader->yield(request->reading);
+    request->error = (struct mm_error){0};
+    return make_room(request, bytes);
+}
+
+/* --- the end of it */
 
 void mm_body_drop(struct mm_request *request) {
     if (request->reading != NULL)
         request->reader->cancel(request->reading);
     request->reading = NULL;
-    mm_buffers_release(request->server->buffers, &request->body);
-    __atomic_store_n(&request->held_bytes, 0, __ATOMIC_RELAXED);
+    mm_reservation_free(&request->memory, &request->body);
 }
 
 void mm_body_drop_all(struct mm_request *request) {
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL && request->route->state->drop_memory != NULL)
         request->route->state->drop_memory(request);
+    mm_reservation_close(&request->memory);
 }
+
+uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
+    const struct mm_place *place = &request->place;
+    const uint64_t begun_ns = request->started_ns + place->waited_ns;
+    const uint64_t end_ns = place->lacked_bytes > 0 ? place->since_ns : now_ns;
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
+}
+
+bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
+    const uint64_t deadline_ns = request->deadline_ns;
+    if (now_ns <= deadline_ns)
+        return false;
+    mm_fail(error, mm_request_chose_deadline(request, deadline_ns) ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
+            "the deadline passed when %zu bytes of the body had come; %s",
+            __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED),
+            mm_request_deadline_advice(request, deadline_ns));
+    return true;
+}
+
+double mm_body_byte_ns(const struct mm_request *request) {
+    const double time_ns = (double)(request->deadline_ns - request->started_ns);
+    if (request->content_length != MM_LENGTH_UNKNOWN)
+        return time_ns / (double)request->content_length;
+    const double least_ns = 1e9 / (double)request->server->options->receive_rate;
+    const double even_ns =
+        time_ns / (double)(__atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + 1);
+    return even_ns < least_ns ? even_ns : least_ns;
+}
+
+/* --- pieces */
 
 /* Refuses a client that goes on sending before the end of its body. */
 static void refuse_midway(struct mm_request *request) {
@@ -278,11 +193,11 @@ static void pass_over(struct mm_request *request, size_t bytes) {
 /* Takes locked memory, from which a GPU copies faster, if there is some: so much of the body has come by now.
  */
 static void exchange_memory(struct mm_request *request) {
-    struct mm_buffers *buffers = request->server->buffers;
     struct mm_buffer locked;
-    if (mm_buffers_acquire(buffers, MM_BODY_PASSED_BYTES, &locked, NULL) != MM_OK)
+    if (mm_reservation_acquire(&request->memory, MM_BODY_PASSED_BYTES, &locked, NULL) != MM_OK)
         return;
-    mm_buffers_release(buffers, &request->body);
+    mm_reservation_free(&request->memory, &request->body);
+    mm_request_trim(request);
     request->body = locked;
 }
 
@@ -326,14 +241,9 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
         return MHD_NO;
     if (is_ours && request->may_pass && request->error.status == MM_OK)
         request->may_pass = !request->route->state->look(request, data, piece);
-    const bool has_room = mm_body_kept_bytes(request, received) <= request->body.bytes;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
-        ((!has_room && is_behind_others(request, received)) ||
-         mm_body_grow(request, received, false, &request->error) == MM_BUSY)) {
-        request->error = (struct mm_error){0};
-        mm_request_wait_for_memory(request, received);
+        grow(request, received) == MM_BUSY && mm_request_wait_for_memory(request))
         return MHD_YES;
-    }
     *bytes = 0;
     __atomic_store_n(&request->received_bytes, received, __ATOMIC_RELAXED);
     if (!is_ours)

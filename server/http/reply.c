@@ -132,7 +132,7 @@ struct outgoing {
 
 static void release_outgoing(void *argument) {
     struct outgoing *outgoing = argument;
-    mm_buffers_release(outgoing->server->buffers, &outgoing->buffer);
+    mm_buffers_release(outgoing->server->budget.buffers, &outgoing->buffer);
     free(outgoing);
 }
 
@@ -176,29 +176,20 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                  is_known ? 0 : file->bytes);
 }
 
-/* The body lies in the memory of the value. The request holds a reference to it from here on, and no other
- * memory. */
-static void borrow(struct mm_request *request, struct mm_reply_body *body, struct mm_stored *value) {
-    body->buffer = (struct mm_buffer){0};
-    __atomic_store_n(&request->held_bytes, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&request->sent_value, value, __ATOMIC_RELEASE);
-}
-
-/* Sends the body without a copy; takes it over in any case, and the reference to the value whose memory it
- * may borrow, unless that is NULL. */
-static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body,
-                                         struct mm_stored *value) {
+/* Sends the body without a copy; takes it over in any case. If it lies in the memory of request->value, that
+ * is kept until the request ends. */
+static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body) {
     struct mm_server *server = request->server;
     struct outgoing *outgoing = malloc(sizeof *outgoing);
     void *data = body->buffer.data;
-    if (value != NULL && mm_stored_has(value, data))
-        borrow(request, body, value);
+    if (request->value != NULL && mm_stored_has(request->value, data))
+        body->buffer = (struct mm_buffer){0};
     else
-        mm_store_release(server->store, value);
+        mm_request_release_value(request);
     struct mm_buffer buffer = body->buffer;
     body->buffer = (struct mm_buffer){0};
     if (outgoing == NULL) {
-        mm_buffers_release(server->buffers, &buffer);
+        mm_buffers_release(server->budget.buffers, &buffer);
         return NULL;
     }
     *outgoing = (struct outgoing){.server = server, .buffer = buffer};
@@ -218,10 +209,9 @@ static enum mm_status take_text(struct mm_request *request, char *text, size_t l
                                 struct mm_reply_body *body) {
     if (text == NULL)
         return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
-    if (mm_buffers_acquire(request->server->buffers, length, &body->buffer, &request->error) == MM_OK)
+    if (mm_reservation_acquire(&request->memory, length, &body->buffer, &request->error) == MM_OK)
         memcpy(body->buffer.data, text, length);
     free(text);
-    mm_request_judge_busy(request, 0, &request->error);
     return request->error.status;
 }
 
@@ -229,8 +219,7 @@ enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t
     struct mm_reply_body body = {.bytes = length};
     if (take_text(request, text, length, &body) != MM_OK)
         return request->error.status;
-    __atomic_store_n(&request->held_bytes, length, __ATOMIC_RELAXED);
-    struct MHD_Response *response = respond_with(request, &body, NULL);
+    struct MHD_Response *response = respond_with(request, &body);
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     return reply(request, MHD_HTTP_OK, response, length);
 }
@@ -296,8 +285,9 @@ static void add_shape(struct MHD_Response **response, const struct mm_shape *sha
 }
 
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
-                                const struct mm_shape *shape, const char *type, struct mm_stored *stored) {
+                                const struct mm_shape *shape, const char *type) {
     const struct mm_job *job = request->job;
+    const struct mm_stored *stored = request->value;
     size_t bytes = body->head_bytes + body->bytes;
     char etag[MM_ETAG_MAX + 1], location[sizeof "/v1/matrices/" + MM_STORE_NAME_MAX];
     if (stored != NULL) {
@@ -305,7 +295,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
         sprintf(location, "/v1/matrices/%s", stored->name);
     }
     const bool is_stored = stored != NULL;
-    struct MHD_Response *response = respond_with(request, body, stored);
+    struct MHD_Response *response = respond_with(request, body);
     if (is_stored) {
         add_header(&response, MHD_HTTP_HEADER_ETAG, etag);
         add_header(&response, MHD_HTTP_HEADER_LOCATION, location);
@@ -327,19 +317,19 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
 
 /* MHD leaves the body of a 304 out, and keeps its length. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
-                              struct mm_stored *value, const struct mm_shape *shape, const char *type) {
-    const enum mm_dtype dtype = value->dtype;
+                              const struct mm_shape *shape, const char *type) {
+    const enum mm_dtype dtype = request->value->dtype;
     char etag[MM_ETAG_MAX + 1];
-    strcpy(etag, value->etag);
+    strcpy(etag, request->value->etag);
     const bool is_known = http == MHD_HTTP_NOT_MODIFIED;
     const size_t length = body == NULL ? 0 : body->head_bytes + body->bytes;
     const size_t bytes = is_known ? 0 : length;
     const bool is_bodiless = body == NULL || (body->buffer.data == NULL && body->bytes > 0);
     struct MHD_Response *response = is_bodiless
                                         ? respond_without_body(body == NULL ? MHD_SIZE_UNKNOWN : length)
-                                        : respond_with(request, body, value);
+                                        : respond_with(request, body);
     if (is_bodiless)
-        mm_store_release(request->server->store, value);
+        mm_request_release_value(request);
     add_validators(&response, etag);
     if (!is_known) {
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);

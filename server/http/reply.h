@@ -32,7 +32,7 @@ enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *
  * buffer is then no loan of its own. A 304, or a reply to HEAD, may lack it: then it tells the body's length,
  * or nothing if body is NULL. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
-                              struct mm_stored *value, const struct mm_shape *shape, const char *type);
+                              const struct mm_shape *shape, const char *type);
 
 /* Queues a 204. */
 enum mm_status mm_reply_no_content(struct mm_request *request);
@@ -41,7 +41,7 @@ enum mm_status mm_reply_no_content(struct mm_request *request);
 enum mm_status mm_reply_options(struct mm_request *request);
 
 /* Queues the 200 of a finished product of this shape with Server-Timing and Matmul-*, or a 204 if type is
- * NULL, for which the body is empty. stored: the value that the whole result is stored as, for Location and
- * ETag, whose memory the body may borrow; NULL: it is not stored. Takes both over, also on failure. */
+ * NULL, for which the body is empty. request->value: what the whole result is stored as, for Location and
+ * ETag; NULL: it is not stored. Takes the body over, also on failure. */
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
-                                const struct mm_shape *shape, const char *type, struct mm_stored *stored);
+                                const struct mm_shape *shape, const char *type);

@@ -23,15 +23,15 @@ enum mm_request_state mm_request_state(const struct mm_request *request) {
 
 bool mm_request_waits(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
-    return state == MM_STARVED || state == MM_DECODING || state == MM_QUEUED || state == MM_ENCODING;
+    return state == MM_RESERVING || state == MM_DECODING || state == MM_QUEUED || state == MM_ENCODING;
 }
 
 void mm_request_move(struct mm_request *request, enum mm_request_state to) {
     static const unsigned allowed[] = {
-        [MM_RECEIVING] = 1u << MM_STARVED | 1u << MM_DECODING | 1u << MM_QUEUED | 1u << MM_ENCODING |
+        [MM_RECEIVING] = 1u << MM_RESERVING | 1u << MM_DECODING | 1u << MM_QUEUED | 1u << MM_ENCODING |
                          1u << MM_SENDING | 1u << MM_OVER,
-        [MM_STARVED] = 1u << MM_RECEIVING,
-        [MM_DECODING] = 1u << MM_STARVED | 1u << MM_QUEUED | 1u << MM_ANSWERING,
+        [MM_RESERVING] = 1u << MM_RECEIVING,
+        [MM_DECODING] = 1u << MM_RESERVING | 1u << MM_QUEUED | 1u << MM_ANSWERING,
         [MM_QUEUED] = 1u << MM_QUEUED | 1u << MM_ENCODING | 1u << MM_ANSWERING,
         [MM_ENCODING] = 1u << MM_ENCODING | 1u << MM_ANSWERING,
         [MM_ANSWERING] = 1u << MM_SENDING | 1u << MM_OVER,
@@ -118,16 +118,15 @@ static void set_request_id(struct mm_request *request) {
         mm_server_make_id(request->server, request->request_id);
 }
 
-/* What other requests hold becomes free later; what the budget cannot hold at all never does. */
-void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, struct mm_error *error) {
-    const size_t budget = mm_buffers_budget(request->server->buffers);
-    const size_t needed = error->needed_bytes;
-    if (error->status != MM_BUSY || needed == 0 || (held_bytes <= budget && needed <= budget - held_bytes))
-        return;
-    mm_fail_limit(error, "", budget,
-                  "the request needs %zu bytes of memory beside the %zu that it has, but the limit is %zu "
-                  "(--memory-budget)",
-                  needed, held_bytes, budget);
+enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes,
+                                      struct mm_error *error) {
+    const size_t limit = request->server->budget.part_bytes[MM_BUDGET_MAIN];
+    mm_fail_limit(error, "", limit,
+                  "the request needs %zu bytes of memory, but the limit is %zu (fifteen sixteenths of "
+                  "--memory-budget)",
+                  bytes, limit);
+    mm_fail_got(error, "%zu", bytes);
+    return MM_TOO_LARGE;
 }
 
 /* Whether a page of another site is behind the request. */
@@ -150,7 +149,7 @@ static bool expects_continue(const struct mm_request *request, const char *versi
            strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
 }
 
-static enum mm_status judge_head(struct mm_request *request, const char *method, const char *version) {
+static enum mm_status judge_head(struct mm_request *request, const char *method) {
     enum mm_status status = mm_route_find(request, method);
     if (status == MM_OK)
         status = mm_bearer_judge(request);
@@ -162,8 +161,6 @@ static enum mm_status judge_head(struct mm_request *request, const char *method,
         status = mm_head_judge_coding(request);
     if (status == MM_OK && request->route->admit != NULL)
         status = request->route->admit(request);
-    if (status == MM_OK && expects_continue(request, version))
-        status = mm_body_acquire(request);
     return status;
 }
 
@@ -182,15 +179,15 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
                                          mm_server_retry_after_s(request->server, error->status)};
 }
 
-/* Gives back what it holds, except sent_value, for which others may wait. */
+/* Releases what it holds, for which others may wait. */
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
-    mm_body_count_output(request, 0);
-    if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
-        mm_body_serve_complete(server);
+    mm_request_release_value(request);
+    mm_reservation_close(&request->memory);
+    mm_line_serve(server);
 }
 
 /* It has failed. The client may try again at once when it hears of that, so what the request holds is free
@@ -232,7 +229,8 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->path = mm_route_path(target);
     request->problems = mm_route_problems(request->path);
     request->state = MM_RECEIVING;
-    request->started_ns = request->paced_ns = mm_clock_ns();
+    request->started_ns = mm_clock_ns();
+    request->memory.budget = &server->budget;
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
     __atomic_store_n(&peer->request, request, __ATOMIC_RELEASE);
     request->accepted = true; /* before `draining` is looked at: see server.h */
@@ -247,18 +245,46 @@ static void leave_accepted(struct mm_request *request) {
     request->accepted = false;
 }
 
-static void release_all(struct mm_request *request) {
-    mm_store_release(request->server->store, request->sent_value);
-    release(request);
+void mm_request_release_value(struct mm_request *request) {
+    mm_store_release(request->server->store, __atomic_exchange_n(&request->value, NULL, __ATOMIC_ACQ_REL));
 }
 
 void mm_request_free(struct mm_request *request) {
-    release_all(request);
+    release(request);
     free(request);
 }
 
-/* Judges the head before the body. After a malformed head nothing more is read: where the next request begins
- * is unknown. */
+/* Answers a head that was refused: at the end of the body, if that may come; else at once, and the connection
+ * is closed. After a malformed head nothing more is read: where the next request begins is unknown. */
+static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed, bool waits) {
+    leave_accepted(request);
+    release_failed(request);
+    if (well_formed && !waits && !mm_request_is_large(request)) {
+        mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
+        return MHD_YES;
+    }
+    if (well_formed && !waits) {
+        mm_request_refuse_unread(request);
+        return MHD_YES;
+    }
+    request->last = true; /* a reply at the first callback always closes the connection */
+    return mm_reply_problem(request);
+}
+
+/* The head was accepted, or a wait for the first step of memory is over. */
+static enum MHD_Result accept_head(struct mm_request *request, const char *version) {
+    if (request->error.status == MM_OK && mm_body_reserve_first(request) == MM_BUSY &&
+        mm_request_wait_for_memory(request))
+        return MHD_YES;
+    request->has_begun = true;
+    if (request->error.status != MM_OK)
+        return refuse_head(request, true, expects_continue(request, version));
+    mm_pace_begin(&request->pace, 0, mm_clock_ns());
+    mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
+    return MHD_YES;
+}
+
+/* Judges the head before the body. */
 static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *target,
                              const char *method, const char *version, void **slot) {
     struct mm_connection *peer = mm_connection_of(connection);
@@ -274,31 +300,21 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     set_request_id(request);
     request->cors = mm_cors_judge(server->options, request->headers[MM_HEADER_ORIGIN]);
     mm_record_begin(request, method);
-    bool accepted = well_formed && judge_head(request, method, version) == MM_OK;
-    if (!accepted) {
-        leave_accepted(request);
-        release_failed(request);
-    }
-    bool waits = expects_continue(request, version);
-    if (accepted || (well_formed && !waits && !mm_request_is_large(request))) {
-        mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
-        return MHD_YES;
-    }
-    if (well_formed && !waits) {
-        mm_request_refuse_unread(request);
-        return MHD_YES;
-    }
-    request->last = true; /* a reply at the first callback always closes the connection */
-    return mm_reply_problem(request);
+    if (well_formed && judge_head(request, method) == MM_OK)
+        return accept_head(request, version);
+    request->has_begun = true;
+    return refuse_head(request, well_formed, expects_continue(request, version));
 }
 
-/* Runs a step of the route; replies with a problem if it fails. */
+/* Runs a step of the route. If it lacks memory, the request waits, and the step is run again; if it fails,
+ * the reply is a problem. */
 static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
     enum mm_status status = request->error.status;
     assert(status != MM_OK || handler != NULL);
     if (status == MM_OK)
         status = handler(request);
-    if (status == MM_OK)
+    if (status == MM_OK || (status == MM_BUSY && mm_request_state(request) == MM_RECEIVING &&
+                            mm_request_wait_for_memory(request)))
         return MHD_YES;
     release_failed(request);
     return mm_reply_problem(request);
@@ -316,12 +332,15 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
     case MM_RECEIVING:
         if (request->record.left)
             return MHD_NO;
-        if (request->output_bytes != 0) /* the body was complete before the wait */
-            return step(request, mm_request_complete_again);
+        if (!request->has_begun)
+            return accept_head(request, version);
+        if (request->is_complete) /* it has waited for memory */
+            return step(request, request->route->complete);
         if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED)) {
             mm_connection_say_late(server, request->peer);
             return MHD_NO;
         }
+        request->is_complete = true;
         request->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
         /* The lines of a trailer are not judged, so what follows one is not read. libmicrohttpd 0.9 also
          * reports a trailer if the body's last line end comes in two pieces: that only costs a connection. */
@@ -354,7 +373,6 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     mm_record_end(request, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(request);
     pthread_mutex_lock(&server->mutex);
-    mm_request_end_promise(request);
     __atomic_store_n(&peer->request, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&peer->answers, 0, __ATOMIC_RELAXED);
     mm_request_move(request, MM_OVER);
@@ -363,6 +381,6 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (is_worked_on)
         return;
-    release_all(request);
+    release(request);
     peer->spare = request;
 }

@@ -6,6 +6,8 @@
 #include "api/codec.h"
 #include "server/http/connection.h"
 #include "server/http/head.h"
+#include "server/http/line.h"
+#include "server/http/pace.h"
 #include "server/http/pool.h"
 #include "server/observe/record.h"
 
@@ -13,10 +15,10 @@
 
 enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
-/* MHD has suspended the connection in STARVED, DECODING, QUEUED and ENCODING. */
+/* MHD has suspended the connection in RESERVING, DECODING, QUEUED and ENCODING. */
 enum mm_request_state {
     MM_RECEIVING, /* the connection's thread, with the head and then with pieces of the body */
-    MM_STARVED,   /* the body, or the complete request for its output, waits for memory */
+    MM_RESERVING, /* waits for memory (server/http/line.h): at the head, for its body, or complete */
     MM_DECODING,  /* the worker pool */
     MM_QUEUED,    /* the queue and its workers, with one job or several in turn */
     MM_ENCODING,  /* the worker pool */
@@ -58,32 +60,25 @@ struct mm_request {
     bool passes_on;        /* and so it does: body has room for MM_BODY_PASSED_BYTES; __atomic access where
                             * the sweep may read it */
     size_t dropped_bytes;  /* received after a refusal */
-    size_t held_bytes;     /* of the memory budget: 0 if it holds nothing, and about right while it waits
-                            * for more. Without sent_value. __atomic access only */
-    size_t huge_bytes;     /* its part of server->huge_bytes; __atomic access only */
-    struct mm_stored *sent_value; /* a reference, until the request ends: the reply lies in its memory; NULL:
-                                   * in no value's. __atomic access only */
+    bool has_begun;        /* its head was accepted, and its first step reserved */
+    bool is_complete;      /* all of its body has come */
+    size_t need_bytes;     /* beside the body, as far as the head tells; 0: it does not */
+    struct mm_reservation memory;
+    struct mm_stored *value; /* a reference: the stored value that the request reads or has stored, until its
+                              * reply is complete elsewhere; NULL: none. __atomic access only */
 
     /* Reads the body as it arrives; NULL `reading`: nothing does. */
     const struct mm_body_reader *reader;
     void *reading;
 
     void *own;                /* route->state->bytes, zeroed; for the route's handlers */
-    struct mm_job *job;       /* in `own`; set before any wait but MM_STARVED, which its deadline bounds */
+    struct mm_job *job;       /* in `own`; set before any wait but MM_RESERVING; NULL: none */
     struct mm_pool_task task; /* of MM_DECODING and MM_ENCODING */
 
     /* Guarded by server->mutex. */
-    bool is_worked_on;                /* by the worker pool or the queue, even after it was abandoned */
-    uint64_t starved_since_ns;        /* in MM_STARVED */
-    uint64_t waited_ns;               /* in MM_STARVED, in the waits that are over */
-    uint64_t counts_since_ns;         /* since when it counts on what others release */
-    size_t needed_bytes;              /* of the body, when it last waited */
-    size_t output_bytes;              /* more that it waits for, to hold its output; 0: its body waits */
-    size_t promised_bytes;            /* its part of server->promised_bytes; __atomic access by readers */
-    uint64_t paced_ns;                /* when the sweep last judged the pace of the upload or reply, */
-    size_t paced_bytes;               /* what had come or was taken by then, */
-    bool stands, lasts;               /* and what it found: mm_body_judge_pace */
-    TAILQ_ENTRY(mm_request) starving; /* on the server's list, then */
+    bool is_worked_on;     /* by the worker pool or the queue, even after it was abandoned */
+    struct mm_place place; /* in the line, in MM_RESERVING */
+    struct mm_pace pace;   /* of the upload, then of the reply */
 
     SLIST_ENTRY(mm_request) resumed; /* in the list of the thread that ended the wait, until the resume */
 };
@@ -134,9 +129,18 @@ const char *mm_request_deadline_advice(const struct mm_request *request, uint64_
 /* Whether the refused body is too long to read and drop; the connection is closed then. */
 bool mm_request_is_large(const struct mm_request *request);
 
-/* Changes MM_BUSY to MM_TOO_LARGE if the request, which holds held_bytes already, needs more than the whole
- * memory budget. Any thread. */
-void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, struct mm_error *error);
+/* MM_TOO_LARGE: the request needs so many bytes, more than it can ever have. Any thread. */
+enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes, struct mm_error *error);
+
+/* Bytes of host memory that stored matrices hold, for which no request waits. Any thread. */
+size_t mm_request_stored_bytes(const struct mm_request *request);
+
+/* Releases request->value, if there is one. The thread that works on the request. */
+void mm_request_release_value(struct mm_request *request);
+
+/* Gives back what the request has reserved but does not use. The thread that works on the request, no mutex
+ * held. */
+void mm_request_trim(struct mm_request *request);
 
 /* The reply to this error. Borrows both arguments. For the thread that has the connection to itself or has
  * moved it to MM_PHASE_CUT. */
@@ -146,20 +150,10 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
  * MM_PHASE_CUT. The connection's thread, which has it to itself. */
 void mm_request_refuse_unread(struct mm_request *request);
 
-/* Suspends the connection until there is memory for the first `bytes` of the body. The connection's thread,
- * which has it to itself: the end of the wait gives it back. */
-void mm_request_wait_for_memory(struct mm_request *request, size_t bytes);
-
-/* The request is complete, and request->error says how much memory is missing: suspends the connection until
- * there is that much. The route's `complete` is then called again. False, and nothing done, if it is not
- * memory that is missing. The connection's thread, which has it to itself. */
-bool mm_request_wait_for_output(struct mm_request *request);
-
-/* Calls the route's `complete` again, after such a wait. The same thread. */
-enum mm_status mm_request_complete_again(struct mm_request *request);
-
-/* The memory promised at the end of the wait is taken, or not needed. With server->mutex held. */
-void mm_request_end_promise(struct mm_request *request);
+/* Suspends the connection until request->error.needed_bytes are reserved and unused; the handler that failed
+ * is then called again. False, and nothing done, if the request does not lack memory, or waits in vain:
+ * request->error is the reply. The connection's thread, which has it to itself. */
+bool mm_request_wait_for_memory(struct mm_request *request);
 
 /* Ends a wait: the request goes on, with this error unless it is NULL. If the body waited for memory, the
  * error is sent at once and closes the connection. The caller resumes the request by mm_request_resume. With

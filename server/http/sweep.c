@@ -18,7 +18,7 @@
 /* HEADS_EVERY, TRIM_EVERY: in periods. Heads and readers cost a system call each, and many are idle. */
 enum {
     PERIOD_MS = 100,
-    SERVE_MS = 10, /* how often bodies that wait for memory are served */
+    SERVE_MS = 10, /* how often the line for memory is looked at */
     HEADS_EVERY = 5,
     TRIM_EVERY = 10,
     SLICE = 128,
@@ -47,27 +47,35 @@ static bool has_left(int fd) {
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Abandons a waiting request if its client has left, or if the deadline of its job has passed; else returns
- * false. */
+/* The end of a request that waits for memory, or for its job. Before its body is complete the deadline is
+ * that of the upload. */
+static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
+    const uint64_t deadline_ns = request->job != NULL ? request->job->deadline_ns : request->deadline_ns;
+    if (!request->is_complete)
+        return mm_body_is_late(request, now_ns, late);
+    if (now_ns <= deadline_ns)
+        return false;
+    mm_fail(late, MM_TIMEOUT, "the deadline passed before the result was ready; %s",
+            mm_request_deadline_advice(request, deadline_ns));
+    return true;
+}
+
+/* Abandons a waiting request if its client has left, or if its deadline has passed; else returns false. */
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
-    const bool is_complete = mm_request_state(request) != MM_STARVED || request->output_bytes != 0;
-    if (is_complete && now_ns > request->job->deadline_ns) {
-        mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was ready; %s",
-                mm_request_deadline_advice(request, request->job->deadline_ns));
-        mm_request_abandon(request, &late);
-        return true;
-    }
-    if (!has_left(request->peer->fd))
+    const bool is_late = is_past_deadline(request, now_ns, &late);
+    if (!is_late && !has_left(request->peer->fd))
         return false;
-    mm_request_abandon(request, NULL);
+    if (mm_request_state(request) == MM_RESERVING)
+        mm_body_drop_all(request);
+    mm_request_abandon(request, is_late ? &late : NULL);
     return true;
 }
 
 static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
     const struct mm_options *options = request->server->options;
     uint64_t elapsed_ms = mm_body_upload_ns(request, now_ns) / NS_PER_MS;
-    uint64_t bytes = mm_body_arrived_bytes(request);
+    uint64_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
     if (mm_body_is_late(request, now_ns, error) || (__atomic_load_n(&request->passes_on, __ATOMIC_RELAXED) &&
                                                     request->route->state->has_lost_room(request, error)))
         return true;
@@ -92,21 +100,6 @@ static bool tell_end(struct mm_connection *connection) {
     return true;
 }
 
-static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
-    struct mm_request *request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
-    struct mm_error error;
-    if (request == NULL || tell_end(connection))
-        return;
-    mm_body_judge_pace(request, now_ns);
-    if (!is_slow_body(request, now_ns, &error))
-        return;
-    if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
-        return;
-    mm_body_drop_all(request);
-    const struct mm_problem_reply reply = mm_request_problem(request, &error);
-    mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
-}
-
 /* All 0 if the system says nothing. */
 static struct tcp_info ask(int fd) {
     struct tcp_info info;
@@ -119,6 +112,42 @@ static struct tcp_info ask(int fd) {
 /* Whether a part of a reply is with the system, but not with the client. */
 static bool has_untaken(const struct tcp_info *info) {
     return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
+}
+
+/* Unread bytes excuse the client: the server is slow. */
+static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
+    const size_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    if (mm_connection_has_unread(request->peer))
+        mm_pace_skip(&request->pace, bytes, now_ns);
+    else
+        mm_pace_look(&request->pace, bytes, mm_body_byte_ns(request), now_ns);
+}
+
+/* A reply is to be read in --timeout-ms. If the client has read all that was sent, the server is slow. */
+static void look_at_reply(struct mm_request *request, const struct tcp_info *info, uint64_t now_ns) {
+    const uint64_t timeout_ns = request->server->options->timeout_ms * NS_PER_MS;
+    const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);
+    if (request->pace.looked_ns < request->record.replied_ns)
+        mm_pace_begin(&request->pace, info->tcpi_bytes_acked, now_ns);
+    else if (!has_untaken(info))
+        mm_pace_skip(&request->pace, info->tcpi_bytes_acked, now_ns);
+    else
+        mm_pace_look(&request->pace, info->tcpi_bytes_acked, byte_ns, now_ns);
+}
+
+static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
+    struct mm_request *request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
+    struct mm_error error;
+    if (request == NULL || tell_end(connection))
+        return;
+    look_at_upload(request, now_ns);
+    if (!is_slow_body(request, now_ns, &error))
+        return;
+    if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
+        return;
+    mm_body_drop_all(request);
+    const struct mm_problem_reply reply = mm_request_problem(request, &error);
+    mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
 }
 
 /* Counts what the client reads from now on, if anything waits for it. */
@@ -249,11 +278,11 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         break;
     case MM_PHASE_HANDLED:
         request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
-        if (heads && __atomic_load_n(&connection->answers, __ATOMIC_RELAXED) != 0) {
+        if (heads && __atomic_load_n(&connection->answers, __ATOMIC_ACQUIRE) != 0) {
             info = ask(connection->fd);
             look_at_reader(server, connection, &info, now_ns);
             if (request != NULL)
-                mm_body_judge_reply(request, info.tcpi_bytes_acked, !has_untaken(&info), now_ns);
+                look_at_reply(request, &info, now_ns);
         }
         if (request == NULL || !mm_request_waits(request) || !look_at_waiting(request, now_ns))
             break;
@@ -293,14 +322,13 @@ static void sweep_once(struct mm_server *server, bool heads) {
         nanosleep(&pause, NULL);
 }
 
-/* Until the next sweep. Meanwhile it gives bodies that wait the memory that others release. One that has just
- * been served may wait again within a millisecond, so the steps are short even while none waits. */
+/* Until the next sweep. Meanwhile it looks after those that wait for memory. */
 static void rest(struct mm_server *server) {
     const struct timespec step = {.tv_nsec = SERVE_MS * NS_PER_MS};
     for (unsigned count = 0; count < PERIOD_MS / SERVE_MS; count++) {
         nanosleep(&step, NULL);
-        if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
-            mm_body_serve_waiting(server, mm_clock_ns());
+        if (mm_budget_is_awaited(&server->budget))
+            mm_line_look(server, mm_clock_ns());
     }
 }
 
@@ -313,7 +341,7 @@ static void *run(void *argument) {
         if (sweep->server->store != NULL)
             mm_store_expire(sweep->server->store, now_ns);
         if (count % TRIM_EVERY == 0 && now_ns > KEEP_NS)
-            mm_buffers_trim(sweep->server->buffers, now_ns - KEEP_NS);
+            mm_buffers_trim(sweep->server->budget.buffers, now_ns - KEEP_NS);
     }
     return NULL;
 }

@@ -4,68 +4,59 @@
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
-/* With server->mutex held. */
-static void note_first_starved(struct mm_server *server) {
-    const struct mm_request *first = TAILQ_FIRST(&server->starved);
-    __atomic_store_n(&server->starved_ns, first == NULL ? UINT64_MAX : first->started_ns, __ATOMIC_RELAXED);
-}
-
-/* The same. */
-static void count_starved_other(const struct mm_request *request, int count) {
-    if (!mm_body_waits_for_huge(request))
-        __atomic_add_fetch(&request->server->starved_others, (size_t)count, __ATOMIC_RELAXED);
-}
+#include "gpu/store/store.h"
 
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error) {
     if (error != NULL)
         request->error = *error;
-    if (mm_request_state(request) != MM_STARVED) {
+    if (mm_request_state(request) != MM_RESERVING) {
         mm_request_move(request, MM_ANSWERING);
         return;
     }
-    TAILQ_REMOVE(&request->server->starved, request, starving);
-    count_starved_other(request, -1);
-    note_first_starved(request->server);
-    request->paced_ns = mm_clock_ns();
-    request->waited_ns += request->paced_ns - request->starved_since_ns;
-    request->stands = false;
+    mm_line_leave(request);
+    mm_pace_skip(&request->pace, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED), mm_clock_ns());
     mm_request_move(request, MM_RECEIVING);
-    if (request->output_bytes != 0)
+    if (!request->has_begun || request->is_complete)
         return;
     request->last = error != NULL;
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
 }
 
-void mm_request_end_promise(struct mm_request *request) {
-    request->server->promised_bytes -= request->promised_bytes;
-    __atomic_store_n(&request->promised_bytes, 0, __ATOMIC_RELAXED);
+size_t mm_request_stored_bytes(const struct mm_request *request) {
+    return request->server->store == NULL ? 0 : mm_store_totals(request->server->store).host_bytes;
 }
 
-/* The oldest goes first. A complete request counts as 100 ms older than a body: once it is answered, all
- * that it holds is free. */
-static uint64_t waits_from_ns(const struct mm_request *request) {
-    enum { LEAD_NS = 100000000 };
-    return request->output_bytes != 0 ? request->started_ns - LEAD_NS : request->started_ns;
+/* Changes MM_BUSY, of a request that needs error->needed_bytes beside what it uses, if waiting is in vain:
+ * MM_TOO_LARGE if the budget never has as much, MM_BUSY without needed_bytes if stored matrices hold it. */
+static void judge_need(const struct mm_request *request, struct mm_error *error) {
+    const struct mm_reservation *memory = &request->memory;
+    const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN],
+                 stored = mm_request_stored_bytes(request);
+    const size_t together = memory->used_bytes + error->needed_bytes;
+    const size_t needed = together > memory->expected_bytes ? together : memory->expected_bytes;
+    if (needed > limit)
+        mm_request_fail_memory(request, needed, error);
+    else if (needed > limit - mm_size_min(limit, stored))
+        mm_fail(
+            error, MM_BUSY,
+            "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored matrices hold "
+            "%zu; delete some, or try again later",
+            needed, memory->budget->bytes, stored);
 }
 
-/* Begins the wait of a suspended request. output_bytes: as in the request. With server->mutex held. */
-static void starve(struct mm_request *request, size_t output_bytes) {
-    struct mm_server *server = request->server;
-    mm_request_end_promise(request);
-    mm_request_move(request, MM_STARVED);
-    request->starved_since_ns = mm_clock_ns();
-    request->output_bytes = output_bytes;
-    if (request->counts_since_ns == 0) /* else it goes on: another was refused in the wait before */
-        request->counts_since_ns = request->starved_since_ns;
-    struct mm_request *before = TAILQ_LAST(&server->starved, mm_starved);
-    while (before != NULL && waits_from_ns(request) < waits_from_ns(before))
-        before = TAILQ_PREV(before, mm_starved, starving);
-    if (before == NULL)
-        TAILQ_INSERT_HEAD(&server->starved, request, starving);
-    else
-        TAILQ_INSERT_AFTER(&server->starved, before, request, starving);
-    count_starved_other(request, 1);
-    note_first_starved(server);
+/* Whether the error says that the request has to wait for memory. */
+static bool lacks_memory(const struct mm_request *request, struct mm_error *error) {
+    if (error == NULL || error->status != MM_BUSY || error->needed_bytes == 0)
+        return false;
+    judge_need(request, error);
+    return error->status == MM_BUSY && error->needed_bytes != 0;
+}
+
+/* With server->mutex held. */
+static void begin_wait(struct mm_request *request, size_t needed_bytes) {
+    const size_t unused = mm_reservation_unused(&request->memory);
+    mm_request_move(request, MM_RESERVING);
+    mm_line_enter(request, needed_bytes - mm_size_min(needed_bytes, unused));
 }
 
 static void jobs_done(struct mm_job *first);
@@ -114,21 +105,16 @@ static void add_to_pool(struct mm_request *request, enum mm_request_state state)
     mm_pool_add(request->server->pool, &request->task);
 }
 
-static bool lacks_memory(const struct mm_error *error) {
-    return error != NULL && error->status == MM_BUSY && error->needed_bytes != 0;
-}
-
 /* What the request waited for has ended, with this error unless that is NULL. If the queue refuses the first
  * job, the wait ends; after that the route decides. With server->mutex held. */
-static void settle(struct mm_request *request, const struct mm_error *error, struct ends *ends) {
+static void settle(struct mm_request *request, struct mm_error *error, struct ends *ends) {
     const struct mm_route_state *route = request->route->state;
     const enum mm_request_state ended = mm_request_state(request);
     enum mm_request_state next = MM_ANSWERING;
     struct mm_error refused;
-    mm_request_end_promise(request);
-    if (ended == MM_DECODING && lacks_memory(error)) {
+    if (ended == MM_DECODING && lacks_memory(request, error)) {
         request->is_worked_on = false;
-        starve(request, error->needed_bytes);
+        begin_wait(request, error->needed_bytes);
         return;
     }
     if (error == NULL && mm_request_waits(request))
@@ -150,7 +136,7 @@ static void settle(struct mm_request *request, const struct mm_error *error, str
 }
 
 /* The same for one request. With server->mutex held, which this unlocks. */
-static void settle_one(struct mm_request *request, const struct mm_error *error) {
+static void settle_one(struct mm_request *request, struct mm_error *error) {
     struct mm_server *server = request->server;
     struct ends ends = {{NULL}, {NULL}};
     settle(request, error, &ends);
@@ -196,38 +182,21 @@ static void suspend(struct mm_request *request) {
     pthread_mutex_lock(&request->server->mutex);
 }
 
-void mm_request_wait_for_memory(struct mm_request *request, size_t bytes) {
-    suspend(request);
-    request->needed_bytes = bytes;
-    starve(request, 0);
-    pthread_mutex_unlock(&request->server->mutex);
-}
-
-/* The first does not wait for the sweep: an upload that is behind makes room for it at once. The others get
- * what requests release as they end. */
-bool mm_request_wait_for_output(struct mm_request *request) {
-    struct mm_server *server = request->server;
-    const size_t bytes = request->error.needed_bytes;
-    if (!lacks_memory(&request->error))
+bool mm_request_wait_for_memory(struct mm_request *request) {
+    const size_t needed_bytes = request->error.needed_bytes;
+    if (!lacks_memory(request, &request->error))
         return false;
     request->error = (struct mm_error){0};
     suspend(request);
-    starve(request, bytes);
-    const bool is_first = TAILQ_FIRST(&server->starved) == request;
-    pthread_mutex_unlock(&server->mutex);
-    if (is_first)
-        mm_body_serve_waiting(server, mm_clock_ns());
+    begin_wait(request, needed_bytes);
+    pthread_mutex_unlock(&request->server->mutex);
+    mm_line_serve(request->server); /* what was released before it entered the line */
     return true;
 }
 
-/* If it waits again, it may have been given a promise for that already; to lose it costs another wait. */
-enum mm_status mm_request_complete_again(struct mm_request *request) {
-    const enum mm_status status = request->route->complete(request);
-    pthread_mutex_lock(&request->server->mutex);
-    if (mm_request_state(request) != MM_DECODING) /* else the worker pool takes the memory */
-        mm_request_end_promise(request);
-    pthread_mutex_unlock(&request->server->mutex);
-    return status;
+void mm_request_trim(struct mm_request *request) {
+    mm_reservation_trim(&request->memory);
+    mm_line_serve(request->server);
 }
 
 static void leave_to_pool(struct mm_request *request, enum mm_request_state state) {
@@ -258,7 +227,7 @@ void mm_request_submit(struct mm_request *request) {
 }
 
 void mm_request_abandon(struct mm_request *request, const struct mm_error *error) {
-    static const unsigned stages[] = {[MM_STARVED] = MM_SPAN_RECEIVE,
+    static const unsigned stages[] = {[MM_RESERVING] = MM_SPAN_RECEIVE,
                                       [MM_DECODING] = MM_SPAN_DECODE,
                                       [MM_QUEUED] = MM_SPAN_KERNEL,
                                       [MM_ENCODING] = MM_SPAN_ENCODE};

@@ -266,13 +266,11 @@ static void write_device_errors(const struct scrape *scrape) {
 }
 
 static void write_staging(const struct scrape *scrape) {
-    const struct mm_buffers *buffers = scrape->server->buffers;
-    size_t used = mm_buffers_used(buffers);
-    size_t kept = mm_buffers_kept(buffers);
-    size_t budget = mm_buffers_budget(buffers);
+    const struct mm_budget *budget = &scrape->server->budget;
+    const size_t used = mm_budget_used(budget), kept = mm_buffers_kept(budget->buffers);
     put_count(scrape, LABELS({"state", "used"}), used);
     put_count(scrape, LABELS({"state", "kept"}), kept);
-    put_count(scrape, LABELS({"state", "free"}), used + kept < budget ? budget - used - kept : 0);
+    put_count(scrape, LABELS({"state", "free"}), budget->bytes - mm_size_min(budget->bytes, used + kept));
 }
 
 static struct mm_store_totals store_totals(const struct scrape *scrape) {

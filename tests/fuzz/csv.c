@@ -31,9 +31,8 @@ static enum mm_status read(struct piece file, enum mm_dtype dtype, struct mm_mat
 }
 
 static void require_round_trip(const struct mm_matrix *matrix) {
-    struct mm_job job = {.product.c = *matrix};
     const struct mm_shape shape = mm_shape_of_matrix(matrix->rows, matrix->cols);
-    const struct mm_answer answer = {.job = &job, .has_matrix = true, .shape = &shape};
+    const struct mm_answer answer = {.matrix = *matrix, .has_matrix = true, .shape = &shape};
     struct mm_reply_body body = {0};
     struct mm_matrix again;
     size_t bytes;
@@ -76,7 +75,7 @@ static void judge(enum mm_op op, struct piece file, enum mm_status status, const
     mm_call_init(&decoding.call, op);
     fuzz_decode(&decoding, fuzz_codec("multipart/form-data"), "multipart/form-data; boundary=" BOUNDARY,
                 (struct piece){form, bytes});
-    REQUIRE(decoding.status == status || decoding.status == MM_TOO_LARGE);
+    REQUIRE(decoding.status == status || decoding.status == MM_TOO_LARGE || decoding.status == MM_BUSY);
     if (decoding.status == MM_OK) {
         REQUIRE(!decoding.call.views_body);
         fuzz_require_same(matrix, &decoding.call.a);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* ALIGNMENT holds for a body, and for the second matrix of a JSON body. */
-enum { BUDGET_BYTES = 8 << 10, ALIGNMENT = 64, POOLS_MAX = 2 };
+enum { BUDGET_BYTES = 8 << 10, ALIGNMENT = 64 };
 
 const struct mm_limits fuzz_limits = {
     .dimension_max = 1 << 20, .body_bytes_max = 32 << 10, .memory_bytes_max = 64 << 10};
@@ -151,48 +151,51 @@ static void require_decoded(const struct decoding *decoding) {
     if (!call->views_body)
         REQUIRE(!lies_in(call->a.data, a_bytes, body->data, body->bytes) &&
                 !lies_in(call->b.data, b_bytes, body->data, body->bytes));
-    REQUIRE(mm_buffers_used(decoding->buffers) == call->storage.bytes);
+    REQUIRE(decoding->memory.used_bytes == call->storage.bytes);
     for (size_t index = 0; index < sizeof call->names / sizeof call->names[0]; index++)
         REQUIRE_ENDED(call->names[index]);
     require_turnable(call);
 }
 
-/* Pools are used again, since making one costs more than most decodings; what is free in them is poisoned for
- * the address sanitizer all the same. No more than POOLS_MAX decodings live at a time. */
-static struct mm_buffers *idle_pools[POOLS_MAX];
-static size_t idle_count;
-
-static struct mm_buffers *take_pool(void) {
-    struct mm_buffers *pool = idle_count > 0 ? idle_pools[--idle_count] : mm_buffers_open(BUDGET_BYTES);
-    REQUIRE(pool != NULL);
-    return pool;
+/* Gives a decoding a budget of its own. All budgets share one pool, because opening a pool costs more than
+ * most decodings. What is free in the pool is poisoned for the address sanitizer. */
+static void begin_memory(struct decoding *decoding) {
+    static struct mm_budget empty;
+    if (empty.buffers == NULL)
+        REQUIRE(mm_budget_open(&empty, BUDGET_BYTES));
+    decoding->budget = empty;
+    decoding->memory = (struct mm_reservation){.budget = &decoding->budget};
 }
 
 void fuzz_release(struct decoding *decoding) {
-    mm_call_release(&decoding->call, decoding->buffers);
+    mm_call_release(&decoding->call, &decoding->memory);
     free(decoding->body.data);
-    REQUIRE(mm_buffers_used(decoding->buffers) == 0 && idle_count < POOLS_MAX);
-    idle_pools[idle_count++] = decoding->buffers;
+    REQUIRE(decoding->memory.used_bytes == 0);
+    mm_reservation_close(&decoding->memory);
+    REQUIRE(mm_budget_used(&decoding->budget) == 0);
 }
 
 void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const char *content_type,
                  struct piece text) {
     decoding->error = (struct mm_error){0};
-    decoding->buffers = take_pool();
+    begin_memory(decoding);
     decoding->body =
         (struct mm_body){.data = fuzz_copy_bytes(text), .bytes = text.bytes, .content_type = content_type};
     decoding->status = mm_codec_decode(codec, &decoding->call, &decoding->body, &fuzz_limits,
-                                       decoding->buffers, &decoding->error);
+                                       &decoding->memory, &decoding->error);
     if (decoding->status == MM_OK) {
         require_decoded(decoding);
         return;
     }
-    /* Nobody else takes of the budget, and there is memory: neither MM_BUSY nor MM_INTERNAL. */
+    /* The system has memory, so not MM_INTERNAL. Nobody else reserves any, so MM_BUSY means a small budget.
+     */
     REQUIRE(decoding->status == MM_BAD_REQUEST || decoding->status == MM_TOO_LARGE ||
-            decoding->status == MM_UNSUPPORTED || decoding->status == MM_BAD_SHAPE);
+            decoding->status == MM_UNSUPPORTED || decoding->status == MM_BAD_SHAPE ||
+            (decoding->status == MM_BUSY &&
+             decoding->error.needed_bytes > decoding->budget.part_bytes[MM_BUDGET_MAIN]));
     fuzz_require_error(decoding->status, &decoding->error);
     REQUIRE(decoding->call.storage.data == NULL);
-    REQUIRE(mm_buffers_used(decoding->buffers) == 0);
+    REQUIRE(decoding->memory.used_bytes == 0);
 }
 
 /* Puts a piece behind the body, which moves to memory of just its size. */
@@ -230,11 +233,12 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
 
 void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
                        struct piece text, struct piece lengths) {
-    struct decoding read = {.buffers = take_pool(), .body.content_type = whole->body.content_type};
+    struct decoding read = {.body.content_type = whole->body.content_type};
     struct mm_body *body = &read.body;
+    begin_memory(&read);
     mm_call_init(&read.call, whole->call.op);
     void *reading =
-        codec->reader->begin(&read.call, body->content_type, announced, &fuzz_limits, read.buffers);
+        codec->reader->begin(&read.call, body->content_type, announced, &fuzz_limits, &read.memory);
     if (reading == NULL) {
         REQUIRE(whole->status != MM_OK); /* the Content-Type is refused */
         fuzz_release(&read);
@@ -248,13 +252,15 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
         body->bytes = codec->reader->feed(reading, body->data, body->bytes);
         REQUIRE(body->bytes <= at);
     }
-    REQUIRE(mm_buffers_used(read.buffers) <= fuzz_limits.memory_bytes_max + ALIGNMENT);
+    REQUIRE(read.memory.used_bytes <= fuzz_limits.memory_bytes_max + ALIGNMENT);
     if (body->data == NULL)
         extend(body, (struct piece){NULL, 0});
     read.status = codec->reader->finish(reading, &read.call, body, &read.error);
     if (read.status != MM_OK)
         fuzz_require_error(read.status, &read.error);
-    REQUIRE(mm_buffers_used(read.buffers) == read.call.storage.bytes);
+    if (read.status == MM_BUSY)
+        codec->reader->cancel(reading);
+    REQUIRE(read.memory.used_bytes == read.call.storage.bytes);
     REQUIRE(read.status == MM_OK || read.call.storage.bytes == 0);
     require_same_decoding(whole, &read);
     fuzz_release(&read);

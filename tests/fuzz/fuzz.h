@@ -51,7 +51,8 @@ struct decoding {
     struct mm_call call;
     struct mm_error error;
     struct mm_body body;
-    struct mm_buffers *buffers;
+    struct mm_budget budget;
+    struct mm_reservation memory; /* of the budget: the decoding does not move */
 };
 
 /* Decodes a body into decoding->call, which the caller has begun, and checks either the error or the views:

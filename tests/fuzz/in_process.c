@@ -54,16 +54,16 @@ static void open_server(void) {
     options.allowed_hosts = "fuzz";
     server.checks_host = true;
     server.options = &options;
+    REQUIRE(mm_budget_open(&server.budget, options.memory_budget_bytes));
     server.limits = (struct mm_limits){.dimension_max = options.dimension_max,
                                        .body_bytes_max = options.body_bytes_max,
-                                       .memory_bytes_max = options.memory_budget_bytes};
+                                       .memory_bytes_max = server.budget.part_bytes[MM_BUDGET_MAIN]};
     pthread_mutex_init(&server.mutex, NULL);
     TAILQ_INIT(&server.connections);
-    TAILQ_INIT(&server.starved);
+    mm_line_open(&server.line);
     server.state_bytes_max = mm_route_state_bytes_max();
-    server.buffers = mm_buffers_open(options.memory_budget_bytes);
     server.pool = mm_pool_start(1);
-    REQUIRE(server.buffers != NULL && server.pool != NULL);
+    REQUIRE(server.pool != NULL);
     const struct mm_engine_options wanted = {
         .backend = options.backend,
         .host_jobs = 1,
@@ -186,7 +186,7 @@ void talk_end(struct talk *talk) {
     (void)receive(talk);
     close(talk->fd);
     REQUIRE(mm_server_accepted(&server) == 0);
-    REQUIRE(mm_buffers_used(server.buffers) == 0);
+    REQUIRE(mm_budget_used(&server.budget) == 0);
     REQUIRE(__atomic_load_n(&server.benchmarking, __ATOMIC_RELAXED) == 0);
 }
 

@@ -150,9 +150,9 @@ for framing in 'X-A: b' 'Transfer-Encoding: chunked'; do
 done
 stop
 
-# One that takes as much as it may leaves an eighth of the budget to others; one that would leave less is refused.
-start --backend cpu --memory-budget 13MiB
-refuses 413 too_large none 11927552 "$(square 1000 '["naive"]' 1)"
+# One that takes as much as it may leaves a sixteenth of the budget to small requests; one that would leave less is refused.
+start --backend cpu --memory-budget 12800000
+refuses 413 too_large none 12000000 "$(square 1000 '["naive"]' 1)"
 stop
 start_held --backend cpu --memory-budget 14100000
 : >"$scratch/hold.benchmark"
@@ -244,7 +244,7 @@ post "$(square 600 '["naive"]' 1)"
 expect "a row that takes too long" 200 .rows[0].error.code too_large
 like "a row that takes too long: detail" 'naive would take *(--max-kernel-ms)*' "$(jq -r '.rows[0].error.detail' "$scratch/got")"
 stop
-start --backend cpu --memory-budget 1MiB --max-dimension 400
+start --backend cpu --memory-budget 1118481 --max-dimension 400 # fifteen sixteenths: 1 MiB
 for sides in '"m": 256, "k": 253, "n": 256' '"m": 1, "k": 400, "n": 1'; do
     post "{$sides, \"variants\": [\"naive\"], \"repeats\": 1}"
     expect "$sides, of the limit" 200
@@ -255,7 +255,7 @@ refuses 413 too_large k - '{"m": 1, "k": 401, "n": 1, "variants": ["naive"], "re
 stop
 
 # Operands that are given count twice. The check has vectors of 4·170 numbers, 5·(200 + 400 + 1) sums and a row of 200.
-start --backend cpu --memory-budget 1MiB --store-memory 512KiB
+start --backend cpu --memory-budget 1118481 --store-memory 512KiB
 "$FLOAT32" fill 80000 1 >"$scratch/matrix"
 ask '/v1/matrices/a?m=400&n=200' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
 expect "a matrix of 320000 bytes" 201

@@ -131,7 +131,7 @@ while IFS='|' read -r wanted bytes query detail; do
 done <<'END'
 200|256|m=1&n=64|
 200|256|m=1&n=32&dtype=float64|
-413|256|m=1&n=33&dtype=float64|these dimensions make a body of 264 bytes, but the limit is 256 (the smaller of --max-body and --memory-budget)
+413|256|m=1&n=33&dtype=float64|these dimensions make a body of 264 bytes, but the limit is 256 (the smaller of --max-body and fifteen sixteenths of --memory-budget)
 413|256|m=1&n=65|n is 65, but the limit is 64
 413|260|m=1&n=64|the limit is 256
 END

@@ -30,7 +30,7 @@ fi
 # Flag over environment over default. (tests/unit/server/options.c has more.)
 export MATMULD_QUEUE_DEPTH=7 MATMULD_TIMEOUT_MS=1234
 runs 0 '' --print-config --queue-depth 9 --max-body 3GiB --memory-budget 1GiB --devices 0,2
-prints queue-depth=9 timeout-ms=1234 drain-timeout-ms=30000 max-body=1073741824 memory-budget=1073741824 devices=0,2
+prints queue-depth=9 timeout-ms=1234 drain-timeout-ms=30000 max-body=1006632960 memory-budget=1073741824 devices=0,2
 unset MATMULD_QUEUE_DEPTH MATMULD_TIMEOUT_MS
 
 # What the machine gives is printed as it is in force.

@@ -442,8 +442,8 @@ while read -r count budget; do
     bytes_are $((8 * count)) 0 0
     stop
 done <<'END'
-32000 16200000
-200000 17600000
+32000 17280000
+200000 18773334
 END
 
 # --- limits to the byte

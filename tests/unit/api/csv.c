@@ -3,19 +3,7 @@
 #include "api/csv/csv.h"
 
 #include "api/codec.h"
-#include "tests/unit/unit.h"
-
-static struct mm_buffers *buffers;
-
-static int open_buffers(void **state) {
-    buffers = mm_buffers_open(1 << 20);
-    return 0;
-}
-
-static int close_buffers(void **state) {
-    mm_buffers_close(buffers);
-    return 0;
-}
+#include "tests/unit/memory.h"
 
 /* A file in memory of just its size, and of its elements, as a sanitizer sees. */
 struct matrix {
@@ -47,17 +35,17 @@ static void release(struct matrix *matrix) {
 /* The array as a reply, until the next call. */
 static const char *encode(enum mm_dtype dtype, struct mm_shape shape, void *elements) {
     static char text[1 << 10];
-    struct mm_job job = {.product.c = {.dtype = dtype, .data = elements}};
-    const struct mm_answer answer = {.job = &job, .has_matrix = true, .shape = &shape};
+    const struct mm_answer answer = {
+        .matrix = {.dtype = dtype, .data = elements}, .has_matrix = true, .shape = &shape};
     struct mm_reply_body body = {0};
     size_t bytes;
     assert_true(mm_csv_codec.reply_bytes_max(&shape, dtype, &bytes));
-    assert_int_equal(mm_buffers_acquire(buffers, bytes, &body.buffer, NULL), MM_OK);
+    assert_int_equal(mm_reservation_acquire(&memory, bytes, &body.buffer, NULL), MM_OK);
     mm_csv_codec.encode(&answer, &body);
     assert_true(body.bytes <= bytes && body.bytes < sizeof text);
     memcpy(text, body.buffer.data, body.bytes);
     text[body.bytes] = '\0';
-    mm_buffers_release(buffers, &body.buffer);
+    mm_reservation_free(&memory, &body.buffer);
     return text;
 }
 
@@ -202,14 +190,15 @@ static void test_limits(void **state) {
     } cases[] = {
         {"1,2,3\n4,5,6\n7,8,9\n", 72, 64, MM_OK, ""},
         {"1,2,3\n4,5,6\n7,8,9\n", 71, 64, MM_TOO_LARGE, "71"},
-        {"1,2,3\n4,5,6\n7,8,9\n", 72, 35, MM_TOO_LARGE, "35"},
+        {"1,2,3\n4,5,6\n7,8,9\n", 72, 35, MM_BUSY, "memory is full"},
         {"1,2,3,4\n", 72, 64, MM_TOO_LARGE, "columns"},
         {"1\n2\n3\n4\n", 72, 64, MM_TOO_LARGE, "rows"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_limits limits = {
             .dimension_max = 3, .body_bytes_max = 1 << 10, .memory_bytes_max = cases[index].memory_bytes_max};
-        struct mm_buffers *small = mm_buffers_open(cases[index].budget_bytes);
+        close_budget();
+        open_budget(cases[index].budget_bytes);
         char text[256];
         const int length =
             snprintf(text, sizeof text,
@@ -220,13 +209,12 @@ static void test_limits(void **state) {
         struct mm_call call;
         struct mm_error error = {0};
         mm_call_init(&call, MM_TRANSPOSE);
-        const enum mm_status status = mm_codec_decode(&mm_form_codec, &call, &body, &limits, small, &error);
+        const enum mm_status status = mm_codec_decode(&mm_form_codec, &call, &body, &limits, &memory, &error);
         if (status != cases[index].status || strstr(error.detail, cases[index].detail) == NULL)
             fail_msg("%s: %s: %s", cases[index].text, mm_status_name(status), error.detail);
         assert_true(status == MM_OK || call.storage.data == NULL);
-        mm_call_release(&call, small);
-        assert_int_equal(mm_buffers_used(small), 0);
-        mm_buffers_close(small);
+        mm_call_release(&call, &memory);
+        assert_int_equal(memory.used_bytes, 0);
     }
 }
 
@@ -242,5 +230,5 @@ static void test_replies(void **state) {
     assert_int_equal(mm_codec_judge_reply(&mm_csv_codec, &deep, NULL), MM_NOT_ACCEPTABLE);
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_files, test_refused, test_no_header, test_zero_bytes,
+RUN_TESTS_BETWEEN(open_memory, close_memory, test_files, test_refused, test_no_header, test_zero_bytes,
                   test_limits, test_replies)

@@ -1,7 +1,7 @@
 /* api/form: forms of files and parameters, and the views that they become or the words by which they are
  * refused. The elements lie aligned. (The fuzz target multipart holds a form in pieces against the whole.) */
 #include "api/codec.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/memory.h"
 
 enum { ALIGNMENT = 64, BODY_MAX = 1 << 10 };
 
@@ -206,22 +206,11 @@ static const struct {
 
 /* --- decoding ----------------------------------------------------------------------------------------- */
 
-/* What the last decoding came to; the views point into `memory`. */
+/* What the last decoding came to; the views point into `received`. */
 static struct mm_call call;
 static struct mm_error error;
-static char *memory;
+static char *received;
 static bool is_quick;
-static struct mm_buffers *buffers;
-
-static int open_buffers(void **state) {
-    buffers = mm_buffers_open(1 << 20);
-    return 0;
-}
-
-static int close_buffers(void **state) {
-    mm_buffers_close(buffers);
-    return 0;
-}
 
 static void *allocate(size_t bytes) {
     void *allocated = NULL;
@@ -240,20 +229,20 @@ static void begin(enum mm_op op) {
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
-    void *reading = reader->begin(&call, plain_type, MM_LENGTH_UNKNOWN, &limits, buffers);
+    void *reading = reader->begin(&call, plain_type, MM_LENGTH_UNKNOWN, &limits, &memory);
     assert_non_null(reading);
     size_t held = 0;
-    memory = allocate(0);
+    received = allocate(0);
     for (size_t at = 0, piece = first; at < length; at += piece, piece = others) {
         piece = piece < length - at ? piece : length - at;
         char *larger = allocate(held + piece);
-        memcpy(larger, memory, held);
+        memcpy(larger, received, held);
         memcpy(larger + held, bytes + at, piece);
-        free(memory);
-        memory = larger;
-        held = reader->feed(reading, memory, held + piece);
+        free(received);
+        received = larger;
+        held = reader->feed(reading, received, held + piece);
     }
-    const struct mm_body body = {.data = memory, .bytes = held, .content_type = plain_type};
+    const struct mm_body body = {.data = received, .bytes = held, .content_type = plain_type};
     is_quick = reader->is_quick(reading);
     return reader->finish(reading, &call, &body, &error);
 }
@@ -269,9 +258,9 @@ static void test_judged(void **state) {
                                  strstr(error.detail, judged[row].detail) == NULL)))
             fail_msg("%s %s: %s, field '%s': %s", mm_op_name(judged[row].op), judged[row].form,
                      mm_status_name(status), error.field, error.detail);
-        mm_call_release(&call, buffers);
-        assert_int_equal(mm_buffers_used(buffers), 0);
-        free(memory);
+        mm_call_release(&call, &memory);
+        assert_int_equal(memory.used_bytes, 0);
+        free(received);
     }
 }
 
@@ -284,14 +273,14 @@ static void test_csv(void **state) {
         assert_false(is_quick);
         assert_int_equal(call.views_body, !alone);
         assert_int_equal(call.b_column_major, !alone);
-        assert_int_equal(mm_buffers_used(buffers), call.storage.bytes);
+        assert_int_equal(memory.used_bytes, call.storage.bytes);
         assert_memory_equal(call.a.data, ((float[]){1, -2, 3, 4, 5, 6}), 24);
         if (alone)
             assert_memory_equal(call.b.data, ((float[]){7, 8, 0.5f}), 12);
         assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
         assert_int_equal((uintptr_t)call.b.data % ALIGNMENT, 0);
-        mm_call_release(&call, buffers);
-        free(memory);
+        mm_call_release(&call, &memory);
+        free(received);
     }
 }
 
@@ -313,15 +302,15 @@ static void test_fortran(void **state) {
         assert_false(is_quick);
         assert_int_equal(call.views_body, forms[row].views_body);
         assert_false(call.a_column_major || call.b_column_major);
-        assert_int_equal(mm_buffers_used(buffers), call.storage.bytes);
+        assert_int_equal(memory.used_bytes, call.storage.bytes);
         assert_true(call.a_shape.rank == 3 && call.a.rows == 2 && call.a.cols == 3);
         assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
         if (row != 1) /* where a is the first file */
             for (size_t element = 0; element < 6; element++)
                 assert_memory_equal((char *)call.a.data + 4 * element,
                                     elements + 2 + 4 * (element / 3 + element % 3 * 2), 4);
-        mm_call_release(&call, buffers);
-        free(memory);
+        mm_call_release(&call, &memory);
+        free(received);
     }
 }
 
@@ -343,11 +332,11 @@ static void test_views(void **state) {
         const size_t row = index / 8, shift = index % 8;
         const struct text *text = text_of(views[row].form);
         const struct mm_matrix *a = &call.a, *b = &call.b;
-        memory = malloc(text->length + shift);
-        assert_non_null(memory);
-        memcpy(memory + shift, text->bytes, text->length);
+        received = malloc(text->length + shift);
+        assert_non_null(received);
+        memcpy(received + shift, text->bytes, text->length);
         const struct mm_body body = {
-            .data = memory + shift, .bytes = text->length, .content_type = plain_type};
+            .data = received + shift, .bytes = text->length, .content_type = plain_type};
         begin(views[row].op);
         assert_int_equal(mm_codec_decode(codec(), &call, &body, &limits, NULL, NULL), MM_OK);
         assert_int_equal(mm_matrix_bytes(a), views[row].a_bytes);
@@ -360,7 +349,7 @@ static void test_views(void **state) {
         assert_int_equal((uintptr_t)b->data % sizeof(float), 0);
         assert_true(call.a_column_major == views[row].a_column_major &&
                     call.b_column_major == views[row].b_column_major);
-        free(memory);
+        free(received);
     }
 }
 
@@ -369,7 +358,7 @@ static void test_truncated(void **state) {
     for (size_t length = 0; length + 2 < text->length; length++) {
         assert_int_equal(decode(MM_MATMUL, text->bytes, length, SIZE_MAX, 0), MM_BAD_REQUEST);
         assert_true(error.detail[0] != '\0');
-        free(memory);
+        free(received);
     }
 }
 
@@ -385,7 +374,7 @@ static void test_boundary_within(void **state) {
         assert_memory_equal(call.a.data, elements + 2, 24);
         assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
         assert_int_equal((uintptr_t)call.b.data % ALIGNMENT, 0);
-        free(memory);
+        free(received);
     }
 }
 
@@ -396,15 +385,15 @@ static void test_cancel(void **state) {
     begin(MM_MATMUL);
     for (size_t length = 0; length <= text->length; length++) {
         void *reading = reader->begin(&call, plain_type, MM_LENGTH_UNKNOWN, &limits, NULL);
-        memory = allocate(length);
-        memcpy(memory, text->bytes, length);
+        received = allocate(length);
+        memcpy(received, text->bytes, length);
         if (length > 0)
-            (void)reader->feed(reading, memory, length);
+            (void)reader->feed(reading, received, length);
         reader->cancel(reading);
-        free(memory);
+        free(received);
     }
     assert_null(reader->begin(&call, "multipart/form-data", MM_LENGTH_UNKNOWN, &limits, NULL));
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_judged, test_csv, test_fortran, test_views,
-                  test_truncated, test_boundary_within, test_cancel)
+RUN_TESTS_BETWEEN(open_memory, close_memory, test_judged, test_csv, test_fortran, test_views, test_truncated,
+                  test_boundary_within, test_cancel)

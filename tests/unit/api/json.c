@@ -2,7 +2,7 @@
  * with which words. The rounding of numbers is number.c's, the reply json_reply.c's. */
 #include "api/codec.h"
 #include "api/json/json_array.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/memory.h"
 
 #include <fenv.h>
 
@@ -10,20 +10,8 @@ static const struct mm_limits limits = {
     .dimension_max = 8, .body_bytes_max = 1 << 20, .memory_bytes_max = 256};
 
 /* Of the last decoding. */
-static struct mm_buffers *buffers;
 static struct mm_call call;
 static struct mm_error error;
-
-static int open_buffers(void **state) {
-    buffers = mm_buffers_open(1 << 20);
-    return 0;
-}
-
-static int close_buffers(void **state) {
-    assert_int_equal(mm_buffers_used(buffers), 0);
-    mm_buffers_close(buffers);
-    return 0;
-}
 
 /* Decodes from memory of exactly the body's size, so that a read past its end shows. */
 static enum mm_status decode_bytes(enum mm_op op, const char *text, size_t bytes,
@@ -35,7 +23,7 @@ static enum mm_status decode_bytes(enum mm_op op, const char *text, size_t bytes
     error = (struct mm_error){0};
     mm_call_init(&call, op);
     assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "backend", 7, "cuda", 4, &limits, NULL), MM_OK);
-    const enum mm_status status = mm_codec_decode(&mm_json_codec, &call, &body, within, buffers, &error);
+    const enum mm_status status = mm_codec_decode(&mm_json_codec, &call, &body, within, &memory, &error);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_int_equal(error.status, status);
     free(copy);
@@ -48,8 +36,8 @@ static enum mm_status decode(enum mm_op op, const char *text) {
 }
 
 static void release(void) {
-    mm_call_release(&call, buffers);
-    assert_int_equal(mm_buffers_used(buffers), 0);
+    mm_call_release(&call, &memory);
+    assert_int_equal(memory.used_bytes, 0);
 }
 
 /* Bodies, and their operands as JSON of just their types. Rows of a transposition have no b. */
@@ -264,7 +252,7 @@ static void expect_refused(enum mm_op op, const struct refused *rows, size_t cou
             fail_msg("%s gives %s, field '%s', %d:%d: %s", row->body, mm_status_name(status), error.field,
                      (int)error.line, (int)error.column, error.detail);
         assert_null(call.storage.data);
-        assert_int_equal(mm_buffers_used(buffers), 0);
+        assert_int_equal(memory.used_bytes, 0);
     }
 }
 
@@ -277,11 +265,11 @@ static void test_refused(void **state) {
     assert_string_equal(error.got, "the string \"Infinity\"");
 }
 
-/* A pool that lends nothing is asked for nothing before the limits are judged. */
+/* The limits are judged before a budget of nothing is asked. */
 static void test_limits_before_memory(void **state) {
-    mm_buffers_close(buffers);
-    buffers = mm_buffers_open(0);
-    assert_int_equal(decode(MM_MATMUL, "{`a`: [[1,2,3,4,5,6,7,8]]" B), MM_TOO_LARGE);
+    close_budget();
+    open_budget(0);
+    assert_int_equal(decode(MM_MATMUL, "{`a`: [[1,2,3,4,5,6,7,8]]" B), MM_BUSY);
     assert_string_equal(error.field, "");
     assert_int_equal(decode(MM_MATMUL, "{`a`: [[1,2,3,4,5,6,7,8,9]]" B), MM_TOO_LARGE);
     assert_string_equal(error.field, "a");
@@ -323,5 +311,5 @@ static void test_sizes(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_valid, test_refused, test_limits_before_memory,
+RUN_TESTS_BETWEEN(open_memory, close_memory, test_valid, test_refused, test_limits_before_memory,
                   test_zero_byte, test_sizes)

@@ -3,22 +3,15 @@
 #include "api/codec.h"
 #include "api/json/json_array.h"
 #include "gpu/backend.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/memory.h"
 
 #include <math.h>
 
-static struct mm_buffers *buffers;
 static struct mm_reply_body body;
 
-static int open_buffers(void **state) {
-    buffers = mm_buffers_open(1 << 20);
-    return 0;
-}
-
-static int close_buffers(void **state) {
-    mm_buffers_release(buffers, &body.buffer);
-    mm_buffers_close(buffers);
-    return 0;
+static int close_body(void **state) {
+    mm_reservation_free(&memory, &body.buffer);
+    return close_memory(state);
 }
 
 static const struct mm_variant variant = {.name = "tiled_16"};
@@ -29,13 +22,18 @@ static const struct mm_backend backend = {.name = "cuda"};
 static const char *encode(const struct mm_job *job, const struct mm_shape *shape, uint64_t *span_ns) {
     static char text[1 << 18];
     struct mm_buffer result = {0};
-    const struct mm_answer answer = {
-        .job = job, .has_matrix = true, .shape = shape, .result = &result, .span_ns = span_ns};
+    const struct mm_answer answer = {.job = job,
+                                     .matrix = job->product.c,
+                                     .reduction = &job->reduction,
+                                     .has_matrix = true,
+                                     .shape = shape,
+                                     .result = &result,
+                                     .span_ns = span_ns};
     size_t bytes;
-    mm_buffers_release(buffers, &body.buffer);
+    mm_reservation_free(&memory, &body.buffer);
     body = (struct mm_reply_body){0};
     assert_true(mm_json_codec.reply_bytes_max(shape, job->product.c.dtype, &bytes));
-    assert_int_equal(mm_buffers_acquire(buffers, bytes, &body.buffer, NULL), MM_OK);
+    assert_int_equal(mm_reservation_acquire(&memory, bytes, &body.buffer, NULL), MM_OK);
     mm_json_codec.encode(&answer, &body);
     if (span_ns[MM_SPAN_RECEIVE] != 0) {
         span_ns[MM_SPAN_ENCODE] = 500000;
@@ -301,5 +299,5 @@ static void test_nesting(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_reply, test_widest_reply, test_infinite_check,
+RUN_TESTS_BETWEEN(open_memory, close_body, test_reply, test_widest_reply, test_infinite_check,
                   test_bound_of_a_reply, test_parts_make_the_same_text, test_nesting)

@@ -2,7 +2,7 @@
  * cases raw_* have the shapes and lengths that are usual, the parameters that are missing, and bodies of
  * another length.) */
 #include "api/codec.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/memory.h"
 
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 2 << 20};
@@ -145,7 +145,7 @@ static void test_decode(void **state) {
         {MM_MATMUL, "a_shape=14&b_shape=14", MM_OK, {1, 14, 14}, {14, 1, 1}, 14},
         {MM_TRANSPOSE, "shape=2,1,7&dtype=float64", MM_OK, {2, 7, 7}},
     };
-    struct mm_buffers *buffers = mm_buffers_open(0);
+    open_budget(0);
     float *elements = malloc(28 * sizeof *elements);
     const struct mm_body body = {.data = elements, .bytes = 28 * sizeof *elements}, empty = {0};
     struct mm_call call;
@@ -160,20 +160,19 @@ static void test_decode(void **state) {
         }
         if (cases[index].status != MM_OK)
             continue;
-        assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &body, &limits, buffers, &error), MM_OK);
+        assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &body, &limits, &memory, &error), MM_OK);
         assert_ptr_equal(call.a.data, elements);
         assert_true(call.a.rows == a[0] && call.a.cols == a[1] && call.a.ld == a[2]);
         assert_true(call.b.rows == b[0] && call.b.cols == b[1] && call.b.ld == b[2]);
         assert_int_equal(call.a.dtype, cases[index].op == MM_TRANSPOSE ? MM_FLOAT64 : MM_FLOAT32);
         assert_true(b[0] == 0 || call.b.data == elements + cases[index].b_start);
-        mm_call_release(&call, buffers);
+        mm_call_release(&call, &memory);
     }
     assert_int_equal(set_query(MM_MATMUL, &call, "m=3&k=0&n=3", &limits, &error), MM_OK);
     assert_int_equal(mm_raw_codec.plan(&call, 0, &limits, &error), MM_OK);
-    assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &empty, &limits, buffers, &error), MM_OK);
-    assert_int_equal(mm_buffers_used(buffers), 0);
+    assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &empty, &limits, &memory, &error), MM_OK);
     free(elements);
-    mm_buffers_close(buffers);
+    close_budget();
 }
 
 RUN_TESTS(test_plan, test_overflow, test_decode)

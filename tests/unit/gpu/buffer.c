@@ -1,14 +1,11 @@
-/* The budget: what is lent counts, what is given back does not, and a refusal takes nothing. The pool: what
- * comes back is lent again, warm and locked, as long as nobody needs the budget for something else. And
+/* The pool: released memory is lent again, warm and locked, as long as the pool stays within its limit. And
  * buffers that grow. */
 #include "gpu/clock.h"
 #include "gpu/memory/buffer.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20, LARGE = 100 * KIB };
@@ -22,16 +19,8 @@ static int close_buffers(void **state) {
     return 0;
 }
 
-static void expect_used(size_t used) {
-    assert_int_equal(mm_buffers_used(buffers), used);
-}
-
 static void expect_kept(size_t kept) {
     assert_int_equal(mm_buffers_kept(buffers), kept);
-}
-
-static void expect_reserve(size_t bytes, enum mm_status status) {
-    assert_int_equal(mm_buffers_reserve(buffers, bytes, NULL), status);
 }
 
 static void give(struct mm_buffer *buffer) {
@@ -45,7 +34,7 @@ static void trim(void) {
 static void *lend(size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){0};
     assert_int_equal(mm_buffers_acquire(buffers, bytes, buffer, NULL), MM_OK);
-    assert_true(buffer->bytes >= bytes);
+    assert_int_equal(buffer->bytes, bytes);
     assert_int_equal((uintptr_t)buffer->data % 64, 0);
     memset(buffer->data, 0x5a, buffer->bytes);
     return buffer->data;
@@ -59,57 +48,19 @@ static void *pass(size_t bytes) {
     return data;
 }
 
-/* Grows to at least `bytes` of `bytes_max`, fills what is new and looks at what was there. */
+/* Grows to `bytes` of `bytes_max`, fills what is new and looks at what was there. */
 static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
     const size_t before = buffer->bytes;
     const void *data = buffer->data;
     struct mm_error error = {0};
-    assert_int_equal(mm_buffers_grow(buffers, bytes, bytes_max, 0, buffer, &error), MM_OK);
+    assert_int_equal(mm_buffers_grow(buffers, bytes, bytes_max, buffer, &error), MM_OK);
     assert_int_equal(error.status, MM_OK);
-    assert_true(buffer->bytes >= bytes);
+    assert_int_equal(buffer->bytes, bytes);
     assert_true(data == NULL || buffer->data == data);
     for (size_t index = 0; index < before; index += 997)
         assert_int_equal(((unsigned char *)buffer->data)[index], index % 251);
     for (size_t index = before; index < buffer->bytes; index++)
         ((unsigned char *)buffer->data)[index] = (unsigned char)(index % 251);
-}
-
-/* --- the budget ----------------------------------------------------------------------------------------- */
-
-static void loans_and_reservations_count_against_the_budget(void **state) {
-    struct mm_buffer first = {0}, second = {.bytes = 7};
-    struct mm_error error = {0};
-    buffers = mm_buffers_open(1000);
-    assert_int_equal(mm_buffers_budget(buffers), 1000);
-    lend(600, &first);
-    expect_used(600);
-    assert_int_equal(mm_buffers_acquire(buffers, 401, &second, &error), MM_BUSY);
-    assert_true(second.data == NULL && second.bytes == 7);
-    assert_true(error.needed_bytes == 401 && !error.has_limit);
-    expect_reserve(401, MM_BUSY);
-    expect_used(600);
-    expect_reserve(300, MM_OK);
-    assert_int_equal(mm_buffers_acquire(buffers, 101, &second, NULL), MM_BUSY);
-    lend(100, &second);
-    expect_used(1000);
-    give(&first);
-    give(&first);
-    expect_used(400);
-    mm_buffers_unreserve(buffers, 300);
-    give(&second);
-    expect_used(0);
-}
-
-static void more_than_all_is_too_large(void **state) {
-    struct mm_buffer buffer = {0};
-    struct mm_error error;
-    buffers = mm_buffers_open(1000);
-    assert_int_equal(mm_buffers_acquire(buffers, 1001, &buffer, &error), MM_TOO_LARGE);
-    assert_true(error.has_limit && error.limit == 1000 && error.needed_bytes == 1001);
-    assert_string_equal(error.got, "1001");
-    assert_int_equal(mm_buffers_acquire(buffers, SIZE_MAX, &buffer, &error), MM_TOO_LARGE);
-    assert_null(buffer.data);
-    expect_reserve(1001, MM_TOO_LARGE);
 }
 
 /* --- the pool ------------------------------------------------------------------------------------------- */
@@ -124,7 +75,6 @@ static void what_comes_back_is_lent_again(void **state) {
 
     void *large = pass(LARGE);
     expect_kept(LARGE);
-    expect_used(0);
     assert_ptr_equal(pass(LARGE), large);
     assert_ptr_equal(pass(LARGE * 4 / 5), large); /* a quarter less */
     assert_ptr_not_equal(pass(LARGE * 4 / 5 - 1), large);
@@ -141,27 +91,34 @@ static void what_comes_back_is_lent_again(void **state) {
     assert_ptr_equal(pass(90 * KIB), large); /* behind one of its class that is too little */
 
     assert_ptr_not_equal(lend(LARGE, &first), lend(LARGE, &second));
-    expect_used(first.bytes + second.bytes);
     give(&first);
     give(&second);
 }
 
+/* The pool never refuses: past its limit it keeps nothing. */
 static void what_is_kept_gives_way(void **state) {
-    struct mm_buffer buffer;
+    struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
     pass(LARGE);
-    void *second = pass(LARGE / 2);
+    void *newest = pass(LARGE / 2);
     expect_kept(LARGE + LARGE / 2);
-    lend(2 * LARGE, &buffer); /* there is room once the one that was kept longest has gone */
+    lend(2 * LARGE, &first); /* fits once the memory that was kept longest is gone */
     expect_kept(LARGE / 2);
-    expect_used(2 * LARGE);
-    assert_ptr_equal(pass(LARGE / 2), second);
-    expect_reserve(LARGE, MM_OK);
+    assert_ptr_equal(pass(LARGE / 2), newest);
+    lend(300, &second); /* memory of the arena counts too */
+    expect_kept(LARGE / 2);
+    give(&second);
+    lend(LARGE - 300, &second);
     expect_kept(0);
-    expect_reserve(1, MM_BUSY);
-    mm_buffers_unreserve(buffers, LARGE);
-    give(&buffer);
+    give(&second);
+    lend(2 * LARGE, &second);
+    expect_kept(0);
+    give(&second);
+    expect_kept(0);
+    give(&first);
+    expect_kept(2 * LARGE);
     pass(3 * LARGE);
+    expect_kept(3 * LARGE);
 }
 
 static bool is_mapped(const void *memory) {
@@ -198,30 +155,28 @@ static void without_memory_nothing_is_taken(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
     assert_int_equal(error.status, MM_INTERNAL);
     assert_true(buffer.data == NULL && buffer.bytes == 7);
-    expect_used(0);
     expect_kept(0); /* given back before it was tried again */
+    lend(LARGE, &buffer);
+    assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_BUSY);
+    give(&buffer);
 }
 
-/* A device's locking that keeps books, refuses on demand, and takes its time to unlock. */
+/* A device's locking that keeps books and refuses on demand. */
 static struct {
     int locks, unlocks; /* __atomic */
-    size_t bytes;       /* of the last lock */
+    size_t bytes;       /* of the last lock; __atomic */
     bool refuses;
-    long unlock_ns;
 } pages;
 
 static bool lock_pages(void *memory, size_t bytes) {
     if (!pages.refuses)
         __atomic_add_fetch(&pages.locks, 1, __ATOMIC_RELAXED);
-    pages.bytes = bytes;
+    __atomic_store_n(&pages.bytes, bytes, __ATOMIC_RELAXED);
     return !pages.refuses;
 }
 
 static void unlock_pages(void *memory) {
-    const struct timespec pause = {.tv_nsec = pages.unlock_ns};
     __atomic_add_fetch(&pages.unlocks, 1, __ATOMIC_RELAXED);
-    if (pages.unlock_ns > 0)
-        nanosleep(&pause, NULL);
 }
 
 static void lock(bool refuses) {
@@ -267,85 +222,69 @@ static void pages_are_locked_once(void **state) {
 
 /* By the C library, or, where pages are locked, in locked pages, which are kept for who comes. */
 static void small_pieces_past_the_arena_are_the_librarys_or_locked(void **state) {
-    enum { MANY = 600, BYTES = 31 * KIB, PAGES = 32 * KIB }; /* 512 of them are all that the arena has */
+    enum { MANY = 600, BYTES = 31 * KIB }; /* 512 of them are all that the arena has */
     static struct mm_buffer lent[MANY];
     for (int is_locked = 0; is_locked < 2; is_locked++) {
         const size_t mapped = is_locked ? MANY - 512 : 0;
-        buffers = mm_buffers_open((size_t)MANY * PAGES);
+        buffers = mm_buffers_open((size_t)MANY * BYTES);
         if (is_locked)
             lock(false);
         for (int index = 0; index < MANY; index++) {
             lend(BYTES, &lent[index]);
             assert_int_equal(lent[index].is_locked, is_locked);
         }
-        expect_used((MANY - mapped) * BYTES + mapped * PAGES);
         for (int index = 0; index < MANY; index++)
             for (int byte = 0; byte < BYTES; byte += 97)
                 assert_int_equal(((char *)lent[index].data)[byte], 0x5a);
         for (int index = 0; index < MANY; index++)
             give(&lent[index]);
-        expect_used(0);
-        expect_kept(mapped * PAGES);
+        expect_kept(mapped * BYTES);
         close_buffers(state);
     }
 }
 
 /* --- buffers that grow ---------------------------------------------------------------------------------- */
 
-static void what_grows_counts_as_it_grows(void **state) {
+static void what_grows_stays_where_it_is(void **state) {
     struct mm_buffer buffer = {0}, none = {0};
-    struct mm_error error;
     buffers = mm_buffers_open(16 * MIB);
-    grow(1, 15 * MIB, &buffer);
-    assert_true(mm_buffers_used(buffers) <= 65 * KIB);
-    for (size_t bytes = 1; bytes <= 15 * MIB; bytes += bytes / 3 + 1) {
+    for (size_t bytes = 1; bytes <= 15 * MIB; bytes += bytes / 3 + 1)
         grow(bytes, 15 * MIB, &buffer);
-        expect_used(buffer.bytes);
-        assert_true(buffer.bytes <= 2 * bytes + 64 * KIB && buffer.bytes <= bytes + 2 * MIB);
-    }
     grow(15 * MIB, 15 * MIB, &buffer);
-    assert_int_equal(buffer.bytes, 15 * MIB);
-    mm_buffers_settle(buffers, &buffer, 9 * MIB);
-    expect_used(9 * MIB);
-    expect_kept(6 * MIB);
+    mm_buffers_settle(buffers, &buffer);
+    expect_kept(0);
+    mm_buffers_shrink(buffers, &buffer, 9 * MIB + 1);
+    assert_int_equal(buffer.bytes, 9 * MIB + 1);
+    expect_kept(6 * MIB - mm_pages_round_up(1));
+    mm_buffers_shrink(buffers, &buffer, 10 * MIB);
+    assert_int_equal(buffer.bytes, 9 * MIB + 1);
     give(&buffer);
     expect_kept(15 * MIB);
-
-    assert_int_equal(mm_buffers_grow(buffers, 16 * MIB + 1, 17 * MIB, 0, &none, &error), MM_TOO_LARGE);
-    expect_reserve(10 * MIB, MM_OK);
-    assert_int_equal(mm_buffers_grow(buffers, 3 * MIB, 15 * MIB, 3 * MIB + 1, &buffer, &error), MM_BUSY);
-    assert_int_equal(mm_buffers_grow(buffers, 3 * MIB, 15 * MIB, 3 * MIB, &buffer, &error), MM_OK);
-    assert_int_equal(buffer.bytes, 3 * MIB);
-    give(&buffer);
-    grow(4 * MIB, 15 * MIB, &buffer);
-    assert_int_equal(mm_buffers_grow(buffers, 7 * MIB, 15 * MIB, 0, &buffer, &error), MM_BUSY);
-    grow(6 * MIB, 15 * MIB, &buffer); /* just what is left, without a step */
-    assert_int_equal(mm_buffers_grow(buffers, 1, 15 * MIB, 0, &none, &error), MM_BUSY);
-    mm_buffers_shrink(buffers, &buffer, 5 * MIB);
-    assert_int_equal(buffer.bytes, 5 * MIB);
-    expect_reserve(MIB + 1, MM_BUSY);
-    expect_reserve(MIB, MM_OK);
-    mm_buffers_unreserve(buffers, MIB);
     mm_buffers_shrink(buffers, &none, 1);
     assert_null(none.data);
-    mm_buffers_unreserve(buffers, 10 * MIB);
+
+    grow(100, 1000, &buffer); /* also if the arena has as much */
+    grow(1000, 1000, &buffer);
     give(&buffer);
-    expect_used(0);
+    grow(1000, 1000, &buffer);
+    mm_buffers_shrink(buffers, &buffer, 10);
+    assert_int_equal(buffer.bytes, 1000);
+    give(&buffer);
 }
 
 /* What was kept of a piece is kept on until its buffer comes there, or others need it. */
 static void what_grows_is_warm_and_gives_way(void **state) {
-    struct mm_buffer buffer = {0};
+    struct mm_buffer buffer = {0}, other;
     buffers = mm_buffers_open(16 * MIB);
     const void *large = pass(12 * MIB);
     grow(100, 12 * MIB, &buffer);
     assert_ptr_equal(buffer.data, large);
-    assert_int_equal(mm_buffers_used(buffers) + mm_buffers_kept(buffers), 12 * MIB);
-    expect_reserve(15 * MIB, MM_OK);
+    expect_kept(12 * MIB - 100);
+    lend(5 * MIB, &other);
     expect_kept(0);
-    assert_int_equal(mm_buffers_grow(buffers, 12 * MIB, 12 * MIB, 0, &buffer, NULL), MM_BUSY);
-    mm_buffers_unreserve(buffers, 15 * MIB);
     grow(12 * MIB, 12 * MIB, &buffer);
+    give(&other);
+    expect_kept(0);
     give(&buffer);
     grow(3 * MIB, 12 * MIB, &buffer);
     assert_ptr_equal(buffer.data, large);
@@ -364,25 +303,24 @@ static void what_has_grown_is_locked(void **state) {
         const size_t bytes = (size_t)round * 2 * MIB;
         grow(bytes, 12 * MIB, &buffer);
         assert_false(buffer.is_locked);
-        mm_buffers_settle(buffers, &buffer, bytes);
+        mm_buffers_settle(buffers, &buffer);
         assert_true(buffer.is_locked);
         expect_kept(0);
-        mm_buffers_settle(buffers, &buffer, bytes);
+        mm_buffers_settle(buffers, &buffer);
         expect_locks(1 + round, round - 1);
         give(&buffer);
     }
-    grow(MIB, 12 * MIB, &buffer); /* warm, and less than there is */
-    mm_buffers_shrink(buffers, &buffer, MIB);
+    grow(6 * MIB - 256 * KIB, 12 * MIB, &buffer); /* warm, and a little less than there is */
     assert_false(buffer.is_locked);
-    mm_buffers_settle(buffers, &buffer, MIB);
+    mm_buffers_settle(buffers, &buffer);
     assert_true(buffer.is_locked);
     expect_locks(4, 2);
     give(&buffer);
-    grow(MIB, 12 * MIB, &buffer);
-    trim(); /* takes the rest, and the locks */
-    expect_locks(4, 3);
-    mm_buffers_settle(buffers, &buffer, MIB);
+    grow(MIB, 12 * MIB, &buffer); /* much less: what is behind it goes */
+    mm_buffers_settle(buffers, &buffer);
+    assert_true(buffer.is_locked);
     expect_locks(5, 3);
+    expect_kept(0);
     give(&buffer);
     close_buffers(state);
     expect_locks(5, 5); /* with the arena's */
@@ -412,12 +350,10 @@ static void *take_and_give(void *argument) {
     for (size_t round = 0; round < 10000; round++) {
         struct mm_buffer buffer = {0};
         const size_t bytes = taking->bytes + (taking->more == 0 ? 0 : round * KIB % taking->more);
-        const enum mm_status status = taking->grows ? mm_buffers_grow(buffers, 1, bytes, 0, &buffer, NULL)
-                                                    : mm_buffers_acquire(buffers, bytes, &buffer, NULL);
-        if (status != MM_OK)
-            continue;
-        if (taking->grows)
-            (void)mm_buffers_grow(buffers, bytes, bytes, 0, &buffer, NULL);
+        if (!taking->grows)
+            assert_int_equal(mm_buffers_acquire(buffers, bytes, &buffer, NULL), MM_OK);
+        for (size_t part = 2; taking->grows && part > 0; part--)
+            assert_int_equal(mm_buffers_grow(buffers, bytes / part, bytes, &buffer, NULL), MM_OK);
         volatile char *const data = buffer.data;
         data[0] = data[buffer.bytes - 1] = mark;
         assert_true(data[0] == mark && data[buffer.bytes - 1] == mark);
@@ -428,51 +364,27 @@ static void *take_and_give(void *argument) {
     return NULL;
 }
 
-/* The budget, what is kept, and what others have not reached. */
-static void threads_share_the_budget(void **state) {
+/* The arena, what is kept, what others have not reached, and locked pages. */
+static void threads_share_the_pool(void **state) {
     static struct taking takings[] = {
         {300, 600, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};
-    static const size_t budgets[] = {3000, 200 * KIB, 300 * KIB};
+    static const size_t limits[] = {3000, 200 * KIB, 300 * KIB};
     for (size_t way = 0; way < COUNT(takings); way++) {
         pthread_t threads[4];
-        buffers = mm_buffers_open(budgets[way]);
+        buffers = mm_buffers_open(limits[way]);
+        lock(false);
         for (size_t index = 0; index < COUNT(threads); index++)
             assert_int_equal(pthread_create(&threads[index], NULL, take_and_give, &takings[way]), 0);
         for (size_t index = 0; index < COUNT(threads); index++)
             pthread_join(threads[index], NULL);
-        expect_used(0);
-        assert_true(mm_buffers_kept(buffers) <= budgets[way]);
+        assert_true(mm_buffers_kept(buffers) <= limits[way]);
         close_buffers(state);
+        assert_int_equal(pages.locks, pages.unlocks);
     }
 }
 
-static int is_through; /* __atomic access only */
-
-static void *trim_often(void *argument) {
-    while (!__atomic_load_n(&is_through, __ATOMIC_ACQUIRE))
-        trim();
-    return NULL;
-}
-
-/* Nobody holds anything: what another thread is about to give back to the system is in nobody's way. */
-static void what_goes_back_counts_no_more(void **state) {
-    pthread_t trimmer;
-    buffers = mm_buffers_open(LARGE);
-    lock(false);
-    pages.unlock_ns = 300000;
-    assert_int_equal(pthread_create(&trimmer, NULL, trim_often, NULL), 0);
-    while (__atomic_load_n(&pages.unlocks, __ATOMIC_RELAXED) < 20) {
-        pass(LARGE);
-        sched_yield();
-    }
-    __atomic_store_n(&is_through, 1, __ATOMIC_RELEASE);
-    pthread_join(trimmer, NULL);
-}
-
-RUN_TESTS_BETWEEN(NULL, close_buffers, loans_and_reservations_count_against_the_budget,
-                  more_than_all_is_too_large, what_comes_back_is_lent_again, what_is_kept_gives_way,
+RUN_TESTS_BETWEEN(NULL, close_buffers, what_comes_back_is_lent_again, what_is_kept_gives_way,
                   what_is_not_used_goes_back, without_memory_nothing_is_taken, pages_are_locked_once,
-                  small_pieces_past_the_arena_are_the_librarys_or_locked, what_grows_counts_as_it_grows,
+                  small_pieces_past_the_arena_are_the_librarys_or_locked, what_grows_stays_where_it_is,
                   what_grows_is_warm_and_gives_way, what_has_grown_is_locked,
-                  little_address_space_is_enough_for_little, threads_share_the_budget,
-                  what_goes_back_counts_no_more)
+                  little_address_space_is_enough_for_little, threads_share_the_pool)

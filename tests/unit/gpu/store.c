@@ -10,7 +10,7 @@
 enum { ELEMENT = sizeof(float), ROW = 25, VALUE = ROW * ELEMENT, SECOND = 1000000000 };
 
 /* Of the test at hand; the teardown checks that nothing is left, and closes both. */
-static struct mm_buffers *buffers;
+static struct mm_budget budget;
 static struct mm_store *store;
 static uint64_t now_ns;
 
@@ -19,8 +19,8 @@ static void open_counting(size_t bytes_max, size_t space_bytes_max, size_t count
     const struct mm_store_limits limits = {bytes_max, space_bytes_max, bytes_max,
                                            count_max, space_count_max, ttl_ns_max};
     now_ns = 1000 * (uint64_t)SECOND;
-    buffers = mm_buffers_open(1 << 20);
-    store = mm_store_open(&limits, buffers);
+    assert_true(mm_budget_open(&budget, 1 << 20));
+    store = mm_store_open(&limits, &budget);
     assert_non_null(store);
 }
 
@@ -30,7 +30,7 @@ static void open_store(size_t bytes_max, size_t space_bytes_max, size_t count_ma
 
 static int close_store(void **state) {
     mm_store_close(store);
-    mm_buffers_close(buffers); /* asserts that all memory has come back */
+    mm_budget_close(&budget); /* asserts that all memory has come back */
     return 0;
 }
 
@@ -38,18 +38,20 @@ static int close_store(void **state) {
 static enum mm_status put_as(uint64_t space, const char *name, size_t rows, float number,
                              const char *expected, uint64_t ttl_ns, bool *is_new, struct mm_error *error) {
     struct mm_store_room room = {.space = space, .bytes = rows * VALUE};
+    struct mm_reservation reservation = {.budget = &budget};
     struct mm_buffer memory = {0};
     struct mm_stored *value;
     bool unused;
     enum mm_status status = mm_store_reserve(store, &room, name, now_ns, error);
     if (status != MM_OK)
         return status;
-    assert_int_equal(mm_buffers_acquire(buffers, rows * VALUE, &memory, NULL), MM_OK);
+    assert_int_equal(mm_reservation_acquire(&reservation, rows * VALUE, &memory, NULL), MM_OK);
     for (size_t index = 0; index < rows * ROW; index++)
         ((float *)memory.data)[index] = number;
     const struct mm_store_content content = {.shape = mm_shape_of_matrix(rows, ROW),
                                              .data = memory.data,
                                              .memory = &memory,
+                                             .reservation = &reservation,
                                              .ttl_ns = ttl_ns,
                                              .expected = expected};
     status =
@@ -57,7 +59,8 @@ static enum mm_status put_as(uint64_t space, const char *name, size_t rows, floa
     if (status == MM_OK)
         mm_store_release(store, value);
     mm_store_unreserve(store, &room);
-    mm_buffers_release(buffers, &memory);
+    mm_reservation_free(&reservation, &memory);
+    mm_reservation_close(&reservation);
     return status;
 }
 
@@ -298,6 +301,7 @@ static void only_the_expected_value_is_replaced(void **state) {
 /* An upload of 10 s, of which half has come after half the time and a second's grace; then it stands. */
 static void a_slow_upload_loses_its_room(void **state) {
     struct mm_stored *value;
+    struct mm_reservation reservation = {.budget = &budget};
     struct mm_buffer memory = {0};
     struct mm_error error;
     bool is_new;
@@ -318,15 +322,18 @@ static void a_slow_upload_loses_its_room(void **state) {
     expect_totals(1, VALUE, 0, 0);
 
     /* Its end: there is room for one row, and not for two. */
-    assert_int_equal(mm_buffers_acquire(buffers, 2 * VALUE, &memory, NULL), MM_OK);
-    struct mm_store_content content = {
-        .shape = mm_shape_of_matrix(2, ROW), .data = memory.data, .memory = &memory};
+    assert_int_equal(mm_reservation_acquire(&reservation, 2 * VALUE, &memory, NULL), MM_OK);
+    struct mm_store_content content = {.shape = mm_shape_of_matrix(2, ROW),
+                                       .data = memory.data,
+                                       .memory = &memory,
+                                       .reservation = &reservation};
     assert_int_equal(mm_store_put(store, &room, "x", &content, now_ns, &value, &is_new, &error),
                      MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "too slow"));
     content.shape.dims[0] = 1;
     assert_int_equal(mm_store_put(store, &room, "x", &content, now_ns, &value, &is_new, &error), MM_OK);
     mm_store_release(store, value);
+    mm_reservation_close(&reservation);
     expect_totals(2, 2 * VALUE, 0, 0);
 }
 
@@ -385,9 +392,10 @@ static void a_device_alone_has_a_value(void **state) {
     struct mm_device device = {.backend = &mm_cpu_backend, .index = 7};
     struct mm_replica home = {
         .device = &device, .data = elements, .release = release_home, .read = read_home};
+    struct mm_reservation reservation = {.budget = &budget};
     struct mm_buffer none = {0};
     const struct mm_store_content content = {
-        .shape = mm_shape_of_matrix(1, ROW), .memory = &none, .home = &home};
+        .shape = mm_shape_of_matrix(1, ROW), .memory = &none, .reservation = &reservation, .home = &home};
     const struct mm_window part = {
         .count = 1, .all_rows = 1, .all_cols = ROW, .rows = 1, .col = 1, .cols = 2};
     struct mm_store_room room = {.bytes = VALUE};

@@ -1,0 +1,112 @@
+/* Queries and bodies become calls. */
+#include "server/handlers/input.h"
+
+#include "server/http/routes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the query */
+
+static unsigned weight(enum mm_status status) {
+    if (status == MM_OK)
+        return 0;
+    return status == MM_NO_SUCH_MATRIX ? 1 : status == MM_TOO_LARGE ? 3 : 2;
+}
+
+struct query {
+    struct mm_request *request;
+    struct mm_call *call;
+};
+
+static enum MHD_Result read_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                     size_t name_length, const char *value, size_t value_length) {
+    const struct query *query = argument;
+    struct mm_request *request = query->request;
+    struct mm_error error;
+    const enum mm_status status =
+        mm_call_set_text(query->call, MM_CALL_QUERY, name, name_length, value == NULL ? "" : value,
+                         value_length, &request->server->limits, &error);
+    if (weight(status) > weight(request->error.status))
+        request->error = error;
+    return MHD_YES;
+}
+
+enum mm_status mm_input_read_query(struct mm_request *request, struct mm_call *call) {
+    struct query query = {request, call};
+    MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, read_argument, &query);
+    return request->error.status;
+}
+
+/* --- the body */
+
+enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes) {
+    const struct mm_codec *codec = input->decoder;
+    struct mm_error *error = &request->error;
+    enum mm_status status = MM_OK;
+    if (input->call.is_stored && codec->dimensions[input->call.op] == NULL) /* else the body tells */
+        status = mm_call_refuse_dimensions(&input->call, error);
+    if (status == MM_OK && codec->judge_type != NULL)
+        status = codec->judge_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
+    if (status == MM_OK && codec->plan != NULL)
+        status = codec->plan(&input->call, body_bytes, &request->server->limits, error);
+    return status;
+}
+
+static void *begin(struct mm_request *request, const struct mm_input *input, uint64_t body_bytes) {
+    request->reader = input->decoder->reader;
+    return request->reader->begin(&input->call, input->content_type, body_bytes, &request->server->limits,
+                                  &request->memory);
+}
+
+void mm_input_begin_reading(struct mm_request *request, struct mm_input *input) {
+    input->content_type = request->headers[MM_HEADER_CONTENT_TYPE];
+    if (input->decoder != NULL && input->decoder->reader != NULL)
+        request->reading = begin(request, input, request->content_length);
+}
+
+static bool decodes_long(const struct mm_request *request, const struct mm_input *input) {
+    if (input->is_decoded || request->body_bytes <= MM_LONG_BYTES || input->decoder->reader == NULL)
+        return false;
+    return request->reading == NULL || !request->reader->is_quick(request->reading);
+}
+
+/* The worker pool must not call MHD: the connection may be gone by then. If memory runs out for the copy,
+ * this thread decodes. */
+bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input) {
+    const char *type = request->headers[MM_HEADER_CONTENT_TYPE];
+    input->content_type = type;
+    if (!decodes_long(request, input))
+        return false;
+    free(input->copied_type); /* of a try before a wait for memory */
+    input->copied_type = type == NULL ? NULL : strdup(type);
+    if (type != NULL && input->copied_type == NULL)
+        return false;
+    input->content_type = input->copied_type;
+    mm_request_decode_on_pool(request);
+    return true;
+}
+
+enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error) {
+    const struct mm_body_reader *reader = input->decoder->reader;
+    const struct mm_body body = {
+        .data = request->body.data, .bytes = request->body_bytes, .content_type = input->content_type};
+    if (reader == NULL) {
+        input->decoder->decode(&input->call, &body);
+        return MM_OK;
+    }
+    if (request->reading == NULL)
+        request->reading = begin(request, input, body.bytes);
+    if (request->reading == NULL)
+        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
+    const enum mm_status status = reader->finish(request->reading, &input->call, &body, error);
+    if (status != MM_BUSY)
+        request->reading = NULL;
+    return status;
+}
+
+void mm_input_release(struct mm_request *request, struct mm_input *input) {
+    mm_call_release(&input->call, &request->memory);
+    free(input->copied_type);
+    input->copied_type = NULL;
+}

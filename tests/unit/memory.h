@@ -1,0 +1,35 @@
+/* A budget with one reservation, for tests of what takes memory out of a reservation. */
+#pragma once
+
+#include "gpu/memory/budget.h"
+#include "tests/unit/unit.h"
+
+/* Of the test at hand. */
+static struct mm_budget budget;
+static struct mm_reservation memory;
+
+/* Opens a budget of `bytes`, all of them in the main part, so a test knows to the byte what fits. */
+static inline void open_budget(size_t bytes) {
+    assert_true(mm_budget_open(&budget, bytes));
+    budget.part_bytes[MM_BUDGET_MAIN] = bytes;
+    budget.part_bytes[MM_BUDGET_SMALL] = 0;
+    memory = (struct mm_reservation){.budget = &budget};
+}
+
+/* Checks that no buffer is left. */
+static inline void close_budget(void) {
+    assert_int_equal(memory.used_bytes, 0);
+    mm_reservation_close(&memory);
+    mm_budget_close(&budget);
+}
+
+/* A setup and a teardown, for a budget of 1 MiB. */
+static inline int open_memory(void **state) {
+    open_budget(1 << 20);
+    return 0;
+}
+
+static inline int close_memory(void **state) {
+    close_budget();
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* Whether a peer is too slow: it may fall two seconds behind its rate, however far ahead it was. */
+#include "server/http/pace.h"
+#include "tests/unit/unit.h"
+
+static const uint64_t second_ns = 1000000000, start_ns = 5000000000;
+static const double byte_ns = 1e6; /* 1,000 bytes a second */
+
+/* Whether the peer is too slow if so many bytes have moved so many ns after the start. */
+static bool is_too_slow(struct mm_pace *pace, size_t bytes, uint64_t after_ns) {
+    mm_pace_look(pace, bytes, byte_ns, start_ns + after_ns);
+    return mm_pace_is_too_slow(pace);
+}
+
+static struct mm_pace begin(size_t bytes) {
+    struct mm_pace pace;
+    mm_pace_begin(&pace, bytes, start_ns);
+    assert_false(mm_pace_is_too_slow(&pace));
+    return pace;
+}
+
+static void a_peer_that_stops_has_two_seconds(void **state) {
+    struct mm_pace looked_at_once = begin(7), looked_at_often = begin(7);
+    assert_false(is_too_slow(&looked_at_once, 7, 2 * second_ns));
+    assert_true(is_too_slow(&looked_at_once, 7, 2 * second_ns + 1));
+    for (uint64_t after_ns = 0; after_ns <= 2 * second_ns; after_ns += second_ns / 100)
+        assert_false(is_too_slow(&looked_at_often, 7, after_ns));
+    assert_true(is_too_slow(&looked_at_often, 7, 2 * second_ns + 1));
+}
+
+static void what_it_was_ahead_does_not_count(void **state) {
+    struct mm_pace pace = begin(0);
+    assert_false(is_too_slow(&pace, 1000000, second_ns));
+    assert_false(is_too_slow(&pace, 1000000, 3 * second_ns));
+    assert_true(is_too_slow(&pace, 1000000, 3 * second_ns + 1));
+}
+
+/* At half the rate it falls a second behind in two seconds. At its rate it stays where it is. */
+static void a_slow_peer_recovers_by_what_it_lacks(void **state) {
+    struct mm_pace pace = begin(0);
+    assert_false(is_too_slow(&pace, 2000, 4 * second_ns));
+    assert_true(is_too_slow(&pace, 2499, 5 * second_ns));
+    assert_true(is_too_slow(&pace, 3499, 6 * second_ns));
+    assert_false(is_too_slow(&pace, 5000, 7 * second_ns));
+    assert_false(is_too_slow(&pace, 1005000, 1007 * second_ns));
+    assert_true(is_too_slow(&pace, 1005000, 1007 * second_ns + 1));
+}
+
+static void it_begins_anew(void **state) {
+    struct mm_pace pace = begin(0);
+    assert_true(is_too_slow(&pace, 10, 9 * second_ns));
+    mm_pace_begin(&pace, 10, start_ns + 9 * second_ns);
+    assert_false(is_too_slow(&pace, 10, 11 * second_ns));
+    assert_true(is_too_slow(&pace, 10, 11 * second_ns + 1));
+}
+
+/* A reader of the clock or of the count may be late. */
+static void looks_back_change_nothing(void **state) {
+    struct mm_pace pace = begin(100);
+    mm_pace_look(&pace, 1000, byte_ns, start_ns);
+    mm_pace_look(&pace, 1000, byte_ns, start_ns - 1);
+    mm_pace_look(&pace, 99, byte_ns, start_ns + 9 * second_ns);
+    assert_false(mm_pace_is_too_slow(&pace));
+    assert_true(is_too_slow(&pace, 100, 2 * second_ns + 1));
+}
+
+static void each_look_has_its_rate(void **state) {
+    struct mm_pace pace = begin(0);
+    mm_pace_look(&pace, 10, 2e8, start_ns + 2 * second_ns); /* at five bytes a second it keeps up */
+    assert_int_equal((uint64_t)pace.ahead_ns, 2 * second_ns);
+    mm_pace_look(&pace, 1010, 1, start_ns + 4 * second_ns); /* at 1e9 it does not */
+    assert_int_equal((uint64_t)pace.ahead_ns, 1000);
+}
+
+RUN_TESTS(a_peer_that_stops_has_two_seconds, what_it_was_ahead_does_not_count,
+          a_slow_peer_recovers_by_what_it_lacks, it_begins_anew, looks_back_change_nothing,
+          each_look_has_its_rate)
