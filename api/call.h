@@ -7,9 +7,9 @@
 #include "gpu/names.h"
 #include "api/value.h"
 #include "gpu/memory/budget.h"
-#include "gpu/shape.h"
-#include "gpu/source.h"
-#include "gpu/variant.h"
+#include "gpu/product/shape.h"
+#include "gpu/matrix/source.h"
+#include "gpu/plan/variant.h"
 
 enum { MM_CALL_NAME_MAX = 63, MM_CALL_MATRIX_MAX = 128, MM_CALL_OPERANDS_MAX = 2 };
 

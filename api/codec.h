@@ -8,7 +8,7 @@
 #pragma once
 
 #include "api/call.h"
-#include "gpu/job.h"
+#include "gpu/queue/job.h"
 
 #define MM_LENGTH_UNKNOWN UINT64_MAX /* a chunked body */
 

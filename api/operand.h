@@ -1,6 +1,6 @@
 /* Where the operands of a call come from: inline, made by the server from a few words, or stored
- * (gpu/source.h). This and operand.c alone know how that is written, and how such operands get their shapes.
- * A made operand has the type of the call, a stored one gives its type to the call. Threads as in
+ * (gpu/matrix/source.h). This and operand.c alone know how that is written, and how such operands get their
+ * shapes. A made operand has the type of the call, a stored one gives its type to the call. Threads as in
  * api/call.h. */
 #pragma once
 

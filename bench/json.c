@@ -3,7 +3,7 @@
  * each figure, in nanoseconds a number: KIND.decode, KIND.decode_jansson, KIND.encode or KIND.encode_jansson.
  * The first round warms up, and is not printed. Usage: json_bench EDGE ROUNDS */
 #include "api/codec.h"
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 #include <jansson.h>
 #include <stdio.h>

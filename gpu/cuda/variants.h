@@ -3,7 +3,7 @@
  * CUDA has the same rows (missing.c), and no device that runs them. */
 #pragma once
 
-#include "gpu/variant.h"
+#include "gpu/plan/variant.h"
 
 #include <sys/cdefs.h>
 
@@ -21,7 +21,7 @@ __BEGIN_DECLS
     "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
     "gpu/cuda/variants/async.cuh", MM_CUDA_WGMMA_SOURCES
 
-/* One row a variant: name, then members of struct mm_variant (gpu/variant.h). The first is the plain
+/* One row a variant: name, then members of struct mm_variant (gpu/plan/variant.h). The first is the plain
  * reference; each of the others stands behind the ones that it builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
     X(naive, .traffic = mm_cuda_traffic_naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .converts = true, .sources = MM_SOURCES("gpu/cuda/variants/naive.cu"), .summary = "one thread per element of C, neighbours along a row, all reads from global memory") \
