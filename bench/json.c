@@ -100,8 +100,8 @@ static double decode(struct bench *bench) {
     enum mm_status status = mm_codec_decode(bench->codec, &call, &body, &limits, &memory, &error);
     const double ns = now_ns() - start;
     require(status == MM_OK, error.detail);
-    require(memcmp(call.a.data, bench->elements, bytes) == 0 &&
-                memcmp(call.b.data, (char *)bench->elements + bytes, bytes) == 0,
+    require(memcmp(call.operands[0].view.data, bench->elements, bytes) == 0 &&
+                memcmp(call.operands[1].view.data, (char *)bench->elements + bytes, bytes) == 0,
             "other elements were read than were written");
     mm_call_release(&call, &memory);
     mm_reservation_close(&memory);
