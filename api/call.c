@@ -126,23 +126,6 @@ void mm_call_init_reading(struct mm_call *call) {
     call->is_reading = true;
 }
 
-void mm_call_release(struct mm_call *call, struct mm_reservation *memory) {
-    mm_reservation_free(memory, &call->storage);
-    call->a = (struct mm_matrix){0};
-    call->b = (struct mm_matrix){0};
-}
-
-void mm_call_view(struct mm_call *call) {
-    call->a = mm_shape_view(&call->a_shape, false, call->dtype);
-    call->b = mm_shape_view(&call->b_shape, true, call->dtype);
-    call->a_source.rows = mm_shape_rows(&call->a_shape, false);
-    call->b_source.rows = mm_shape_rows(&call->b_shape, true);
-    if (mm_operand_is_stored(call, 0))
-        call->a.data = call->a_source.stored->data;
-    if (mm_operand_is_stored(call, 1))
-        call->b.data = call->b_source.stored->data;
-}
-
 const char *mm_call_parameter_name(enum mm_parameter parameter) {
     return parameters[parameter].name;
 }
@@ -236,7 +219,9 @@ static const char *const words[][2] = {
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
                            struct mm_error *error) {
     const char *name = parameters[parameter].name;
-    struct mm_shape *shape = parameter == MM_PARAMETER_B_SHAPE ? &call->b_shape : &call->a_shape;
+    struct mm_operand *operand =
+        &call->operands[parameter == MM_PARAMETER_B_SHAPE || parameter == MM_PARAMETER_B_FROM];
+    struct mm_shape *shape = &operand->shape;
     const void *given = &value->number;
     void *held = &call->numbers[parameter];
     size_t bytes = sizeof value->number;
@@ -259,7 +244,7 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
         held = parameter == MM_PARAMETER_ROWS ? &call->rows : &call->cols;
         bytes = sizeof value->range;
     } else if (parameters[parameter].kind == SOURCE) {
-        struct mm_source *source = parameter == MM_PARAMETER_B_FROM ? &call->b_source : &call->a_source;
+        struct mm_source *source = &operand->source;
         given = &value->source.seed;
         held = &source->seed;
         bytes = sizeof source->seed;
@@ -481,124 +466,4 @@ enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
         status = mm_dtype_find("result_dtype", call->names[MM_PARAMETER_RESULT_DTYPE],
                                mm_dtype_results(call->dtype), &call->result_dtype, error);
     return status;
-}
-
-static enum mm_status fail_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],
-                                    const struct mm_limits *limits, struct mm_error *error) {
-    char b[40] = "";
-    if (mm_call_operands(call) == 2)
-        snprintf(b, sizeof b, ", b %zu", bytes[1]);
-    return mm_fail_limit(error, "", limits->memory_bytes_max,
-                         "a takes %zu bytes%s and the result %zu, but together they may take %zu "
-                         "(--memory-budget)",
-                         bytes[0], b, bytes[2], limits->memory_bytes_max);
-}
-
-struct mm_product mm_call_product(const struct mm_call *call) {
-    struct mm_product product = {
-        .a = call->a,
-        .b = call->b,
-        .transpose_a = call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
-        .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
-        .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
-        .allow_tf32 = call->numbers[MM_PARAMETER_ACCURACY] != 0,
-        .tile = (unsigned)call->numbers[MM_PARAMETER_TILE],
-    };
-    product.c.dtype = call->result_dtype;
-    return product;
-}
-
-struct mm_shape mm_call_result(const struct mm_call *call) {
-    struct mm_shape shape;
-    (void)mm_shape_result(call->op, &call->a_shape, &call->b_shape,
-                          call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
-                          call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0, &shape);
-    return shape;
-}
-
-/* As the view is stored. */
-static enum mm_status operand_size(const char *field, const struct mm_shape *shape,
-                                   const struct mm_matrix *view, const struct mm_limits *limits,
-                                   size_t *bytes, struct mm_error *error) {
-    const enum mm_status status = mm_shape_size(field, shape, view->dtype, limits, bytes, error);
-    return status == MM_OK && view->ld != view->cols ? mm_matrix_size(field, view, limits, bytes, error)
-                                                     : status;
-}
-
-/* Whether the memory of all three matrices is the host's, whatever the backend. */
-static bool is_all_in_host_memory(const struct mm_call *call) {
-    return mm_operand_all_are_inline(call) && !mm_result_has_part(call) && call->out[0] == '\0' &&
-           mm_result_returns_matrix(call);
-}
-
-static enum mm_status judge_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],
-                                     const struct mm_limits *limits, struct mm_error *error) {
-    size_t total;
-    if (!mm_size_add(bytes[0], bytes[1], &total) || !mm_size_add(total, bytes[2], &total) ||
-        total > limits->memory_bytes_max)
-        return fail_together(call, bytes, limits, error);
-    return MM_OK;
-}
-
-enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
-                                    const struct mm_limits *limits, struct mm_error *error) {
-    size_t bytes[MM_PRODUCT_MATRICES] = {mm_matrix_bytes(&call->a), mm_matrix_bytes(&call->b), c_bytes};
-    if (is_all_in_host_memory(call))
-        return MM_OK; /* mm_call_sizes has judged it */
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        if (!mm_operand_is_inline(call, index) &&
-            !(is_host && mm_source_is_elsewhere(mm_operand_source(call, index))))
-            bytes[index] = 0;
-    return judge_together(call, bytes, limits, error);
-}
-
-enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
-                             size_t *b_bytes, struct mm_error *error) {
-    const struct mm_shape c_shape = mm_call_result(call);
-    const struct mm_limits elsewhere = {limits->dimension_max, limits->body_bytes_max, SIZE_MAX};
-    const struct mm_limits *of_a = mm_operand_is_inline(call, 0) ? limits : &elsewhere;
-    const struct mm_limits *of_b = mm_operand_is_inline(call, 1) ? limits : &elsewhere;
-    const bool is_all_here = is_all_in_host_memory(call);
-    size_t bytes[MM_PRODUCT_MATRICES] = {0};
-    enum mm_status status = operand_size("a", &call->a_shape, &call->a, of_a, &bytes[0], error);
-    if (status == MM_OK)
-        status = operand_size("b", &call->b_shape, &call->b, of_b, &bytes[1], error);
-    if (status == MM_OK && !call->is_stored)
-        status = mm_shape_size("c", &c_shape, call->result_dtype, is_all_here ? limits : &elsewhere,
-                               &bytes[2], error);
-    if (status == MM_OK && is_all_here)
-        status = judge_together(call, bytes, limits, error);
-    if (status != MM_OK)
-        return status;
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        if (!mm_operand_is_inline(call, index))
-            bytes[index] = 0;
-    *a_bytes = bytes[0];
-    *b_bytes = bytes[1];
-    return MM_OK;
-}
-
-enum mm_status mm_call_fail_bool(unsigned index, struct mm_error *error) {
-    return mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index],
-                         "an element of %s is neither 0 nor 1, but dtype is 'bool'; is it uint8?",
-                         mm_call_operand_names[index]);
-}
-
-enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_error *error) {
-    for (unsigned index = 0; index < mm_call_operands(call); index++)
-        if (mm_operand_is_inline(call, index) && mm_element_is_past_bool(index == 0 ? &call->a : &call->b))
-            return mm_call_fail_bool(index, error);
-    return MM_OK;
-}
-
-static void turn(struct mm_matrix *matrix, bool *transpose) {
-    *matrix = mm_matrix_dense(matrix->dtype, matrix->cols, matrix->rows, matrix->data);
-    *transpose = !*transpose;
-}
-
-void mm_call_turn(const struct mm_call *call, struct mm_product *product) {
-    if (call->a_column_major)
-        turn(&product->a, &product->transpose_a);
-    if (call->b_column_major)
-        turn(&product->b, &product->transpose_b);
 }

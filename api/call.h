@@ -7,9 +7,9 @@
 #include "gpu/names.h"
 #include "api/value.h"
 #include "gpu/memory/budget.h"
-#include "gpu/shape.h"
-#include "gpu/source.h"
-#include "gpu/variant.h"
+#include "gpu/product/shape.h"
+#include "gpu/matrix/source.h"
+#include "gpu/plan/variant.h"
 
 enum { MM_CALL_NAME_MAX = 63, MM_CALL_MATRIX_MAX = 128, MM_CALL_OPERANDS_MAX = 2 };
 
@@ -36,8 +36,7 @@ enum mm_call_place {
 };
 
 /* One row a parameter: constant, wire name, kind, and where it can stand, by operation. A name's value is
- * stored in mm_call.names, a shape in mm_call.a_shape or b_shape, a source in a_source or b_source, any other
- * in mm_call.numbers. The values of
+ * stored in mm_call.names, a shape or a source in its operand, any other in mm_call.numbers. The values of
  * kind OWN are not read here: api/lab/benchmark_request.c reads them. */
 #define MM_PARAMETER_TABLE(X)                                                                                \
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
@@ -90,6 +89,19 @@ struct mm_range {
 
 enum mm_parameter { MM_PARAMETER_TABLE(MM_CONSTANT) MM_PARAMETER_COUNT };
 
+/* One operand of a call. The shape is set by mm_codec_decode, as the client sees it; that of an operand that
+ * the call does not have is 0×0. A raw body's comes from the query. */
+struct mm_operand {
+    struct mm_source source; /* by a_from or b_from; rows are set by mm_call_view */
+    struct mm_shape shape;
+
+    /* Of all matrices of the shape (mm_shape_view), in the body or in mm_call.storage; only a matrix of a raw
+     * body may have a leading dimension of its own. Set by mm_codec_decode. */
+    struct mm_matrix view;
+    bool column_major; /* the elements of a single matrix lie column by column, as in files in Fortran order:
+                        * the view is read only after mm_call_turn */
+};
+
 /* Owned by the caller, of fixed size but for `storage`; start with mm_call_init. */
 struct mm_call {
     enum mm_op op;
@@ -101,8 +113,6 @@ struct mm_call {
     uint64_t numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow),
                                              accuracies 0 (float32) or 1 (tf32), replies 0 (matrix) or 1
                                              (none), figures bits of enum mm_figure */
-    struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
-    struct mm_source b_source;
     struct mm_held *held; /* for the stored matrices that these name (api/operand.h); NULL: there are none */
     struct mm_range rows, cols;       /* given as parameters; else 0 */
     char out[MM_CALL_MATRIX_MAX + 1]; /* the name under which the result is stored; else "" */
@@ -111,20 +121,8 @@ struct mm_call {
     enum mm_dtype dtype;              /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 
-    /* Set by mm_codec_decode, as the client sees them; a transposition's b is 0×0. A raw body's come from the
-     * query. */
-    struct mm_shape a_shape;
-    struct mm_shape b_shape;
-
-    /* Set by mm_codec_decode: views into the body or into `storage` of all matrices of each shape
-     * (mm_shape_view; only a matrix of a raw body may have a leading dimension of its own). If a flag is set,
-     * the elements of a single matrix lie column by column, as in files in Fortran order: such a view is read
-     * only after mm_call_turn. */
-    struct mm_matrix a;
-    struct mm_matrix b;
-    bool a_column_major;
-    bool b_column_major;
-    bool views_body;          /* a or b points into the body, which is then kept until the job is done */
+    struct mm_operand operands[MM_CALL_OPERANDS_MAX]; /* a and b; mm_call_operands says how many there are */
+    bool views_body;          /* a view points into the body, which is then kept until the job is done */
     struct mm_buffer storage; /* what decoding had to allocate; released by mm_call_release */
 };
 
@@ -189,14 +187,14 @@ static inline unsigned mm_call_operands(const struct mm_call *call) {
 /* The names of the operands, of which an operation takes the first mm_call_operands. */
 extern const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX];
 
-/* Makes call->a and call->b the views of a_shape and b_shape, without data unless they are stored, and
- * completes the sources. */
+/* Makes each operand's view of its shape, without data unless the operand is stored, and completes its
+ * source. */
 void mm_call_view(struct mm_call *call);
 
 /* The result's shape; without its stack if those of a and b do not broadcast. */
 struct mm_shape mm_call_result(const struct mm_call *call);
 
-/* The product, or the transposition, of call->a and call->b by the parameters; of c only the element type.
+/* The product, or the transposition, of the operands' views by the parameters; of c only the element type.
  * For mm_shape_conform. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
@@ -209,13 +207,12 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
  * before the body, others when they decode it. */
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
-/* Judges the sizes of both operands, as call->a and call->b are stored, and of the result, and all three
- * together, and gives the bytes of the operands, of one that is not inline 0. Of such operands, and then of
- * the result, only the dimensions are judged: mm_call_judge_memory judges the rest once the backend is
- * known.
- * MM_TOO_LARGE; nothing is written then. mm_shape_conform judges whether the shapes fit each other. */
-enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
-                             size_t *b_bytes, struct mm_error *error);
+/* Checks the sizes of the operands, as their views are stored, and of the result, and all together, and gives
+ * the bytes of each operand: 0 of one that is not inline. Of such operands, and then of the result, only the
+ * dimensions are checked: mm_call_judge_memory checks the rest once the backend is known. MM_TOO_LARGE.
+ * mm_shape_conform judges whether the shapes fit each other. */
+enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits,
+                             size_t bytes[MM_CALL_OPERANDS_MAX], struct mm_error *error);
 
 /* Judges what the call takes of the host's memory: inline operands, made ones if `is_host`, where the
  * backend's memory is the host's, and so many bytes of the result. MM_TOO_LARGE. */
@@ -229,7 +226,6 @@ enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_erro
 /* Says that operand `index` has an element of type bool that is neither 0 nor 1: MM_BAD_REQUEST. */
 enum mm_status mm_call_fail_bool(unsigned index, struct mm_error *error);
 
-/* Turns a conforming product (or transposition) of call->a and call->b into the same one of the matrices as
- * they are stored: a column-major matrix is the row-major storage of its transpose. m, n and k stay. Called
- * after mm_shape_conform, whose errors speak of the client's shapes. */
+/* Turns the conforming product (or transposition) of the views into the same one of the matrices as they lie
+ * in memory: of an operand that is column_major the transpose lies there. After mm_shape_conform. */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);

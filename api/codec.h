@@ -8,7 +8,7 @@
 #pragma once
 
 #include "api/call.h"
-#include "gpu/job.h"
+#include "gpu/queue/job.h"
 
 #define MM_LENGTH_UNKNOWN UINT64_MAX /* a chunked body */
 
@@ -163,7 +163,7 @@ enum mm_status mm_codec_fail_figures(struct mm_error *error);
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error);
 
-/* Reads a complete body into call->a and call->b: views into the body or into call->storage, which holds
+/* Reads a complete body into the operands of the call: views into the body or into call->storage, which holds
  * nothing on failure. The query's parameters are set before, and the codec's plan has judged them with the
  * body's length. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
  * dtype), MM_BUSY, MM_INTERNAL. */

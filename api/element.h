@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/number/number.h"
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 struct mm_element {
     const char *npy;        /* NumPy's name of it, little-endian */

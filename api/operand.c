@@ -164,7 +164,7 @@ static enum mm_status tell(struct mm_call *call, unsigned index, uint64_t by_cli
 /* Takes the shape of an operand that has one: what was given for it, if anything was. */
 static enum mm_status take_shape(struct mm_call *call, unsigned index, const struct mm_shape *shape,
                                  struct mm_error *error) {
-    struct mm_shape *own = index == 0 ? &call->a_shape : &call->b_shape;
+    struct mm_shape *own = &call->operands[index].shape;
     const enum mm_parameter whole = mm_operand_shape_parameter(call, index);
     char given_text[MM_SHAPE_TEXT_MAX], text[MM_SHAPE_TEXT_MAX];
     if (mm_call_has(call, whole) &&
@@ -181,7 +181,7 @@ static enum mm_status take_shape(struct mm_call *call, unsigned index, const str
 
 enum mm_status mm_operand_complete_shape(struct mm_call *call, unsigned index, struct mm_shape *shape,
                                          struct mm_error *error) {
-    const struct mm_shape *told = index == 0 ? &call->a_shape : &call->b_shape;
+    const struct mm_shape *told = &call->operands[index].shape;
     const bool is_cut = shape->dims[shape->rank - 1] == 0;
     if (is_cut && told->rank >= shape->rank &&
         memcmp(told->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
@@ -195,7 +195,7 @@ enum mm_status mm_operand_complete_shape(struct mm_call *call, unsigned index, s
  * client gave. */
 static enum mm_status tell_dimensions(struct mm_call *call, unsigned index, uint64_t by_client,
                                       struct mm_error *error) {
-    const struct mm_shape *shape = index == 0 ? &call->a_shape : &call->b_shape;
+    const struct mm_shape *shape = &call->operands[index].shape;
     const bool turned = is_turned(call, index) && shape->rank > 1;
     const size_t rows = mm_shape_rows(shape, index == 1), cols = mm_shape_cols(shape, index == 1);
     const enum mm_status status =
@@ -234,7 +234,7 @@ static enum mm_status make_shape(struct mm_call *call, unsigned index, struct mm
                              mm_call_parameter_name(missing), mm_call_operand_names[index],
                              mm_call_parameter_name(missing), mm_call_parameter_name(whole));
     const bool turned = is_turned(call, index);
-    *(index == 0 ? &call->a_shape : &call->b_shape) =
+    call->operands[index].shape =
         mm_shape_of_matrix(call->numbers[turned ? cols : rows], call->numbers[turned ? rows : cols]);
     return MM_OK;
 }
@@ -284,6 +284,6 @@ enum mm_status mm_operand_shapes(struct mm_call *call,
         if (mm_operand_is_made(call, index))
             status = make_shape(call, index, error);
     if (status == MM_OK && count == 1)
-        call->b_shape = mm_shape_of_matrix(0, 0);
+        call->operands[1].shape = mm_shape_of_matrix(0, 0);
     return status;
 }

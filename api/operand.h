@@ -1,6 +1,6 @@
 /* Where the operands of a call come from: inline, made by the server from a few words, or stored
- * (gpu/source.h). This and operand.c alone know how that is written, and how such operands get their shapes.
- * A made operand has the type of the call, a stored one gives its type to the call. Threads as in
+ * (gpu/matrix/source.h). This and operand.c alone know how that is written, and how such operands get their
+ * shapes. A made operand has the type of the call, a stored one gives its type to the call. Threads as in
  * api/call.h. */
 #pragma once
 
@@ -26,7 +26,7 @@ enum mm_status mm_operand_read_source(const struct mm_call *call, unsigned index
                                       struct mm_slice text, struct mm_source *source, struct mm_error *error);
 
 static inline const struct mm_source *mm_operand_source(const struct mm_call *call, unsigned index) {
-    return index == 0 ? &call->a_source : &call->b_source;
+    return &call->operands[index].source;
 }
 
 /* Whether operand `index`, 0 for a and 1 for b, comes with the request, or is made, or is stored; whether all

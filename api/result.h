@@ -5,7 +5,7 @@
 #include "api/call.h"
 #include "api/slice.h"
 #include "gpu/check/reduce.h"
-#include "gpu/window.h"
+#include "gpu/matrix/window.h"
 
 /* "A:B", each of which may be missing; false if it is malformed. */
 bool mm_result_read_range(struct mm_slice text, struct mm_range *range);

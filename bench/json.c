@@ -3,7 +3,7 @@
  * each figure, in nanoseconds a number: KIND.decode, KIND.decode_jansson, KIND.encode or KIND.encode_jansson.
  * The first round warms up, and is not printed. Usage: json_bench EDGE ROUNDS */
 #include "api/codec.h"
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -100,8 +100,8 @@ static double decode(struct bench *bench) {
     enum mm_status status = mm_codec_decode(bench->codec, &call, &body, &limits, &memory, &error);
     const double ns = now_ns() - start;
     require(status == MM_OK, error.detail);
-    require(memcmp(call.a.data, bench->elements, bytes) == 0 &&
-                memcmp(call.b.data, (char *)bench->elements + bytes, bytes) == 0,
+    require(memcmp(call.operands[0].view.data, bench->elements, bytes) == 0 &&
+                memcmp(call.operands[1].view.data, (char *)bench->elements + bytes, bytes) == 0,
             "other elements were read than were written");
     mm_call_release(&call, &memory);
     mm_reservation_close(&memory);

@@ -1,7 +1,7 @@
 /* The state that all requests share. Made and freed by main; it outlives every request. */
 #pragma once
 
-#include "gpu/engine.h"
+#include "gpu/device/engine.h"
 #include "gpu/memory/budget.h"
 #include "server/http/line.h"
 #include "server/options.h"

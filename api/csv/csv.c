@@ -6,7 +6,7 @@
 #include "api/element.h"
 #include "api/number/rows_text.h"
 #include "api/slice.h"
-#include "gpu/shape.h"
+#include "gpu/product/shape.h"
 
 #include <ctype.h>
 #include <math.h>

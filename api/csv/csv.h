@@ -2,7 +2,7 @@
  * spreadsheets write; it knows no requests. Any thread may call these functions. */
 #pragma once
 
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 #include "gpu/status.h"
 
 #define MM_CSV_TYPE "text/csv"

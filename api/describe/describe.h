@@ -1,7 +1,7 @@
 /* What the service says of itself as JSON: its variants, its devices, its HTTP interface. */
 #pragma once
 
-#include "gpu/engine.h"
+#include "gpu/device/engine.h"
 
 /* Each gives the body of a GET. malloc'ed, ended by NUL, the caller frees; NULL if memory runs out. Any
  * thread. */

@@ -224,8 +224,8 @@ static bool is_copied(const struct reading *reading, const struct operand *opera
 }
 
 /* Copies such files into memory of just their size, for their views. `bytes` are those of the operands. */
-static enum mm_status copy_files(struct reading *reading, const char *body, struct mm_matrix *const *views,
-                                 const size_t *bytes, struct mm_error *error) {
+static enum mm_status copy_files(struct reading *reading, const char *body, const size_t *bytes,
+                                 struct mm_error *error) {
     struct mm_call *call = &reading->call;
     const struct operand *operands = reading->operands;
     size_t places[MM_CALL_OPERANDS_MAX], all_bytes = 0;
@@ -241,11 +241,11 @@ static enum mm_status copy_files(struct reading *reading, const char *body, stru
         const struct operand *operand = &operands[index];
         if (!is_copied(reading, operand) || bytes[index] == 0)
             continue;
-        views[index]->data = (char *)call->storage.data + places[index];
+        void *data = call->operands[index].view.data = (char *)call->storage.data + places[index];
         if (operand->is_csv)
-            status = mm_csv_read(&operand->csv, views[index]->data, error);
+            status = mm_csv_read(&operand->csv, data, error);
         else
-            mm_npy_reorder(&operand->header.shape, call->dtype, body + operand->elements, views[index]->data);
+            mm_npy_reorder(&operand->header.shape, call->dtype, body + operand->elements, data);
     }
     if (status != MM_OK)
         mm_call_release(call, reading->memory);
@@ -288,7 +288,6 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     struct mm_call *call = &reading->call;
     const struct operand *operands = reading->operands;
     const unsigned count = mm_call_operands(call);
-    struct mm_matrix *const views[MM_CALL_OPERANDS_MAX] = {&call->a, &call->b};
     size_t bytes[MM_CALL_OPERANDS_MAX];
     const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
     for (unsigned index = 0; index < count; index++)
@@ -309,23 +308,22 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     if (status != MM_OK)
         return status;
     mm_call_view(call);
-    status = mm_call_sizes(call, reading->limits, &bytes[0], &bytes[1], error);
+    status = mm_call_sizes(call, reading->limits, bytes, error);
     for (unsigned index = 0; index < count && status == MM_OK; index++)
         if (operands[index].seen && !operands[index].is_csv)
             status = check_length(&operands[index], bytes[index], error);
     if (status == MM_OK)
-        status = copy_files(reading, body, views, bytes, error);
+        status = copy_files(reading, body, bytes, error);
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < count; index++) {
+        call->operands[index].column_major = is_column_major(reading, &operands[index]);
         if (is_copied(reading, &operands[index]) || !operands[index].seen)
             continue;
         call->views_body = true;
-        views[index]->data =
+        call->operands[index].view.data =
             align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(call->dtype));
     }
-    call->a_column_major = is_column_major(reading, &operands[0]);
-    call->b_column_major = is_column_major(reading, &operands[1]);
     return MM_OK;
 }
 

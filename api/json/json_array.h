@@ -2,7 +2,7 @@
  * threads of their own. */
 #pragma once
 
-#include "gpu/shape.h"
+#include "gpu/product/shape.h"
 
 struct mm_helpers; /* api/codec.h */
 

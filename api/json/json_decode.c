@@ -158,12 +158,9 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
 }
 
 /* What both take, one behind the other as they come. */
-static size_t storage_bytes(const struct mm_json_scan *scan, size_t a_bytes, size_t b_bytes) {
-    const bool b_is_first = scan->last == &scan->operands[0];
-    const size_t first = b_is_first ? b_bytes : a_bytes, second = b_is_first ? a_bytes : b_bytes;
-    if (second == 0)
-        return first;
-    return mm_json_aligned(first) + second;
+static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_CALL_OPERANDS_MAX]) {
+    const unsigned last = scan->last == &scan->operands[0] ? 0 : 1, first = 1 - last;
+    return bytes[last] == 0 ? bytes[first] : mm_json_aligned(bytes[first]) + bytes[last];
 }
 
 /* Scans the body again if its type became known behind its elements, or they found no room: memory of just
@@ -173,17 +170,17 @@ static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body
                                  struct mm_error *error) {
     const bool is_judged = scan->dtype == scan->call.dtype;
     struct mm_buffer storage = {0};
-    size_t a_bytes = 0, b_bytes = 0;
+    size_t bytes[MM_CALL_OPERANDS_MAX] = {0};
     enum mm_status status = is_judged ? judge_elements(scan, body->data, error) : MM_OK;
     if (status != MM_OK)
         return status;
-    status = mm_call_sizes(&scan->call, scan->store.limits, &a_bytes, &b_bytes, error);
+    status = mm_call_sizes(&scan->call, scan->store.limits, bytes, error);
     if (status == MM_OK && is_judged && scan->store.keeps)
         return MM_OK;
     mm_json_scan_yield(scan);
-    if (status == MM_OK && a_bytes + b_bytes > 0)
-        status = mm_reservation_acquire(scan->store.reservation, storage_bytes(scan, a_bytes, b_bytes),
-                                        &storage, error);
+    const size_t all_bytes = status == MM_OK ? storage_bytes(scan, bytes) : 0;
+    if (all_bytes > 0)
+        status = mm_reservation_acquire(scan->store.reservation, all_bytes, &storage, error);
     if (status == MM_BUSY || status == MM_INTERNAL || (status != MM_OK && is_judged))
         return status;
     mm_json_scan_again(scan, scan->call.dtype, storage, body);
@@ -208,10 +205,9 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
         return status;
     call->storage = scan->store.memory;
     scan->store.memory = (struct mm_buffer){0};
-    if (call->storage.data != NULL && mm_operand_is_inline(call, 0))
-        call->a.data = (char *)call->storage.data + scan->operands[0].offset;
-    if (call->storage.data != NULL && mm_operand_is_inline(call, 1))
-        call->b.data = (char *)call->storage.data + scan->operands[1].offset;
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX && call->storage.data != NULL; index++)
+        if (mm_operand_is_inline(call, index))
+            call->operands[index].view.data = (char *)call->storage.data + scan->operands[index].offset;
     return MM_OK;
 }
 

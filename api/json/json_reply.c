@@ -6,7 +6,7 @@
 #include "api/number/digits.h"
 #include "api/number/float_text.h"
 #include "api/result.h"
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 #include <assert.h>
 #include <math.h>

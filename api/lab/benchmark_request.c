@@ -220,7 +220,7 @@ static enum mm_status complete_operands(struct mm_call *values, struct mm_error 
     if (mm_operand_all_are_inline(values))
         return MM_OK;
     for (unsigned index = 0; index < mm_call_operands(values) && status == MM_OK; index++) {
-        struct mm_source *source = index == 0 ? &values->a_source : &values->b_source;
+        struct mm_source *source = &values->operands[index].source;
         if (source->kind == MM_SOURCE_HOST)
             source->kind = MM_SOURCE_UNIFORM;
         if (source->kind == MM_SOURCE_STORED)
@@ -274,8 +274,8 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
         .transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
         .dtype = values->dtype,
         .c_dtype = values->result_dtype,
-        .a_source = values->a_source,
-        .b_source = values->b_source,
+        .a_source = values->operands[0].source,
+        .b_source = values->operands[1].source,
         .repeats = numbers[MM_PARAMETER_REPEATS],
     };
     return status;

@@ -3,7 +3,7 @@
  * and how. Any thread may call these functions. */
 #pragma once
 
-#include "gpu/shape.h"
+#include "gpu/product/shape.h"
 
 /* NumPy aligns its data to 64 bytes. A head has 128 if they are enough, as they are up to rank 2, else a
  * multiple of 64. */

@@ -20,8 +20,8 @@ size_t mm_float_text(float value, char *text);
  * MM_DOUBLE_TEXT_MAX bytes; nothing else is written. */
 size_t mm_double_text(double value, char *text);
 
-/* The same for an element of a narrower float of so many bits of exponent and mantissa (gpu/narrow.h), in the
- * fewest digits that read back as this element: from one to five. */
+/* The same for an element of a narrower float of so many bits of exponent and mantissa (gpu/matrix/narrow.h),
+ * in the fewest digits that read back as this element: from one to five. */
 size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text);
 
 /* The word for what JSON has no number for: "NaN", "Infinity", "-Infinity". Static. */

@@ -5,7 +5,7 @@
 
 #include "api/number/ten.h"
 #include "api/slice.h"
-#include "gpu/narrow.h"
+#include "gpu/matrix/narrow.h"
 
 #include <endian.h>
 #include <float.h>

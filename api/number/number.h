@@ -20,8 +20,8 @@ mm_number_reader mm_number_float32;
 /* The nearest float64, as strtod finds it. Not held: what rounds to infinity. */
 mm_number_reader mm_number_float64;
 
-/* The nearest element of a narrower float (gpu/narrow.h). Not held: what rounds to infinity, or past the
- * largest number of a type without infinity. */
+/* The nearest element of a narrower float (gpu/matrix/narrow.h). Not held: what rounds to infinity, or past
+ * the largest number of a type without infinity. */
 mm_number_reader mm_number_float16, mm_number_bfloat16, mm_number_float8_e4m3fn, mm_number_float8_e5m2;
 
 /* Whole numbers, exactly. One with a point or an exponent is held where it is whole and float64 holds it

@@ -2,7 +2,7 @@
  * Any thread may call these functions; the helpers write on threads of their own. */
 #pragma once
 
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 struct mm_helpers; /* api/codec.h */
 

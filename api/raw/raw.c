@@ -40,14 +40,14 @@ static void set_shapes(struct mm_call *call) {
     const uint64_t *numbers = call->numbers;
     const bool is_product = mm_call_operands(call) == 2;
     if (!is_product)
-        call->b_shape = mm_shape_of_matrix(0, 0);
+        call->operands[1].shape = mm_shape_of_matrix(0, 0);
     if (mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE) != NULL)
         return;
     if (!mm_operand_is_stored(call, 0))
-        call->a_shape = stored_shape(call, MM_PARAMETER_TRANSPOSE_A, numbers[MM_PARAMETER_M],
-                                     numbers[is_product ? MM_PARAMETER_K : MM_PARAMETER_N]);
+        call->operands[0].shape = stored_shape(call, MM_PARAMETER_TRANSPOSE_A, numbers[MM_PARAMETER_M],
+                                               numbers[is_product ? MM_PARAMETER_K : MM_PARAMETER_N]);
     if (is_product && !mm_operand_is_stored(call, 1))
-        call->b_shape =
+        call->operands[1].shape =
             stored_shape(call, MM_PARAMETER_TRANSPOSE_B, numbers[MM_PARAMETER_K], numbers[MM_PARAMETER_N]);
 }
 
@@ -73,8 +73,12 @@ static enum mm_status set_ld(const struct mm_call *call, enum mm_parameter ld, c
 }
 
 /* Finds the types, makes the shapes and the views, without data, and gives their bytes. */
-static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
-                              size_t *b_bytes, struct mm_error *error) {
+static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits,
+                              size_t bytes[MM_CALL_OPERANDS_MAX], struct mm_error *error) {
+    static const struct {
+        enum mm_parameter parameter;
+        const char *name;
+    } strides[MM_CALL_OPERANDS_MAX] = {{MM_PARAMETER_LDA, "lda"}, {MM_PARAMETER_LDB, "ldb"}};
     enum mm_status status = require_dimensions(call, error);
     if (status == MM_OK)
         status = mm_call_resolve(call, error);
@@ -82,12 +86,10 @@ static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limi
         return status;
     set_shapes(call);
     mm_call_view(call);
-    status = set_ld(call, MM_PARAMETER_LDA, "lda", &call->a, error);
-    if (status == MM_OK)
-        status = set_ld(call, MM_PARAMETER_LDB, "ldb", &call->b, error);
-    if (status == MM_OK)
-        status = mm_call_sizes(call, limits, a_bytes, b_bytes, error);
-    return status;
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX && status == MM_OK; index++)
+        status =
+            set_ld(call, strides[index].parameter, strides[index].name, &call->operands[index].view, error);
+    return status == MM_OK ? mm_call_sizes(call, limits, bytes, error) : status;
 }
 
 /* A raw body does not tell its type. If the client named none, twice or half the bytes suggest one. */
@@ -101,10 +103,10 @@ static const char *guess(const struct mm_call *call, size_t expected, uint64_t b
                : "";
 }
 
-static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, size_t b_bytes,
+static enum mm_status check_length(const struct mm_call *call, const size_t bytes[MM_CALL_OPERANDS_MAX],
                                    uint64_t body_bytes, const struct mm_limits *limits,
                                    struct mm_error *error) {
-    size_t expected = a_bytes + b_bytes; /* passed no limit together: no overflow */
+    const size_t expected = bytes[0] + bytes[1]; /* passed no limit together: no overflow */
     if (expected > limits->body_bytes_max) {
         mm_fail_limit(error, "", limits->body_bytes_max,
                       "these dimensions make a body of %zu bytes, but the limit is %zu (the smaller of "
@@ -117,7 +119,7 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
         return MM_OK;
     char pieces[64] = "";
     if (mm_call_operands(call) == 2)
-        snprintf(pieces, sizeof pieces, " (a %zu, then b %zu)", a_bytes, b_bytes);
+        snprintf(pieces, sizeof pieces, " (a %zu, then b %zu)", bytes[0], bytes[1]);
     mm_fail(error, MM_BAD_REQUEST, "the body has %" PRIu64 " bytes, but these dimensions make %zu of %s%s%s",
             body_bytes, expected, mm_dtype_name(call->dtype), pieces, guess(call, expected, body_bytes));
     mm_fail_expected(error, "%zu bytes", expected);
@@ -127,20 +129,23 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
 
 static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error) {
-    size_t a_bytes, b_bytes;
-    enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
+    size_t bytes[MM_CALL_OPERANDS_MAX];
+    enum mm_status status = lay_out(call, limits, bytes, error);
     if (status == MM_OK)
-        status = check_length(call, a_bytes, b_bytes, body_bytes, limits, error);
+        status = check_length(call, bytes, body_bytes, limits, error);
     return status;
 }
 
 static void decode(struct mm_call *call, const struct mm_body *body) {
-    const size_t a_bytes = mm_operand_is_inline(call, 0) ? mm_matrix_bytes(&call->a) : 0;
+    size_t offset = 0;
     call->views_body = true;
-    if (mm_operand_is_inline(call, 0))
-        call->a.data = body->data;
-    if (mm_call_operands(call) == 2 && mm_operand_is_inline(call, 1))
-        call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
+    for (unsigned index = 0; index < mm_call_operands(call); index++) {
+        struct mm_matrix *view = &call->operands[index].view;
+        if (!mm_operand_is_inline(call, index))
+            continue;
+        view->data = offset > 0 ? (char *)body->data + offset : body->data;
+        offset += mm_matrix_bytes(view);
+    }
 }
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {

@@ -2,7 +2,7 @@
  * no variant. For the host; any thread. */
 #pragma once
 
-#include "gpu/product.h"
+#include "gpu/product/product.h"
 
 #include <math.h>
 

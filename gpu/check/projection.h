@@ -15,7 +15,7 @@
  * Any thread, one at a time for each projection. The functions cannot fail; no pointer may be NULL. */
 #pragma once
 
-#include "gpu/random.h"
+#include "gpu/matrix/random.h"
 
 #include <stdbool.h>
 

@@ -9,7 +9,7 @@
 
 #include "gpu/check/squares.h"
 #include "gpu/names.h"
-#include "gpu/window.h"
+#include "gpu/matrix/window.h"
 
 #include <math.h>
 #include <sys/cdefs.h>

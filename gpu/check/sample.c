@@ -3,7 +3,7 @@
 
 #include "gpu/check/exact.h"
 #include "gpu/check/unwrap.h"
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
  * allocate nothing and take no NULL. */
 #pragma once
 
-#include "gpu/random.h"
+#include "gpu/matrix/random.h"
 #include "gpu/check/bounds.h"
 
 /* The most random numbers that computing one sample again may make; a single element of C may need more. */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "gpu/dtype.h"
+#include "gpu/matrix/dtype.h"
 
 /* 2^w; 0 of types with a point. */
 static inline double mm_unwrap_modulus(enum mm_dtype dtype) {

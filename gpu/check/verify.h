@@ -34,7 +34,7 @@
  * a device they run in the threads of verify.cu's kernels. */
 #pragma once
 
-#include "gpu/random.h"
+#include "gpu/matrix/random.h"
 #include "gpu/check/bounds.h"
 #include "gpu/check/exact.h"
 #include "gpu/check/verification.h"

@@ -1,6 +1,6 @@
 /* The CPU as a backend: one device, whose memory is the host's, with a lane a core, each of which computes a
  * piece of a product at once on its caller's thread. It knows nothing of what the variants do. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 #include "gpu/clock.h"
 #include "gpu/cpu/cores.h"

@@ -2,9 +2,9 @@
  * one row here and the names of its functions; the rows `auto`, which launch nothing, stand in variants.c. */
 #pragma once
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
-/* One row a variant: name, then members of struct mm_variant (gpu/variant.h). Pieces of naive and of the
+/* One row a variant: name, then members of struct mm_variant (gpu/plan/variant.h). Pieces of naive and of the
  * tiled variants give the same bits as the whole, since k is never cut. OpenBLAS chooses its kernels by the
  * shape, so the last bits may differ; it wants large pieces. The first is the reference of every other
  * variant of every backend. */

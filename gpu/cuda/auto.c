@@ -1,7 +1,7 @@
 /* How `auto` chooses: by crossovers measured on an H200, among our own kernels unless the client allows
  * the vendor's library. crossovers.h, which `./dev bench crossovers` writes, has those between tensor
  * cores, simt and tiles; the others stand below. It launches nothing. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 

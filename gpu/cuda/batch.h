@@ -2,7 +2,7 @@
  * Only the thread that uses the lane calls mm_cuda_gather and mm_cuda_make. */
 #pragma once
 
-#include "gpu/job.h"
+#include "gpu/queue/job.h"
 
 #include <assert.h>
 #include <cuda_runtime_api.h>

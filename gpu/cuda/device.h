@@ -1,7 +1,7 @@
 /* A CUDA device as the files of this backend share it. Kernel files see lane.h only. */
 #pragma once
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/lane.h"
 
 #include <sys/cdefs.h>
@@ -151,7 +151,7 @@ bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate);
  * no lane is busy, drops all copies of stored values as well. On the thread of the device's lanes. */
 void mm_cuda_trim(struct mm_cuda_device *device);
 
-/* The backend's functions; gpu/backend.h has their contracts. */
+/* The backend's functions; gpu/device/backend.h has their contracts. */
 extern const struct mm_page_locking mm_cuda_page_locking;
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error);
 enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm_error *error);

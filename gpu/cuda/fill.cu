@@ -3,7 +3,7 @@
  * makes one operand. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
-#include "gpu/random.h"
+#include "gpu/matrix/random.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
  * variants.h and needs to know no more of devices. */
 #pragma once
 
-#include "gpu/path.h"
-#include "gpu/plan.h"
+#include "gpu/product/path.h"
+#include "gpu/plan/plan.h"
 
 #include <cuda_runtime_api.h>
 #include <sys/cdefs.h>

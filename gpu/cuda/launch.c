@@ -2,7 +2,7 @@
  * no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
-#include "gpu/pieces.h"
+#include "gpu/queue/pieces.h"
 
 enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 

@@ -1,6 +1,6 @@
 /* The CUDA backend of a build without CUDA: its rows, to be read, and no device to run them on. So nothing
  * calls the functions that the rows name. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 
 static const char no_cuda[] = "this build of matmuld has no CUDA";

@@ -3,7 +3,7 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/check/verify.h"
-#include "gpu/pieces.h"
+#include "gpu/queue/pieces.h"
 #include "gpu/store/store.h"
 
 #include <assert.h>

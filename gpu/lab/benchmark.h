@@ -1,6 +1,6 @@
 /* A benchmark: variants timed against one another on one shape, on random matrices that the device makes
  * itself, or on operands that the request gives. It goes through the queue as one task for each backend
- * (gpu/job.h), one after the other.
+ * (gpu/queue/job.h), one after the other.
  *
  * Each backend's rows run in turn (A B C A B C), on sets of operands that rotate and together exceed three
  * times the L2 cache. A row's first run writes over a poisoned result, and all of that result is judged: of
@@ -12,7 +12,7 @@
  * pointer may be NULL, unless it says so. */
 #pragma once
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 enum { MM_BENCHMARK_ROWS_MAX = 64 };
 
@@ -122,10 +122,10 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 /* How a row was computed. It must have run; the plan is the benchmark's. */
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
-/* The memory traffic of one run of a row, predicted by the variant that ran (gpu/traffic.h). If the variant
- * has no function for that, as on the host, only the global loads are known: a product loads A once for every
- * T columns of C and B once for every T rows, where T is the tile, or 1. Nothing is known if a library ran,
- * or nothing. */
+/* The memory traffic of one run of a row, predicted by the variant that ran (gpu/plan/traffic.h). If the
+ * variant has no function for that, as on the host, only the global loads are known: a product loads A once
+ * for every T columns of C and B once for every T rows, where T is the tile, or 1. Nothing is known if a
+ * library ran, or nothing. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 
 /* Operations a byte of global memory that is asked for; 0 of a transposition, or if that is not known. */

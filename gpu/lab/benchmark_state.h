@@ -95,7 +95,7 @@ static inline enum mm_dtype mm_benchmark_filling(const struct mm_benchmark *benc
     return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
 }
 
-/* The task's `run` (gpu/job.h). */
+/* The task's `run` (gpu/queue/job.h). */
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled,
                                     struct mm_error *error);
 

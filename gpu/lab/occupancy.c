@@ -1,7 +1,7 @@
 /* The table of chips, and the arithmetic. It asks no device. */
 #include "gpu/lab/occupancy.h"
 
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 #include <assert.h>
 

@@ -1,12 +1,12 @@
-/* A probe: memory accesses that a device times, as a task of the queue (gpu/job.h). It is done in steps, and
- * the device can do other work between two of them. Accesses that no device can time are only predicted: such
- * a probe never becomes a job.
+/* A probe: memory accesses that a device times, as a task of the queue (gpu/queue/job.h). It is done in
+ * steps, and the device can do other work between two of them. Accesses that no device can time are only
+ * predicted: such a probe never becomes a job.
  *
  * The caller owns a probe, of fixed size, and any one thread at a time may use it. It is plain data that may
  * be copied while no job has it. While its job is in the queue, it belongs to the queue. */
 #pragma once
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 /* All patterns, with words of 4 and of 8 bytes, padded and not, in shared memory, and all strides with both
  * words in global memory. */

@@ -1,7 +1,7 @@
 /* The count of the budget, and reservations, which draw on it. */
 #include "gpu/memory/budget.h"
 
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
 
 #include "gpu/memory/arena.h"
 #include "gpu/clock.h"
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 #include "gpu/mutex.h"
 #include "gpu/memory/kept.h"
 

@@ -1,7 +1,7 @@
 /* Pages from the system. Knows no budget and keeps nothing. */
 #include "gpu/memory/pages.h"
 
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  * over, what is ended. It knows no queue. For that one thread alone. */
 #pragma once
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 /* A thread has at most this many lanes. */
 enum { MM_LANES_MAX = 16 };

@@ -6,12 +6,12 @@
  * to another one, or end with MM_NOT_READY.
  *
  * A task runs for one slice and then waits behind the jobs that arrived meanwhile; so does a long product
- * on the host after each piece (gpu/pieces.h). Between two slices or pieces the job ends if it was
+ * on the host after each piece (gpu/queue/pieces.h). Between two slices or pieces the job ends if it was
  * cancelled, its deadline passed, its device failed or the queue ends. A task is then called a last time,
  * to release what it holds. */
 #pragma once
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 struct mm_queue;
 

@@ -1,7 +1,7 @@
 /* The test that every device passes before it serves, and again when it has nothing else to do. */
 #pragma once
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 /* Runs every variant of the device, except those that are wrong on purpose, on a known product or
  * transposition of each element type that it takes, through lane 0. That also loads what a first use would
@@ -10,7 +10,7 @@
 enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error);
 
 /* Runs each once more on matrices that the device makes, and lets its forecast assume half the rate
- * (gpu/forecast.h). Takes some MiB and some hundredths of a second; without memory nothing is assumed.
+ * (gpu/plan/forecast.h). Takes some MiB and some hundredths of a second; without memory nothing is assumed.
  * MM_DEVICE_FAILED if the device fails. On the thread that uses the device. */
 enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *error);
 

@@ -2,7 +2,7 @@
  * is released. */
 #include "gpu/store/account.h"
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/mutex.h"
 
 #include <assert.h>

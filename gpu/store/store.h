@@ -8,8 +8,8 @@
 #pragma once
 
 #include "gpu/memory/budget.h"
-#include "gpu/shape.h"
-#include "gpu/window.h"
+#include "gpu/product/shape.h"
+#include "gpu/matrix/window.h"
 
 #include <sys/queue.h>
 

@@ -109,7 +109,7 @@ static bool lay_view(struct mm_request *request, char *head, size_t bytes, struc
     struct mm_error ignored;
     if (decoder == &mm_raw_codec) {
         decoder->decode(call, &body);
-        return call->a.ld == call->a.cols || call->a.rows == 1;
+        return call->operands[0].view.ld == call->operands[0].view.cols || call->operands[0].view.rows == 1;
     }
     if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
         header.bytes % HEAD_ALIGNMENT != 0) /* else they are moved */
@@ -147,7 +147,8 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
     struct mm_call call = put->input.call;
     if (!lay_view(request, head, head_bytes, &call))
         return head_bytes == HEAD_MAX;
-    const size_t first = (size_t)((char *)call.a.data - head), size = mm_matrix_bytes(&call.a);
+    const size_t first = (size_t)((char *)call.operands[0].view.data - head),
+                 size = mm_matrix_bytes(&call.operands[0].view);
     if (size == 0)
         return true;
     struct mm_error ignored; /* there may be memory once the body is complete */
@@ -155,7 +156,7 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
     if (put->home == NULL)
         return true;
     __atomic_store_n(&request->passes_on, true, __ATOMIC_RELAXED);
-    call.a.data = NULL; /* it pointed into `head` */
+    call.operands[0].view.data = NULL; /* it pointed into `head` */
     put->input.call = call;
     put->head_bytes = first;
     if (request->reading != NULL)
@@ -208,17 +209,17 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     struct mm_reservation *reservation = &request->memory;
     struct mm_buffer *old = call->views_body ? &request->body : &call->storage;
     struct mm_buffer memory = {0};
-    const size_t bytes = mm_matrix_bytes(&call->a);
+    const size_t bytes = mm_matrix_bytes(&call->operands[0].view);
     reservation->is_for_store = true;
     if (bytes > 0 && spare_bytes(request, bytes) <= bytes / SPARE_PART)
         return mm_reservation_ensure(reservation, 0, error);
     if (bytes > 0 && mm_reservation_acquire(reservation, bytes, &memory, error) != MM_OK)
         return error->status;
     if (bytes > 0)
-        memcpy(memory.data, call->a.data, bytes);
+        memcpy(memory.data, call->operands[0].view.data, bytes);
     mm_reservation_free(reservation, old);
     call->storage = memory;
-    call->a.data = memory.data;
+    call->operands[0].view.data = memory.data;
     call->views_body = false;
     return MM_OK;
 }
@@ -227,16 +228,16 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_call *call = &put->input.call;
-    const size_t bytes = mm_matrix_bytes(&call->a);
+    const size_t bytes = mm_matrix_bytes(&call->operands[0].view);
     if (bytes == 0)
         return MM_OK;
     enum mm_status status = mm_engine_take_home(mm_server_engine(request->server), bytes, &put->home, error);
     struct mm_replica *home = put->home;
     if (status != MM_OK || home == NULL)
         return status;
-    status = home->write(home, 0, call->a.data, bytes, error);
+    status = home->write(home, 0, call->operands[0].view.data, bytes, error);
     mm_reservation_free(&request->memory, call->views_body ? &request->body : &call->storage);
-    call->a.data = NULL;
+    call->operands[0].view.data = NULL;
     return status;
 }
 
@@ -251,8 +252,8 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
         mm_reservation_free(memory, &request->body);
     if (call->storage.data != NULL)
         mm_reservation_shrink(memory, &call->storage,
-                              (size_t)((char *)call->a.data - (char *)call->storage.data) +
-                                  mm_matrix_bytes(&call->a));
+                              (size_t)((char *)call->operands[0].view.data - (char *)call->storage.data) +
+                                  mm_matrix_bytes(&call->operands[0].view));
     mm_reservation_settle(memory, call->views_body ? &request->body : &call->storage);
     put->input.is_decoded = true;
     return MM_OK;
@@ -281,9 +282,9 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
     struct mm_replica *home = put->home;
     struct mm_buffer none = {0};
     struct mm_buffer *memory = call->views_body ? &request->body : &call->storage;
-    struct mm_store_content content = {.shape = call->a_shape,
+    struct mm_store_content content = {.shape = call->operands[0].shape,
                                        .dtype = call->dtype,
-                                       .data = home != NULL ? NULL : call->a.data,
+                                       .data = home != NULL ? NULL : call->operands[0].view.data,
                                        .memory = home != NULL ? &none : memory,
                                        .reservation = &request->memory,
                                        .home = home,

@@ -86,16 +86,16 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
     const struct mm_call *call = &operation->input.call;
     struct mm_engine *engine = mm_server_engine(request->server);
     operation->job.product = mm_call_product(call);
-    operation->job.a_source = call->a_source;
-    operation->job.b_source = call->b_source;
+    operation->job.a_source = call->operands[0].source;
+    operation->job.b_source = call->operands[1].source;
     operation->shape = mm_call_result(call);
     enum mm_status status = choose_reply(operation, error);
     if (status == MM_OK)
         status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
                                   call->names[MM_PARAMETER_VARIANT], &operation->job, error);
     if (status == MM_OK)
-        status = mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &operation->job.product,
-                                  &operation->stack, error);
+        status = mm_shape_conform(call->op, &call->operands[0].shape, &call->operands[1].shape,
+                                  &operation->job.product, &operation->stack, error);
     if (status == MM_OK)
         status = judge_result(request, error);
     if (status == MM_OK)

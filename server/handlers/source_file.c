@@ -1,7 +1,7 @@
 /* GET /v1/variants/NAME/source: the code of a variant, as it was when the program was built. Needs no device:
  * it answers for all backends that are known. */
 #include "api/embedded.h"
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 

@@ -1,7 +1,7 @@
 /* A record of one request, from which its log line and its counts are made. */
 #pragma once
 
-#include "gpu/job.h"
+#include "gpu/queue/job.h"
 #include "server/observe/log.h"
 
 struct mm_request;

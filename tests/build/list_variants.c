@@ -1,6 +1,6 @@
 /* Prints the variants of every backend that is known, a line each: op backend|name|summary. Opens no
  * device. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 #include <stdio.h>
 

@@ -78,9 +78,9 @@ static void judge(enum mm_op op, struct piece file, enum mm_status status, const
     REQUIRE(decoding.status == status || decoding.status == MM_TOO_LARGE || decoding.status == MM_BUSY);
     if (decoding.status == MM_OK) {
         REQUIRE(!decoding.call.views_body);
-        fuzz_require_same(matrix, &decoding.call.a);
+        fuzz_require_same(matrix, &decoding.call.operands[0].view);
         if (op == MM_MATMUL)
-            fuzz_require_same(matrix, &decoding.call.b);
+            fuzz_require_same(matrix, &decoding.call.operands[1].view);
     }
     fuzz_release(&decoding);
     free(form);

@@ -63,7 +63,7 @@ static void require_view(const struct mm_call *call, const struct mm_shape *shap
                          const struct mm_matrix *view, size_t bytes, bool column_major,
                          const struct mm_body *body) {
     const struct mm_buffer *storage = &call->storage;
-    const struct mm_matrix dense = mm_shape_view(shape, view == &call->b, call->dtype);
+    const struct mm_matrix dense = mm_shape_view(shape, view == &call->operands[1].view, call->dtype);
     REQUIRE(view->dtype == call->dtype && (mm_op_dtypes(call->op) & MM_DTYPE_BIT(view->dtype)) != 0);
     REQUIRE(shape->rank <= MM_RANK_MAX);
     for (unsigned dim = 0; dim < shape->rank; dim++)
@@ -71,7 +71,7 @@ static void require_view(const struct mm_call *call, const struct mm_shape *shap
     REQUIRE(view->rows == dense.rows && view->cols == dense.cols && view->ld >= view->cols);
     REQUIRE(shape->rank == 2 || (view->ld == view->cols && !column_major));
     REQUIRE(!column_major || view->ld == view->cols);
-    if (mm_operand_is_made(call, view == &call->a ? 0 : 1)) {
+    if (mm_operand_is_made(call, view == &call->operands[0].view ? 0 : 1)) {
         REQUIRE(bytes == 0 && view->data == NULL && view->ld == view->cols && !column_major);
         return;
     }
@@ -116,8 +116,8 @@ static void require_turnable(const struct mm_call *call) {
     struct mm_product product = mm_call_product(call);
     struct mm_stack stack;
     const struct mm_shape shape = mm_call_result(call);
-    enum mm_status status =
-        mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &product, &stack, &error);
+    enum mm_status status = mm_shape_conform(call->op, &call->operands[0].shape, &call->operands[1].shape,
+                                             &product, &stack, &error);
     if (status != MM_OK) {
         REQUIRE(status == MM_BAD_SHAPE);
         fuzz_require_error(status, &error);
@@ -140,17 +140,20 @@ static void require_turnable(const struct mm_call *call) {
 static void require_decoded(const struct decoding *decoding) {
     const struct mm_call *call = &decoding->call;
     const struct mm_body *body = &decoding->body;
-    size_t a_bytes, b_bytes;
+    size_t bytes[MM_CALL_OPERANDS_MAX];
     REQUIRE(decoding->error.status == MM_OK);
-    REQUIRE(mm_call_sizes(call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK);
-    require_view(call, &call->a_shape, &call->a, a_bytes, call->a_column_major, body);
-    require_view(call, &call->b_shape, &call->b, b_bytes, call->b_column_major, body);
-    REQUIRE(mm_call_operands(call) == 2 || (call->b.rows == 0 && call->b.cols == 0));
-    REQUIRE(a_bytes + b_bytes <= fuzz_limits.memory_bytes_max);
-    REQUIRE(!overlap(&call->a, a_bytes, &call->b, b_bytes));
+    REQUIRE(mm_call_sizes(call, &fuzz_limits, bytes, NULL) == MM_OK);
+    require_view(call, &call->operands[0].shape, &call->operands[0].view, bytes[0],
+                 call->operands[0].column_major, body);
+    require_view(call, &call->operands[1].shape, &call->operands[1].view, bytes[1],
+                 call->operands[1].column_major, body);
+    REQUIRE(mm_call_operands(call) == 2 ||
+            (call->operands[1].view.rows == 0 && call->operands[1].view.cols == 0));
+    REQUIRE(bytes[0] + bytes[1] <= fuzz_limits.memory_bytes_max);
+    REQUIRE(!overlap(&call->operands[0].view, bytes[0], &call->operands[1].view, bytes[1]));
     if (!call->views_body)
-        REQUIRE(!lies_in(call->a.data, a_bytes, body->data, body->bytes) &&
-                !lies_in(call->b.data, b_bytes, body->data, body->bytes));
+        REQUIRE(!lies_in(call->operands[0].view.data, bytes[0], body->data, body->bytes) &&
+                !lies_in(call->operands[1].view.data, bytes[1], body->data, body->bytes));
     REQUIRE(decoding->memory.used_bytes == call->storage.bytes);
     for (size_t index = 0; index < sizeof call->names / sizeof call->names[0]; index++)
         REQUIRE_ENDED(call->names[index]);
@@ -220,12 +223,12 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
         REQUIRE(x->error.has_limit == y->error.has_limit && x->error.limit == y->error.limit);
         return;
     }
-    fuzz_require_same_shape(&x->call.a_shape, &y->call.a_shape);
-    fuzz_require_same_shape(&x->call.b_shape, &y->call.b_shape);
-    fuzz_require_same(&x->call.a, &y->call.a);
-    fuzz_require_same(&x->call.b, &y->call.b);
-    REQUIRE(x->call.a_column_major == y->call.a_column_major &&
-            x->call.b_column_major == y->call.b_column_major);
+    fuzz_require_same_shape(&x->call.operands[0].shape, &y->call.operands[0].shape);
+    fuzz_require_same_shape(&x->call.operands[1].shape, &y->call.operands[1].shape);
+    fuzz_require_same(&x->call.operands[0].view, &y->call.operands[0].view);
+    fuzz_require_same(&x->call.operands[1].view, &y->call.operands[1].view);
+    REQUIRE(x->call.operands[0].column_major == y->call.operands[0].column_major &&
+            x->call.operands[1].column_major == y->call.operands[1].column_major);
     REQUIRE(x->call.given == y->call.given && x->call.dtype == y->call.dtype);
     REQUIRE(memcmp(x->call.names, y->call.names, sizeof x->call.names) == 0);
     REQUIRE(memcmp(x->call.numbers, y->call.numbers, sizeof x->call.numbers) == 0);

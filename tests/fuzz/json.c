@@ -81,8 +81,8 @@ static void require_grammar(const struct decoding *decoding, struct piece text) 
 
 /* Writes the operands and their shapes as a new body of their type, which the caller frees. */
 static char *write_body(const struct mm_call *call, size_t *bytes) {
-    const struct mm_shape *const shapes[] = {&call->a_shape, &call->b_shape};
-    void *const elements[] = {call->a.data, call->b.data};
+    const struct mm_shape *const shapes[] = {&call->operands[0].shape, &call->operands[1].shape};
+    void *const elements[] = {call->operands[0].view.data, call->operands[1].view.data};
     size_t bytes_max[2], written;
     REQUIRE(mm_json_array_text_bytes(shapes[0], call->dtype, &bytes_max[0]));
     REQUIRE(mm_json_array_text_bytes(shapes[1], call->dtype, &bytes_max[1]));
@@ -114,10 +114,10 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     /* The options are not written, so that a result which fits by a transpose may be too large without. */
     REQUIRE(again.status == MM_OK || again.status == MM_TOO_LARGE);
     if (again.status == MM_OK) {
-        fuzz_require_same_shape(&call->a_shape, &again.call.a_shape);
-        fuzz_require_same_shape(&call->b_shape, &again.call.b_shape);
-        fuzz_require_same(&call->a, &again.call.a);
-        fuzz_require_same(&call->b, &again.call.b);
+        fuzz_require_same_shape(&call->operands[0].shape, &again.call.operands[0].shape);
+        fuzz_require_same_shape(&call->operands[1].shape, &again.call.operands[1].shape);
+        fuzz_require_same(&call->operands[0].view, &again.call.operands[0].view);
+        fuzz_require_same(&call->operands[1].view, &again.call.operands[1].view);
     }
     fuzz_release(&again);
     free(text);
@@ -127,8 +127,10 @@ static void judge_taken(const struct mm_codec *codec, const struct mm_call *call
     const bool is_whole = call->dtype == MM_INT32 || call->dtype == MM_INT64;
     json_t *root = json_loadb(text.text, text.bytes, is_whole ? 0 : JSON_DECODE_INT_AS_REAL, NULL);
     REQUIRE(json_is_object(root) && memchr(text.text, '\0', text.bytes) == NULL);
-    require_elements(&call->a_shape, call->dtype, 0, json_object_get(root, "a"), call->a.data);
-    require_elements(&call->b_shape, call->dtype, 0, json_object_get(root, "b"), call->b.data);
+    require_elements(&call->operands[0].shape, call->dtype, 0, json_object_get(root, "a"),
+                     call->operands[0].view.data);
+    require_elements(&call->operands[1].shape, call->dtype, 0, json_object_get(root, "b"),
+                     call->operands[1].view.data);
     json_decref(root);
     require_round_trip(codec, call);
 }

@@ -55,29 +55,35 @@ static void require_shapes(const struct mm_call *call) {
     bool transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
     bool transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0;
     if (call->op == MM_TRANSPOSE) {
-        REQUIRE(call->a.rows == numbers[MM_PARAMETER_M] && call->a.cols == numbers[MM_PARAMETER_N]);
+        REQUIRE(call->operands[0].view.rows == numbers[MM_PARAMETER_M] &&
+                call->operands[0].view.cols == numbers[MM_PARAMETER_N]);
         return;
     }
-    REQUIRE((transpose_a ? call->a.cols : call->a.rows) == numbers[MM_PARAMETER_M]);
-    REQUIRE((transpose_a ? call->a.rows : call->a.cols) == numbers[MM_PARAMETER_K]);
-    REQUIRE((transpose_b ? call->b.cols : call->b.rows) == numbers[MM_PARAMETER_K]);
-    REQUIRE((transpose_b ? call->b.rows : call->b.cols) == numbers[MM_PARAMETER_N]);
+    REQUIRE((transpose_a ? call->operands[0].view.cols : call->operands[0].view.rows) ==
+            numbers[MM_PARAMETER_M]);
+    REQUIRE((transpose_a ? call->operands[0].view.rows : call->operands[0].view.cols) ==
+            numbers[MM_PARAMETER_K]);
+    REQUIRE((transpose_b ? call->operands[1].view.cols : call->operands[1].view.rows) ==
+            numbers[MM_PARAMETER_K]);
+    REQUIRE((transpose_b ? call->operands[1].view.rows : call->operands[1].view.cols) ==
+            numbers[MM_PARAMETER_N]);
 }
 
 /* Of an operand in the body: none of one that is made. */
 static size_t bytes_of(const struct mm_call *call, unsigned index) {
-    return mm_operand_is_made(call, index) ? 0 : mm_matrix_bytes(index == 0 ? &call->a : &call->b);
+    return mm_operand_is_made(call, index) ? 0 : mm_matrix_bytes(&call->operands[index].view);
 }
 
 static void require_views(const struct mm_call *call, const struct mm_body *body) {
     require_shapes(call);
     size_t a_bytes = bytes_of(call, 0);
     REQUIRE(a_bytes + bytes_of(call, 1) == body->bytes);
-    REQUIRE(call->a.data == (mm_operand_is_made(call, 0) ? NULL : body->data));
+    REQUIRE(call->operands[0].view.data == (mm_operand_is_made(call, 0) ? NULL : body->data));
     if (mm_operand_is_made(call, 1))
-        REQUIRE(call->b.data == NULL);
+        REQUIRE(call->operands[1].view.data == NULL);
     else if (mm_call_operands(call) == 2)
-        REQUIRE(a_bytes == 0 || (const char *)call->b.data == (const char *)body->data + a_bytes);
+        REQUIRE(a_bytes == 0 ||
+                (const char *)call->operands[1].view.data == (const char *)body->data + a_bytes);
 }
 
 /* Decodes a body that the plan has taken. */

@@ -4,7 +4,7 @@
  * capability 9.0.
  *
  * usage: accumulator */
-#include "gpu/random.h"
+#include "gpu/matrix/random.h"
 #include "tests/kernels/tensor_core.h"
 
 #include <cuda_fp16.h>

@@ -3,7 +3,7 @@
  * meant for kernels that scale each row of A and each column of B by a power of two and split what is scaled
  * into narrower numbers: there elements far below the largest of their line lose bits, and these families
  * make such elements count. */
-#include "gpu/random.h"
+#include "gpu/matrix/random.h"
 #include "tests/kernels/harness.h"
 
 #include <math.h>

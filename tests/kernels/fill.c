@@ -1,8 +1,8 @@
 /* Every backend's `fill` of every type against the numbers that the host makes: counts below and past one
  * round of the device's threads, streams that begin in the middle, and guards behind what is filled. Ends
  * with 77 where the backend asked for has no device. */
-#include "gpu/backend.h"
-#include "gpu/random.h"
+#include "gpu/device/backend.h"
+#include "gpu/matrix/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

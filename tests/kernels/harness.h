@@ -32,7 +32,7 @@ void shapes_free(struct shape_list *list);
 
 /* --- data.c: deterministic data ------------------------------------------------------------------ */
 
-/* A pseudo-random sequence (that of gpu/random.h): the same seed, the same data. */
+/* A pseudo-random sequence (that of gpu/matrix/random.h): the same seed, the same data. */
 struct random {
     uint64_t state;
 };

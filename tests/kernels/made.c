@@ -1,8 +1,8 @@
 /* Operands that a device makes for a job, and the part and the figures of a result, against those of the
  * host: every type, random numbers and identities, stacks, a few elements and many. A transposition brings
  * elements back bit for bit. Ends with 77 where the backend asked for has no device. */
-#include "gpu/backend.h"
-#include "gpu/source.h"
+#include "gpu/device/backend.h"
+#include "gpu/matrix/source.h"
 
 #include <math.h>
 #include <stdio.h>

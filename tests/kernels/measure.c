@@ -1,7 +1,7 @@
 /* A CUDA device's measure tells the device's own time, however long the host takes to enqueue: by a row whose
  * launch dawdles, for less than a gate waits and for longer. Ends with 77 where there is no device. */
-#include "gpu/backend.h"
-#include "gpu/plan.h"
+#include "gpu/device/backend.h"
+#include "gpu/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Stacks: each product of one must be right, and nothing but C be written. Elements are small whole numbers,
  * of which every type holds every sum, so right means equal; a transposition is right bit by bit. Timing and
  * rounding are judged elsewhere. */
-#include "gpu/shape.h"
+#include "gpu/product/shape.h"
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>

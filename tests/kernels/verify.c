@@ -2,8 +2,8 @@
  * type, lines that are cut into parts and lines that are not, both orientations of the operands, what is not
  * finite, and a C with a wrong element. Of these, `verify BACKEND N` takes each Nth, and `verify BACKEND N
  * EDGE` none of a larger shape. Ends with 77 where the backend asked for has no device. */
-#include "gpu/backend.h"
-#include "gpu/plan.h"
+#include "gpu/device/backend.h"
+#include "gpu/plan/plan.h"
 #include "gpu/check/verify.h"
 
 #include <stdio.h>

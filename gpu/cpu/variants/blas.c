@@ -3,8 +3,8 @@
  * and says why it cannot run. */
 #include "gpu/cpu/variants.h"
 
-#include "gpu/pieces.h"
-#include "gpu/sums.h"
+#include "gpu/queue/pieces.h"
+#include "gpu/matrix/sums.h"
 
 #if MATMULD_WITH_OPENBLAS
 #include <assert.h>

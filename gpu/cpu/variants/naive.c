@@ -2,7 +2,7 @@
  * as the definition reads: this is the reference of all other variants, so it stays plain. It costs one walk
  * down a column of B per element, which a cache line serves badly; that is what the tiled variants repair. */
 #include "gpu/cpu/variants.h"
-#include "gpu/sums.h"
+#include "gpu/matrix/sums.h"
 
 /* A transposed operand is the same storage with its two strides exchanged. */
 #define NAIVE(constant, name, type, word, sum_type, value, ...)                                              \

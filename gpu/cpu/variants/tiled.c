@@ -6,7 +6,7 @@
  * at 32, a quarter of a usual L1) and the copying. Each element is still one sum in the order of depth. The
  * idea is that of the CUDA tutorials' shared memory; no barriers, since one thread does both halves. */
 #include "gpu/cpu/variants.h"
-#include "gpu/sums.h"
+#include "gpu/matrix/sums.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "gpu/lab/access.h"
-#include "gpu/plan.h"
-#include "gpu/traffic.h"
+#include "gpu/plan/plan.h"
+#include "gpu/plan/traffic.h"
 
 /* How threads share out a rectangle of rows × cols elements: place p, row by row, has `each` neighbours, and
  * warps have successive places. A lane accesses `at_once` of its elements by one instruction. The

@@ -1,7 +1,7 @@
 /* The traffic of `fp32_tensor`: variants/fp32_tensor/{split,product,repair}.cu, whose comments say which
  * thread accesses what. It is that of products whose elements are all certified, of operands that are not
  * stored. The tensor cores read shared memory by themselves, so passes over its banks are not predicted. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/traffic/count.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"

@@ -14,7 +14,7 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
-#include "gpu/sums.h"
+#include "gpu/matrix/sums.h"
 
 /* a·b + sum, rounded once. Integers wrap around. */
 __device__ __forceinline__ float mm_cuda_multiply_add(float a, float b, float sum) {

@@ -2,7 +2,7 @@
  * kernel does not take them, and a C of zeros. */
 #pragma once
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 #include <sys/cdefs.h>
 

@@ -2,7 +2,7 @@
  * calls them for elements of its own. */
 #pragma once
 
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 constexpr unsigned MM_QUAD = 4;
 

@@ -19,7 +19,7 @@
  * at 4096³, 112% and 95% of cuBLAS. */
 #include "gpu/cuda/variants/simt.h"
 
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/variants/simt.cuh"
 #include "gpu/cuda/variants/simt_vectors.cuh"
 #include "gpu/cuda/variants.h"

@@ -12,7 +12,7 @@
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants/quad.cuh"
 #include "gpu/cuda/variants/simt_shapes.h"
-#include "gpu/product.h"
+#include "gpu/product/product.h"
 
 /* The arguments of the tile kernel. With split-K, a block with blockIdx.y = s adds up k from s·split_depth to
  * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of `out` on. split_depth is a

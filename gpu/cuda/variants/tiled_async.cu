@@ -22,7 +22,7 @@
  * these reads set the pace.
  *
  * Source: the PTX ISA describes the instruction, the CUDA C++ Programming Guide its use for tiles. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"

@@ -1,7 +1,7 @@
-/* Backends that fail or are slow as told, in place of the list of gpu/backends.c: matmuld linked with them
- * answers what only broken devices could make it answer. One calls itself cuda, since that is what --backend
- * takes, and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so that the
- * self-test at start passes. The other is the CPU.
+/* Backends that fail or are slow as told, in place of the list of gpu/device/backends.c: matmuld linked with
+ * them answers what only broken devices could make it answer. One calls itself cuda, since that is what
+ * --backend takes, and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so
+ * that the self-test at start passes. The other is the CPU.
  *
  * MATMULD_FAULTY_HOLD names a file. While it exists, a float32 product on either backend whose A begins with
  * 7777 goes on, and adds a byte to the file when it begins. On the CPU it lets others have their turn, and
@@ -15,7 +15,7 @@
  * A product by `lies` is right, and each one after it on that device has one wrong element.
  * The row `racy` is wrong on purpose, so no self-test runs it: each of its products has one wrong element.
  * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/check/verify.h"
 #include "gpu/queue/self_test.h"
 #include "gpu/store/store.h"

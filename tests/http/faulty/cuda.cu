@@ -1,7 +1,7 @@
 /* The real CUDA backend with variants that do what no kernel of ours may. It replaces the list of
- * gpu/backends.c, so that tests see how a service goes on when its GPU fails. The variants fail at products
- * of one row; for more rows they are `naive`. */
-#include "gpu/backend.h"
+ * gpu/device/backends.c, so that tests see how a service goes on when its GPU fails. The variants fail at
+ * products of one row; for more rows they are `naive`. */
+#include "gpu/device/backend.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
 

@@ -113,10 +113,11 @@ static void test_shapes(void **state) {
     mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text("a_shape", "8,1,005,4"), MM_OK);
     assert_int_equal(set_text("b_shape", "1,2,3,4,5,6,0,18446744073709551616"), MM_OK);
-    assert_int_equal(call.a_shape.rank, 4);
-    assert_memory_equal(call.a_shape.dims, ((size_t[]){8, 1, 5, 4}), 4 * sizeof(size_t));
-    assert_int_equal(call.b_shape.rank, 8);
-    assert_memory_equal(call.b_shape.dims, ((size_t[]){1, 2, 3, 4, 5, 6, 0, SIZE_MAX}), 8 * sizeof(size_t));
+    assert_int_equal(call.operands[0].shape.rank, 4);
+    assert_memory_equal(call.operands[0].shape.dims, ((size_t[]){8, 1, 5, 4}), 4 * sizeof(size_t));
+    assert_int_equal(call.operands[1].shape.rank, 8);
+    assert_memory_equal(call.operands[1].shape.dims, ((size_t[]){1, 2, 3, 4, 5, 6, 0, SIZE_MAX}),
+                        8 * sizeof(size_t));
     assert_int_equal(set_text("a_shape", "8,1,5,4"), MM_OK);
     assert_int_equal(set_text("a_shape", "8,1,5,4,0"), MM_BAD_REQUEST);
     assert_int_equal(set_text("a_shape", "8,1,5,5"), MM_BAD_REQUEST);

@@ -193,7 +193,7 @@ static void each_row_has_its_files(void **state) {
                 assert_int_equal(strlen((const char *)file->text), file->bytes);
             }
         }
-    assert_null(mm_embedded_find(&mm_source_files, "gpu/engine.c"));
+    assert_null(mm_embedded_find(&mm_source_files, "gpu/device/engine.c"));
 }
 
 RUN_TESTS(each_row_has_its_files, test_variants, test_variants_of_no_device, test_unknown_chip, test_devices)

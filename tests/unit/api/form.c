@@ -272,13 +272,13 @@ static void test_csv(void **state) {
         assert_int_equal(decode(MM_MATMUL, text->bytes, text->length, SIZE_MAX, SIZE_MAX), MM_OK);
         assert_false(is_quick);
         assert_int_equal(call.views_body, !alone);
-        assert_int_equal(call.b_column_major, !alone);
+        assert_int_equal(call.operands[1].column_major, !alone);
         assert_int_equal(memory.used_bytes, call.storage.bytes);
-        assert_memory_equal(call.a.data, ((float[]){1, -2, 3, 4, 5, 6}), 24);
+        assert_memory_equal(call.operands[0].view.data, ((float[]){1, -2, 3, 4, 5, 6}), 24);
         if (alone)
-            assert_memory_equal(call.b.data, ((float[]){7, 8, 0.5f}), 12);
-        assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
-        assert_int_equal((uintptr_t)call.b.data % ALIGNMENT, 0);
+            assert_memory_equal(call.operands[1].view.data, ((float[]){7, 8, 0.5f}), 12);
+        assert_int_equal((uintptr_t)call.operands[0].view.data % ALIGNMENT, 0);
+        assert_int_equal((uintptr_t)call.operands[1].view.data % ALIGNMENT, 0);
         mm_call_release(&call, &memory);
         free(received);
     }
@@ -301,13 +301,14 @@ static void test_fortran(void **state) {
         assert_int_equal(decode(MM_MATMUL, text->bytes, text->length, piece, piece), MM_OK);
         assert_false(is_quick);
         assert_int_equal(call.views_body, forms[row].views_body);
-        assert_false(call.a_column_major || call.b_column_major);
+        assert_false(call.operands[0].column_major || call.operands[1].column_major);
         assert_int_equal(memory.used_bytes, call.storage.bytes);
-        assert_true(call.a_shape.rank == 3 && call.a.rows == 2 && call.a.cols == 3);
-        assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
+        assert_true(call.operands[0].shape.rank == 3 && call.operands[0].view.rows == 2 &&
+                    call.operands[0].view.cols == 3);
+        assert_int_equal((uintptr_t)call.operands[0].view.data % ALIGNMENT, 0);
         if (row != 1) /* where a is the first file */
             for (size_t element = 0; element < 6; element++)
-                assert_memory_equal((char *)call.a.data + 4 * element,
+                assert_memory_equal((char *)call.operands[0].view.data + 4 * element,
                                     elements + 2 + 4 * (element / 3 + element % 3 * 2), 4);
         mm_call_release(&call, &memory);
         free(received);
@@ -331,7 +332,7 @@ static void test_views(void **state) {
     for (size_t index = 0; index < COUNT(views) * 8; index++) {
         const size_t row = index / 8, shift = index % 8;
         const struct text *text = text_of(views[row].form);
-        const struct mm_matrix *a = &call.a, *b = &call.b;
+        const struct mm_matrix *a = &call.operands[0].view, *b = &call.operands[1].view;
         received = malloc(text->length + shift);
         assert_non_null(received);
         memcpy(received + shift, text->bytes, text->length);
@@ -347,8 +348,8 @@ static void test_views(void **state) {
             assert_int_equal(((unsigned char *)b->data)[byte], views[row].b_first + byte);
         assert_int_equal((uintptr_t)a->data % mm_dtype_bytes(a->dtype), 0);
         assert_int_equal((uintptr_t)b->data % sizeof(float), 0);
-        assert_true(call.a_column_major == views[row].a_column_major &&
-                    call.b_column_major == views[row].b_column_major);
+        assert_true(call.operands[0].column_major == views[row].a_column_major &&
+                    call.operands[1].column_major == views[row].b_column_major);
         free(received);
     }
 }
@@ -371,9 +372,9 @@ static void test_boundary_within(void **state) {
     for (size_t first = 1; first <= text.length; first++) {
         assert_int_equal(decode(MM_MATMUL, text.bytes, text.length, first, SIZE_MAX), MM_OK);
         assert_true(is_quick);
-        assert_memory_equal(call.a.data, elements + 2, 24);
-        assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
-        assert_int_equal((uintptr_t)call.b.data % ALIGNMENT, 0);
+        assert_memory_equal(call.operands[0].view.data, elements + 2, 24);
+        assert_int_equal((uintptr_t)call.operands[0].view.data % ALIGNMENT, 0);
+        assert_int_equal((uintptr_t)call.operands[1].view.data % ALIGNMENT, 0);
         free(received);
     }
 }

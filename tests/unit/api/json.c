@@ -116,8 +116,9 @@ static void test_valid(void **state) {
         const char *dtype = strstr(valid[index].body, "`dtype`: `");
         assert_true(dtype == NULL ? call.dtype == MM_FLOAT32
                                   : strstr(dtype, mm_dtype_name(call.dtype)) != NULL);
-        expect_array(&call.a_shape, &call.a, valid[index].a);
-        expect_array(&call.b_shape, &call.b, op == MM_TRANSPOSE ? "[]" : valid[index].b);
+        expect_array(&call.operands[0].shape, &call.operands[0].view, valid[index].a);
+        expect_array(&call.operands[1].shape, &call.operands[1].view,
+                     op == MM_TRANSPOSE ? "[]" : valid[index].b);
         release();
     }
 }

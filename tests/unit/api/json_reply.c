@@ -2,7 +2,7 @@
  * fuzz target json reads the elements again; http/npy and golden/transpose_valid have transpositions.) */
 #include "api/codec.h"
 #include "api/json/json_array.h"
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "tests/unit/memory.h"
 
 #include <math.h>

@@ -58,7 +58,7 @@ static void test_memory_of_a_piece(void **state) {
     char *text = make_row(COUNT, number, ",\"b\":[[1]]");
     open_budget(BYTES + 4 + MM_JSON_ALIGNMENT);
     assert_int_equal(read_whole(text), MM_OK);
-    assert_int_equal(call.a.cols, COUNT);
+    assert_int_equal(call.operands[0].view.cols, COUNT);
     assert_true(memory.used_bytes <= BYTES + 4 + MM_JSON_ALIGNMENT);
     mm_call_release(&call, &memory);
     close_budget();
@@ -79,7 +79,7 @@ static void test_memory_of_pieces(void **state) {
         assert_true(mm_json_reader.is_quick(scan));
         assert_true(memory.used_bytes >= BYTES && memory.used_bytes <= BYTES * 7 / 4);
         assert_int_equal(finish(text, length, NULL), MM_OK);
-        assert_true(((const float *)call.a.data)[COUNT - 1] == 0.123456f);
+        assert_true(((const float *)call.operands[0].view.data)[COUNT - 1] == 0.123456f);
         mm_call_release(&call, &memory);
         close_budget();
     }
@@ -109,8 +109,8 @@ static void test_room_comes_late(void **state) {
             mm_reservation_free(&memory, &taken);
             assert_int_equal(finish(text, bytes, &error), MM_OK);
         }
-        assert_true(ways & 1 ? ((double *)call.a.data)[COUNT - 1] == 0.1
-                             : ((float *)call.a.data)[COUNT - 1] == 0.1f);
+        assert_true(ways & 1 ? ((double *)call.operands[0].view.data)[COUNT - 1] == 0.1
+                             : ((float *)call.operands[0].view.data)[COUNT - 1] == 0.1f);
         mm_call_release(&call, &memory);
         assert_int_equal(memory.used_bytes, 0);
         free(text);
@@ -138,8 +138,9 @@ static void test_exact_room(void **state) {
             open_budget(bodies[index].bytes - lack);
             assert_int_equal(read_whole(bodies[index].text), lack == 0 ? MM_OK : MM_BUSY);
             if (lack == 0)
-                assert_true(((const float *)call.a.data)[0] == 1 &&
-                            ((const float *)call.a.data)[call.a.cols - 1] == (float)call.a.cols);
+                assert_true(((const float *)call.operands[0].view.data)[0] == 1 &&
+                            ((const float *)call.operands[0].view.data)[call.operands[0].view.cols - 1] ==
+                                (float)call.operands[0].view.cols);
             else
                 mm_json_reader.cancel(scan);
             mm_call_release(&call, &memory);

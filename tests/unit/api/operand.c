@@ -27,8 +27,8 @@ static void sources(void **state) {
         struct mm_call call;
         mm_call_init(&call, MM_MATMUL);
         assert_int_equal(set(&call, "b_from", good[index].text), MM_OK);
-        assert_int_equal(call.b_source.kind, good[index].kind);
-        assert_true(call.b_source.seed == good[index].seed);
+        assert_int_equal(call.operands[1].source.kind, good[index].kind);
+        assert_true(call.operands[1].source.seed == good[index].seed);
         assert_true(mm_operand_is_made(&call, 1) && !mm_operand_is_made(&call, 0));
         assert_int_equal(set(&call, "b_from", good[index].text), MM_OK);
         assert_int_equal(set(&call, "b_from", "uniform(8)"), MM_BAD_REQUEST);
@@ -93,8 +93,8 @@ static void shapes_of_made_operands(void **state) {
                                                   read_shape(shapes[index].b, &b) ? &b : NULL};
         error = (struct mm_error){0};
         const enum mm_status status = mm_operand_shapes(&call, inlines, &error);
-        mm_shape_text(&call.a_shape, a_text);
-        mm_shape_text(&call.b_shape, b_text);
+        mm_shape_text(&call.operands[0].shape, a_text);
+        mm_shape_text(&call.operands[1].shape, b_text);
         if (status != shapes[index].status ||
             strcmp(status == MM_OK ? a_text : error.field, shapes[index].a_shape) != 0 ||
             (status == MM_OK && strcmp(b_text, shapes[index].b_shape) != 0))
@@ -106,7 +106,7 @@ static void shapes_of_made_operands(void **state) {
 /* A made operand takes nothing of a GPU's host; on the CPU it does. */
 static void memory_of_the_host(void **state) {
     struct mm_call call;
-    size_t a_bytes, b_bytes;
+    size_t bytes[MM_CALL_OPERANDS_MAX];
     mm_call_init(&call, MM_MATMUL);
     EACH(pair, "a_from=uniform(1)|m=1000|reply=none") {
         char name[32];
@@ -117,9 +117,9 @@ static void memory_of_the_host(void **state) {
     const struct mm_shape *const inlines[] = {NULL, &b};
     assert_int_equal(mm_operand_shapes(&call, inlines, NULL), MM_OK);
     mm_call_view(&call);
-    assert_int_equal(mm_call_sizes(&call, &limits, &a_bytes, &b_bytes, &error), MM_OK);
-    assert_int_equal(a_bytes, 0);
-    assert_int_equal(b_bytes, 300 * 500 * 4);
+    assert_int_equal(mm_call_sizes(&call, &limits, bytes, &error), MM_OK);
+    assert_int_equal(bytes[0], 0);
+    assert_int_equal(bytes[1], 300 * 500 * 4);
     assert_int_equal(mm_call_judge_memory(&call, false, 0, &limits, &error), MM_OK);
     assert_int_equal(mm_call_judge_memory(&call, false, 500 << 10, &limits, &error), MM_TOO_LARGE);
     assert_int_equal(mm_call_judge_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);

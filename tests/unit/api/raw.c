@@ -161,11 +161,14 @@ static void test_decode(void **state) {
         if (cases[index].status != MM_OK)
             continue;
         assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &body, &limits, &memory, &error), MM_OK);
-        assert_ptr_equal(call.a.data, elements);
-        assert_true(call.a.rows == a[0] && call.a.cols == a[1] && call.a.ld == a[2]);
-        assert_true(call.b.rows == b[0] && call.b.cols == b[1] && call.b.ld == b[2]);
-        assert_int_equal(call.a.dtype, cases[index].op == MM_TRANSPOSE ? MM_FLOAT64 : MM_FLOAT32);
-        assert_true(b[0] == 0 || call.b.data == elements + cases[index].b_start);
+        assert_ptr_equal(call.operands[0].view.data, elements);
+        assert_true(call.operands[0].view.rows == a[0] && call.operands[0].view.cols == a[1] &&
+                    call.operands[0].view.ld == a[2]);
+        assert_true(call.operands[1].view.rows == b[0] && call.operands[1].view.cols == b[1] &&
+                    call.operands[1].view.ld == b[2]);
+        assert_int_equal(call.operands[0].view.dtype,
+                         cases[index].op == MM_TRANSPOSE ? MM_FLOAT64 : MM_FLOAT32);
+        assert_true(b[0] == 0 || call.operands[1].view.data == elements + cases[index].b_start);
         mm_call_release(&call, &memory);
     }
     assert_int_equal(set_query(MM_MATMUL, &call, "m=3&k=0&n=3", &limits, &error), MM_OK);

@@ -1,7 +1,7 @@
 /* What benchmarks on a made-up device find wrong, and that judging is done in steps, between which a
  * benchmark may be cancelled. */
 #include "tests/kernels/benchmark_wrong.h"
-#include "gpu/random.h"
+#include "gpu/matrix/random.h"
 #include "gpu/store/store.h"
 #include "lab.h"
 

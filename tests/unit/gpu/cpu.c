@@ -1,8 +1,8 @@
 /* The CPU backend's seam: its memory, its refusals, how `auto` chooses, pieces, and the self-test. Whether
  * products are right is the kernel harness's business (tests/kernels), and what its device tells
  * http/describe's. */
-#include "gpu/backend.h"
-#include "gpu/job.h"
+#include "gpu/device/backend.h"
+#include "gpu/queue/job.h"
 #include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,5 @@
 /* What `auto` picks on a GPU of 132 multiprocessors, on either side of each crossover of a made-up table. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 #include "tests/unit/unit.h"
 

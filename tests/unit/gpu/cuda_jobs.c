@@ -2,7 +2,7 @@
  * a made-up CUDA runtime. No GPU takes part. */
 #include "cuda_job.h"
 
-#include "gpu/shape.h"
+#include "gpu/product/shape.h"
 
 enum { WORKSPACE_BYTES = 4096, FRUGAL_BYTES = 1024 };
 

@@ -3,7 +3,7 @@
 #include "cuda_job.h"
 
 #include "gpu/cuda/lane.h"
-#include "gpu/shape.h"
+#include "gpu/product/shape.h"
 
 enum { KIB = 1024, UNASKED = 48 * KIB };
 

@@ -2,7 +2,7 @@
  * all warps of all blocks of small products, walked one by one. The counters of a GPU are for
  * bench/counters.sh. */
 #include "gpu/cuda/variants.h"
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 #include "tests/unit/unit.h"
 
 enum { A = 1, B = 2 }; /* operands that are stored transposed */

@@ -1,6 +1,6 @@
 /* Element types: the values of the small ones, and what the table says of the precision of all, against
  * rounding to them. */
-#include "gpu/dtype.h"
+#include "gpu/matrix/dtype.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>

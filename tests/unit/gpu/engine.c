@@ -1,7 +1,7 @@
 /* The engine's judgement of long products, with a backend of two devices, and what it says of a backend that
  * has none. (http/faults has its end.) */
-#include "gpu/backend.h"
-#include "gpu/engine.h"
+#include "gpu/device/backend.h"
+#include "gpu/device/engine.h"
 #include "tests/unit/unit.h"
 
 /* The CPU's backend with two devices and one variant. */

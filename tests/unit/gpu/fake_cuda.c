@@ -1,7 +1,7 @@
 /* A CUDA runtime of the host's memory and processor. */
 #include "fake_cuda.h"
 #include "gpu/check/verify.h"
-#include "gpu/sums.h"
+#include "gpu/matrix/sums.h"
 #include "tests/unit/unit.h"
 
 struct fake_cuda fake_cuda;

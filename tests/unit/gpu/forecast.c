@@ -1,5 +1,5 @@
 /* A forecast follows the best times that were seen, of kernels by their variant and of copies. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cpu/variants.h"
 #include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"

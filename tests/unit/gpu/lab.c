@@ -1,5 +1,5 @@
 #include "lab.h"
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 
 #include <math.h>
 #include <time.h>

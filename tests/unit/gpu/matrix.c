@@ -1,6 +1,6 @@
 /* Sizes from outside: limits, overflow, and that a refusal leaves the result untouched. */
-#include "gpu/matrix.h"
-#include "gpu/product.h"
+#include "gpu/matrix/matrix.h"
+#include "gpu/product/product.h"
 #include "tests/unit/unit.h"
 
 static void sizes_are_held_to_their_limits(void **state) {

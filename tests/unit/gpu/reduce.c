@@ -1,8 +1,8 @@
 /* gpu/check/reduce and gpu/window: figures of every type, in parts and in any order, and parts packed. */
 #include "gpu/check/reduce.h"
-#include "gpu/random.h"
-#include "gpu/source.h"
-#include "gpu/window.h"
+#include "gpu/matrix/random.h"
+#include "gpu/matrix/source.h"
+#include "gpu/matrix/window.h"
 #include "tests/unit/unit.h"
 
 #include <float.h>

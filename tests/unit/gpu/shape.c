@@ -1,6 +1,6 @@
 /* gpu/shape: which shapes are too large, what results they have, and that a stack's products find the
  * matrices that broadcasting means, index by index. (The golden cases have the words of what is refused.) */
-#include "gpu/shape.h"
+#include "gpu/product/shape.h"
 #include "tests/unit/unit.h"
 
 /* "8,1,5,4" as a shape; "" is a number. */

@@ -1,7 +1,7 @@
 /* gpu/source: operands that are made in host memory, whole and in pieces, and by a job of the CPU. */
-#include "gpu/backend.h"
-#include "gpu/random.h"
-#include "gpu/source.h"
+#include "gpu/device/backend.h"
+#include "gpu/matrix/random.h"
+#include "gpu/matrix/source.h"
 #include "tests/unit/unit.h"
 
 enum { ELEMENTS_MAX = 1000 };

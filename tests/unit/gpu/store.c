@@ -1,6 +1,6 @@
 /* The store: names stand for immutable values, and every byte counts from its reservation until the last
  * reference is released, by namespace and in all. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/clock.h"
 #include "gpu/store/store.h"
 #include "tests/unit/unit.h"

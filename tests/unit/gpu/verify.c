@@ -1,6 +1,6 @@
 /* The check of a product on the host: its residual and its bound against a plain computation, what is found
  * to be wrong, and what cannot be judged; first of float32, then of the other types. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/check/verify.h"
 #include "tests/unit/unit.h"
 

@@ -1,7 +1,7 @@
 /* server/request_log: a request's line in both formats, whatever bytes the caller sent. (http/log has what is
  * in it.) */
 #include "server/observe/record.h"
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "server/http/routes.h"
 #include "tests/unit/unit.h"
 

@@ -5,7 +5,7 @@
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants/wgmma/schedule.h"
-#include "gpu/path.h"
+#include "gpu/product/path.h"
 
 #include <sys/cdefs.h>
 

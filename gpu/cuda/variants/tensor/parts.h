@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/schedule.h"
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 #include <cuda.h>
 #include <sys/cdefs.h>

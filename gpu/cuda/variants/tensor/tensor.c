@@ -21,7 +21,7 @@
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
  * schedule. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"

@@ -1,6 +1,6 @@
 /* How `tensor` and `tf32` compute a product: by tiles of which size, and how blocks share the work. It is the
  * way that takes least time by an estimate. */
-#include "gpu/backend.h"
+#include "gpu/device/backend.h"
 #include "gpu/cuda/variants/tensor/parts.h"
 
 #include <math.h>

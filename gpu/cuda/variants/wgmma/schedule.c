@@ -1,7 +1,7 @@
 /* How the work is shared out (schedule.h). */
 #include "gpu/cuda/variants/wgmma/schedule.h"
 
-#include "gpu/matrix.h"
+#include "gpu/matrix/matrix.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,0 +1,63 @@
+/* Matrix views, and the one place where sizes from outside are multiplied. A view owns nothing. It knows no
+ * device: the same view describes host and device memory. Any thread may call these functions. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/cdefs.h>
+
+#include "gpu/matrix/dtype.h"
+#include "gpu/status.h"
+
+__BEGIN_DECLS
+
+/* A row-major matrix of rows × cols elements. Row r starts at data + r·ld elements; ld ≥ cols, and every
+ * row takes ld elements of storage, the last one included. data is aligned to the element's size, and may
+ * be NULL if rows·cols is 0. A view that is only read may point at read-only memory. */
+struct mm_matrix {
+    void *data;
+    size_t rows;
+    size_t cols;
+    size_t ld;
+    enum mm_dtype dtype;
+};
+
+/* A dense view: ld = cols. */
+struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, void *data);
+
+/* Bytes of the storage that a view covers: rows·ld·element. The view's sizes were checked before. */
+size_t mm_matrix_bytes(const struct mm_matrix *matrix);
+
+/* What a caller may ask for. 0 is a limit like any other. */
+struct mm_limits {
+    size_t dimension_max;    /* a row or column count, or a leading dimension */
+    size_t body_bytes_max;   /* a request's body */
+    size_t memory_bytes_max; /* operands and result of one request together; SIZE_MAX: they are not in the
+                                host's memory, or not yet known to be */
+};
+
+/* The one checked function for sizes from outside: judges a view, whose data does not count, and gives the
+ * bytes of its storage. MM_TOO_LARGE names `field`, the limit and what came (also past 2⁶⁴). *bytes is
+ * untouched on failure. */
+enum mm_status mm_matrix_size(const char *field, const struct mm_matrix *matrix,
+                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
+
+/* Adds sizes from outside: false, and *sum untouched, where the sum passes SIZE_MAX. */
+bool mm_size_add(size_t a, size_t b, size_t *sum);
+
+/* How many parts of this size cover a whole; the smaller of two; the least multiple of `by` that covers a
+ * whole. `by` is not 0. */
+static inline size_t mm_size_divide_up(size_t whole, size_t by) {
+    return whole / by + (whole % by != 0);
+}
+
+static inline size_t mm_size_min(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static inline size_t mm_size_round_up(size_t whole, size_t by) {
+    return mm_size_divide_up(whole, by) * by;
+}
+
+__END_DECLS

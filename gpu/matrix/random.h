@@ -1,0 +1,97 @@
+/* Random elements of any type by number: element i of a stream is a function of the stream's seed and of i
+ * alone, so a device can make a matrix in any order, and the host knows any element of it. For C and for
+ * CUDA. Any thread of the host or of a kernel may call these functions. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/matrix/dtype.h"
+
+/* The operands of a product op(A)·op(B), m×k by k×n: dense matrices of one type, each the beginning of a
+ * stream in the order in which it is stored. A is stored as k×m if transpose_a is set, B as n×k if
+ * transpose_b is. */
+struct mm_random_product {
+    enum mm_dtype dtype;
+    uint64_t a_seed;
+    uint64_t b_seed;
+    bool transpose_a;
+    bool transpose_b;
+    size_t m;
+    size_t k;
+    size_t n;
+};
+
+#define MM_RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
+
+/* The stream that begins at element `first` of this one. */
+MM_HOST_AND_DEVICE uint64_t mm_random_skip(uint64_t seed, size_t first) {
+    return seed + (uint64_t)first * MM_RANDOM_STEP;
+}
+
+/* 64 random bits, number `index` of the stream. The mixing is that of SplitMix64 (G. Steele, D. Lea,
+ * C. Flood: Fast splittable pseudorandom number generators, 2014), whose state after i steps needs no loop.
+ */
+MM_HOST_AND_DEVICE uint64_t mm_random_bits(uint64_t seed, size_t index) {
+    uint64_t z = seed + ((uint64_t)index + 1) * MM_RANDOM_STEP;
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Element `index`: uniform in (-1, 1), an odd multiple of 2^-24, which float32 holds exactly; so never 0,
+ * which would hide a product. */
+MM_HOST_AND_DEVICE float mm_random_element(uint64_t seed, size_t index) {
+    const int32_t odd = (int32_t)(mm_random_bits(seed, index) >> 39) | 1; /* below 2^25 */
+    return (float)(odd - (INT32_C(1) << 24)) * 0x1p-24f;
+}
+
+/* A whole number from -8 to 7: the highest four bits of the stream's. */
+MM_HOST_AND_DEVICE int64_t mm_random_whole(uint64_t seed, size_t index) {
+    return (int64_t)mm_random_bits(seed, index) >> 60;
+}
+
+/* Element `index` of each type: mm_random_element, rounded; or mm_random_whole, which unsigned types wrap
+ * around; of bool the highest bit. */
+#define MM_RANDOM_float(seed, index) mm_random_element(seed, index)
+#define MM_RANDOM_double(seed, index) ((double)mm_random_element(seed, index))
+#define MM_RANDOM_mm_float16(seed, index) mm_float16_of(mm_random_element(seed, index))
+#define MM_RANDOM_mm_bfloat16(seed, index) mm_bfloat16_of(mm_random_element(seed, index))
+#define MM_RANDOM_mm_float8_e4m3fn(seed, index) mm_float8_e4m3fn_of(mm_random_element(seed, index))
+#define MM_RANDOM_mm_float8_e5m2(seed, index) mm_float8_e5m2_of(mm_random_element(seed, index))
+#define MM_RANDOM_int8_t(seed, index) ((int8_t)mm_random_whole(seed, index))
+#define MM_RANDOM_uint8_t(seed, index) ((uint8_t)mm_random_whole(seed, index))
+#define MM_RANDOM_mm_bool(seed, index) ((mm_bool)(mm_random_bits(seed, index) >> 63))
+#define MM_RANDOM_int32_t(seed, index) ((int32_t)mm_random_whole(seed, index))
+#define MM_RANDOM_int64_t(seed, index) mm_random_whole(seed, index)
+
+#define X(constant, name, type, ...)                                                                         \
+    MM_HOST_AND_DEVICE type mm_random_##constant(uint64_t seed, size_t index) {                              \
+        return MM_RANDOM_##type(seed, index);                                                                \
+    }
+MM_DTYPE_TABLE(X)
+#undef X
+
+/* The mean of a type's elements. */
+static inline double mm_random_mean(enum mm_dtype dtype) {
+    if (dtype == MM_UINT8)
+        return 127.5; /* 0 to 7, and 248 to 255 */
+    if (dtype == MM_BOOL)
+        return 0.5;
+    return mm_dtype_is_float(dtype) ? 0.0 : -0.5;
+}
+
+/* The value of such an element; all are exact. */
+static inline double mm_random_number(enum mm_dtype dtype, uint64_t seed, size_t index) {
+    switch (dtype) {
+#define X(constant, name, type, word, sum, value, ...)                                                       \
+    case constant:                                                                                           \
+        return (double)value(mm_random_##constant(seed, index));
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+    return 0.0;
+}

@@ -1,0 +1,77 @@
+/* Operands that are made in host memory, or copied to it. */
+#include "gpu/matrix/source.h"
+
+#include "gpu/matrix/random.h"
+#include "gpu/store/store.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool mm_source_is_elsewhere(const struct mm_source *source) {
+    return mm_source_is_made(source) || (source->kind == MM_SOURCE_STORED && source->stored->home != NULL);
+}
+
+void *mm_source_find(const struct mm_source *source, const struct mm_device *device) {
+    if (source->kind != MM_SOURCE_STORED)
+        return NULL;
+    const struct mm_replica *replica = mm_stored_find_replica(source->stored, device);
+    return replica == NULL ? NULL : __atomic_load_n(&replica->data, __ATOMIC_RELAXED);
+}
+
+const char *mm_source_word(enum mm_source_kind kind) {
+    static const char *const words[] = {[MM_SOURCE_HOST] = "inline",
+                                        [MM_SOURCE_UNIFORM] = "generated",
+                                        [MM_SOURCE_IDENTITY] = "generated",
+                                        [MM_SOURCE_STORED] = "stored"};
+    return words[kind];
+}
+
+static void make_uniform(uint64_t seed, enum mm_dtype dtype, void *elements, size_t first, size_t count) {
+    switch (dtype) {
+#define X(constant, name, type, ...)                                                                         \
+    case constant:                                                                                           \
+        for (size_t index = first; index < first + count; index++)                                           \
+            ((type *)elements)[index] = mm_random_##constant(seed, index);                                   \
+        break;
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+}
+
+/* Each row has at most one 1; rows are counted over all matrices. */
+static void make_identity(size_t rows, const struct mm_matrix *view, size_t first, size_t count) {
+    const size_t element_bytes = mm_dtype_bytes(view->dtype), end = first + count;
+    memset((char *)view->data + first * element_bytes, 0, count * element_bytes);
+    for (size_t row = first / view->cols; row * view->cols < end; row++) {
+        const size_t index = row * view->cols + row % rows;
+        if (row % rows < view->cols && index >= first && index < end)
+            mm_dtype_put(view->dtype, view->data, index, 1.0);
+    }
+}
+
+static enum mm_status read(const struct mm_stored *value, const struct mm_matrix *view, size_t first,
+                           size_t count, struct mm_error *error) {
+    const struct mm_window part = {.count = 1,
+                                   .all_rows = 1,
+                                   .all_cols = view->rows * view->cols,
+                                   .rows = 1,
+                                   .col = first,
+                                   .cols = count};
+    return mm_stored_read(value, &part, (char *)view->data + first * mm_dtype_bytes(view->dtype), error);
+}
+
+enum mm_status mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                              size_t count, struct mm_error *error) {
+    assert(source->kind != MM_SOURCE_HOST && view->ld == view->cols);
+    if (count == 0)
+        return MM_OK;
+    if (source->kind == MM_SOURCE_STORED)
+        return read(source->stored, view, first, count, error);
+    if (source->kind == MM_SOURCE_UNIFORM)
+        make_uniform(source->seed, view->dtype, view->data, first, count);
+    else
+        make_identity(source->rows, view, first, count);
+    return MM_OK;
+}

@@ -1,0 +1,170 @@
+/* Rates of kernels and of copies. */
+#include "gpu/plan/forecast.h"
+
+#include "gpu/device/backend.h"
+
+#include <inttypes.h>
+
+static double read_rate(const double *rate) {
+    double value;
+    __atomic_load(rate, &value, __ATOMIC_RELAXED);
+    return value;
+}
+
+static void write_rate(double *rate, double value) {
+    __atomic_store(rate, &value, __ATOMIC_RELAXED);
+}
+
+/* A kernel's work, which grows with its time: a product's operations, a transposition's bytes. A product's
+ * bytes do not count: vectors have many for each operation and would make all others look fast. */
+static double work_of(const struct mm_variant *ran, const struct mm_product *product) {
+    return ran->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
+}
+
+/* Rows past the table, of which there are none, would have nothing foretold. */
+static size_t row_of(const struct mm_device *device, const struct mm_variant *ran) {
+    const size_t row = (size_t)(ran - device->backend->variants);
+    return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
+}
+
+/* A first rate needs much work and more than a launch's time: a hiccup in a small job would foretell hours
+ * for a large one. Any faster job improves it. */
+enum { TELLING_NS = 50000, TELLING_WORK = 1000000 };
+
+/* A first job this many times slower than assumed was held up, or has a bad shape: its rate would refuse
+ * all large jobs. */
+enum { ASSUMED_TIMES_MAX = 32 };
+
+/* Whether a rate was learned. assumed_ns: what the job would take by what was assumed; 0: nothing was. */
+static bool keep_best(double *best, bool is_first, double assumed_ns, uint64_t ns, double work) {
+    const bool is_telling = ns >= TELLING_NS && work >= TELLING_WORK &&
+                            (assumed_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * assumed_ns);
+    const bool is_better = ns > 0 && (double)ns < read_rate(best) * work;
+    if (is_first ? !is_telling : !is_better)
+        return false;
+    write_rate(best, (double)ns / work);
+    return true;
+}
+
+/* The same of a rate that is not assumed before. */
+static void keep_best_known(double *best, uint64_t ns, double work) {
+    (void)keep_best(best, read_rate(best) == 0.0, 0.0, ns, work);
+}
+
+/* A square of an edge below 48, or a matrix by fewer than 16 vectors. */
+static bool is_thin(const struct mm_variant *ran, const struct mm_product *product) {
+    const double elements = (double)mm_product_bytes(product) / (double)mm_dtype_bytes(product->a.dtype);
+    return ran->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
+}
+
+/* Of operations and of bytes. A thin product is the first to tell a rate of bytes, if they kept it waiting.
+ */
+static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
+    const enum mm_dtype dtype = job->product.a.dtype;
+    const uint64_t ns = job->span_ns[MM_SPAN_KERNEL];
+    const double work = work_of(job->ran, &job->product);
+    double *kernel_ns = &forecast->kernel_ns[row][dtype], *byte_ns = &forecast->byte_ns[row][dtype];
+    bool *measured = &forecast->measured[row][dtype];
+    const double known_ns = read_rate(kernel_ns) * work;
+    const bool thin = is_thin(job->ran, &job->product);
+    const bool is_first = !__atomic_load_n(measured, __ATOMIC_RELAXED);
+    const bool tells_bytes = read_rate(byte_ns) == 0.0 && thin && (double)ns > known_ns;
+    (void)keep_best(byte_ns, tells_bytes, known_ns, ns, (double)mm_product_bytes(&job->product));
+    if (!(is_first && thin) && keep_best(kernel_ns, is_first, known_ns, ns, work))
+        __atomic_store_n(measured, true, __ATOMIC_RELAXED);
+}
+
+void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
+                        const struct mm_product *product, double took_ns) {
+    const double rate = took_ns / work_of(ran, product);
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        /* Wide elements take more time each, and narrow ones more time for each byte. */
+        const double of_float32 = (double)mm_dtype_bytes((enum mm_dtype)dtype) / sizeof(float);
+        const double times = ran->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
+        write_rate(&device->forecast.kernel_ns[row_of(device, ran)][dtype],
+                   rate * (times > 1.0 ? times : 1.0));
+    }
+}
+
+void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
+    struct mm_forecast *forecast = &device->forecast;
+    const double copied = (double)job->uploaded_bytes + (double)job->downloaded_bytes;
+    const bool computed = job->ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
+    if (computed)
+        learn_kernel(forecast, row_of(device, job->ran), job);
+    keep_best_known(&forecast->copy_ns, job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD],
+                    copied);
+    if (job->verify)
+        keep_best_known(&forecast->check_ns[job->product.a.dtype], job->verification.took_ns,
+                        (double)mm_product_bytes(&job->product));
+}
+
+/* For this many operations, and for the product's bytes: the longer time. */
+static double work_ns(const struct mm_device *device, const struct mm_variant *ran,
+                      const struct mm_product *product, double work) {
+    const struct mm_forecast *forecast = &device->forecast;
+    const size_t row = row_of(device, ran);
+    const enum mm_dtype dtype = product->a.dtype;
+    const double by_work = read_rate(&forecast->kernel_ns[row][dtype]) * work;
+    const double by_bytes = read_rate(&forecast->byte_ns[row][dtype]) * (double)mm_product_bytes(product);
+    return by_bytes > by_work ? by_bytes : by_work;
+}
+
+/* What each further product of a stack takes at least, however small: on a CPU some 200 ns. */
+#define PRODUCT_NS 200.0
+
+double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
+                             const struct mm_product *product) {
+    const double count = (double)mm_product_count(product);
+    const double elements = (double)product->m * (double)product->n * count;
+    const bool is_small = !device->backend->is_host && ran->op == MM_MATMUL &&
+                          elements < MM_FORECAST_ELEMENTS_MIN && elements > 0.0;
+    const double work =
+        is_small ? 2.0 * MM_FORECAST_ELEMENTS_MIN * (double)product->k : work_of(ran, product);
+    const double ns = work_ns(device, ran, product, work);
+    return ns == 0.0 ? 0.0 : ns + PRODUCT_NS * (count - 1.0);
+}
+
+/* The largest edge of a square product (or transposition) of these element types that should take no longer;
+ * 0 if none does. */
+static size_t largest_edge(const struct mm_device *device, const struct mm_variant *ran,
+                           const struct mm_product *like, double most_ns) {
+    enum { EDGE_BITS = 24 };
+    size_t edge = 0;
+    for (size_t bit = (size_t)1 << EDGE_BITS; bit > 0; bit /= 2) {
+        const size_t tried = edge + bit;
+        struct mm_product product = {.a = mm_matrix_dense(like->a.dtype, tried, tried, NULL)};
+        if (ran->op == MM_MATMUL)
+            product.b = product.a;
+        (void)mm_product_conform(ran->op, &product, NULL);
+        product.c = mm_product_result(ran->op, &product);
+        if (mm_forecast_kernel_ns(device, ran, &product) <= most_ns)
+            edge = tried;
+    }
+    return edge;
+}
+
+enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm_variant *ran,
+                                 const struct mm_product *product, uint64_t kernel_ms_max,
+                                 struct mm_error *error) {
+    const double most_ns = (double)kernel_ms_max * 1e6;
+    const double expected_ns = mm_forecast_kernel_ns(device, ran, product);
+    if (kernel_ms_max == 0 || expected_ns <= most_ns)
+        return MM_OK;
+    return mm_fail_limit(error, "variant", kernel_ms_max,
+                         "%s would take about %.3g s for this, but the limit is %" PRIu64
+                         " ms (--max-kernel-ms), enough for squares of an edge up to %zu",
+                         ran->name, expected_ns / 1e9, kernel_ms_max,
+                         largest_edge(device, ran, product, most_ns));
+}
+
+double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
+                      const struct mm_variant *ran) {
+    const struct mm_forecast *forecast = &device->forecast;
+    const enum mm_dtype dtype = job->product.a.dtype;
+    const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
+    /* Not by mm_forecast_kernel_ns: small products share launches, so its least C would count many times. */
+    return work_ns(device, ran, &job->product, work_of(ran, &job->product)) +
+           read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
+           check_ns * (double)mm_product_bytes(&job->product);
+}

@@ -1,0 +1,29 @@
+/* Names of the figures of traffic, and what follows from them. */
+#include "gpu/plan/traffic.h"
+
+#include "gpu/lab/access.h"
+
+MM_DEFINE_NAMES(mm_traffic_name, mm_traffic_figure, MM_TRAFFIC_COUNT, MM_TRAFFIC_TABLE)
+
+const char *mm_traffic_head(enum mm_traffic_figure figure) {
+#define X(constant, name, head) [constant] = head,
+    static const char *const heads[MM_TRAFFIC_COUNT] = {MM_TRAFFIC_TABLE(X)};
+#undef X
+    assert(figure < MM_TRAFFIC_COUNT);
+    return heads[figure];
+}
+
+struct mm_traffic mm_traffic_unknown(void) {
+    struct mm_traffic traffic;
+    for (unsigned figure = 0; figure < MM_TRAFFIC_COUNT; figure++)
+        traffic.figures[figure] = MM_TRAFFIC_UNKNOWN;
+    return traffic;
+}
+
+double mm_traffic_intensity(const struct mm_traffic *traffic, double flops) {
+    const uint64_t loaded = traffic->figures[MM_GLOBAL_LOAD_SECTORS];
+    const uint64_t stored = traffic->figures[MM_GLOBAL_STORE_SECTORS];
+    if (loaded == MM_TRAFFIC_UNKNOWN || stored == MM_TRAFFIC_UNKNOWN || loaded + stored == 0)
+        return 0.0;
+    return flops / (MM_SECTOR_BYTES * ((double)loaded + (double)stored));
+}

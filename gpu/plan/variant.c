@@ -1,0 +1,85 @@
+/* Rows of the variant tables: what they resolve to, and whether a device can run them. */
+#include "gpu/plan/variant.h"
+
+#include "gpu/device/backend.h"
+
+bool mm_variant_has_dtype(const struct mm_variant *variant, enum mm_dtype dtype) {
+    return variant->launch[dtype] != NULL || variant->plan[dtype] != NULL || variant->choose[dtype] != NULL;
+}
+
+unsigned mm_variant_dtypes(const struct mm_variant *variant) {
+    unsigned dtypes = 0;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        if (mm_variant_has_dtype(variant, (enum mm_dtype)dtype))
+            dtypes |= MM_DTYPE_BIT(dtype);
+    return dtypes;
+}
+
+/* Each request asks, and the tables are constant. */
+unsigned mm_op_dtypes(enum mm_op op) {
+    static unsigned found[MM_OP_COUNT]; /* 0: not yet; __atomic access only */
+    unsigned dtypes = __atomic_load_n(&found[op], __ATOMIC_RELAXED);
+    if (dtypes != 0)
+        return dtypes;
+    for (size_t index = 0; index < mm_cpu_backend.variant_count; index++)
+        if (mm_cpu_backend.variants[index].op == op)
+            dtypes |= mm_variant_dtypes(&mm_cpu_backend.variants[index]);
+    __atomic_store_n(&found[op], dtypes, __ATOMIC_RELAXED);
+    return dtypes;
+}
+
+bool mm_variant_chooses(const struct mm_variant *variant) {
+    bool chooses = false;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        chooses = chooses || variant->choose[dtype] != NULL;
+    return chooses;
+}
+
+static unsigned multiple(unsigned own, unsigned usual) {
+    if (own > 0)
+        return own;
+    return usual > 0 ? usual : 1;
+}
+
+struct mm_multiples mm_variant_multiples(const struct mm_variant *variant, enum mm_dtype dtype) {
+    const struct mm_multiples *own = &variant->multiples[dtype];
+    return (struct mm_multiples){.m = multiple(own->m, variant->multiple_of),
+                                 .n = multiple(own->n, variant->multiple_of),
+                                 .k = multiple(own->k, variant->multiple_of)};
+}
+
+bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
+    const struct mm_multiples of = mm_variant_multiples(variant, product->a.dtype);
+    return product->m % of.m == 0 && product->n % of.n == 0 && product->k % of.k == 0;
+}
+
+const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
+                                            const struct mm_product *product) {
+    const enum mm_dtype dtype = product->a.dtype;
+    if (variant->choose[dtype] == NULL)
+        return variant;
+    const struct mm_variant *chosen = variant->choose[dtype](device, product);
+    assert(chosen->choose[dtype] == NULL && mm_variant_has_dtype(chosen, dtype));
+    return chosen;
+}
+
+const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device,
+                               enum mm_dtype dtype) {
+    const char *reason = variant->missing == NULL ? NULL : variant->missing(device);
+    if (reason == NULL && variant->dtype_missing[dtype] != NULL)
+        reason = variant->dtype_missing[dtype](device);
+    return reason;
+}
+
+unsigned mm_variant_dtypes_on(const struct mm_variant *variant, const struct mm_device *device) {
+    unsigned dtypes = mm_variant_dtypes(variant);
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        if (mm_variant_missing(variant, device, dtype) != NULL)
+            dtypes &= ~MM_DTYPE_BIT(dtype);
+    return dtypes;
+}
+
+enum mm_arithmetic mm_variant_arithmetic(const struct mm_variant *variant, bool is_host) {
+    const enum mm_arithmetic of_device = is_host ? MM_ROUNDED : MM_CUT_OFF;
+    return variant->rounds_to_tf32 ? MM_OF_TF32 : of_device;
+}

@@ -1,0 +1,101 @@
+/* Which matrices conform, what their result is, and how much work and memory the product takes. */
+#include "gpu/product/product.h"
+
+#include "gpu/names.h"
+
+#include <stdio.h>
+
+MM_DEFINE_NAMES(mm_op_name, mm_op, MM_OP_COUNT, MM_OP_TABLE)
+
+struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product) {
+    const struct mm_matrix *a = &product->a;
+    const struct mm_matrix *b = &product->b;
+    const size_t rows = product->transpose_a ? a->cols : a->rows;
+    size_t cols = product->transpose_b ? b->rows : b->cols;
+    if (op == MM_TRANSPOSE)
+        cols = product->transpose_a ? a->rows : a->cols;
+    return mm_matrix_dense(op == MM_MATMUL ? mm_dtype_result(a->dtype) : a->dtype, rows, cols, NULL);
+}
+
+enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error) {
+    const struct mm_matrix *a = &product->a;
+    const struct mm_matrix *b = &product->b;
+    const struct mm_matrix c = mm_product_result(op, product);
+    const size_t m = c.rows;
+    const size_t n = c.cols;
+    const size_t a_inner = product->transpose_a ? a->rows : a->cols;
+    const size_t b_inner = product->transpose_b ? b->cols : b->rows;
+    if (op == MM_MATMUL && a_inner != b_inner) {
+        char hint[48] = "";
+        if (a_inner == n)
+            snprintf(hint, sizeof hint, "; set transpose_b to %s", product->transpose_b ? "false" : "true");
+        else if (b_inner == m)
+            snprintf(hint, sizeof hint, "; set transpose_a to %s", product->transpose_a ? "false" : "true");
+        return mm_fail(
+            error, MM_BAD_SHAPE,
+            "%s is %zu×%zu and %s is %zu×%zu, but the first must have as many columns (%zu) as the "
+            "second has rows (%zu)%s",
+            product->transpose_a ? "transposed a" : "a", m, a_inner,
+            product->transpose_b ? "transposed b" : "b", b_inner, n, a_inner, b_inner, hint);
+    }
+    product->m = m;
+    product->n = n;
+    product->k = op == MM_MATMUL ? a_inner : 0;
+    if (op == MM_TRANSPOSE) {
+        product->b = mm_matrix_dense(a->dtype, 0, 0, NULL);
+        product->transpose_b = false;
+    }
+    return MM_OK;
+}
+
+enum mm_status mm_product_sizes(const struct mm_product *product, const struct mm_limits *limits,
+                                size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error) {
+    enum mm_status status = mm_matrix_size("a", &product->a, limits, &bytes[0], error);
+    if (status == MM_OK)
+        status = mm_matrix_size("b", &product->b, limits, &bytes[1], error);
+    if (status == MM_OK)
+        status = mm_matrix_size("c", &product->c, limits, &bytes[2], error);
+    return status;
+}
+
+size_t mm_product_bytes(const struct mm_product *product) {
+    return mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c);
+}
+
+struct mm_product mm_product_dense(const struct mm_product *product) {
+    struct mm_product dense = *product;
+    dense.a = mm_matrix_dense(product->a.dtype, product->a.rows, product->a.cols, NULL);
+    dense.b = mm_matrix_dense(product->b.dtype, product->b.rows, product->b.cols, NULL);
+    dense.c = mm_matrix_dense(product->c.dtype, product->c.rows, product->c.cols, NULL);
+    return dense;
+}
+
+/* One matrix of several that stand one below another. */
+static void pick(struct mm_matrix *matrix, size_t count, size_t index) {
+    matrix->rows /= count;
+    if (matrix->data != NULL)
+        matrix->data =
+            (char *)matrix->data + index * matrix->rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
+}
+
+struct mm_product mm_product_item(const struct mm_product *product, size_t index) {
+    const struct mm_stack *stack = product->stack;
+    struct mm_product item = *product;
+    size_t left = index, a = 0, b = 0;
+    if (stack == NULL)
+        return item;
+    for (unsigned dim = stack->rank; dim-- > 0; left /= stack->dims[dim]) {
+        a += left % stack->dims[dim] * stack->a_steps[dim];
+        b += left % stack->dims[dim] * stack->b_steps[dim];
+    }
+    item.stack = NULL;
+    pick(&item.a, stack->a_count, a);
+    pick(&item.b, stack->b_count, b);
+    pick(&item.c, stack->count, index);
+    return item;
+}
+
+double mm_product_flops(const struct mm_product *product) {
+    return 2.0 * (double)product->m * (double)product->n * (double)product->k *
+           (double)mm_product_count(product);
+}
