@@ -2,36 +2,12 @@
  * of those that are wrong. It does not know what the names in a value stand for. */
 #include "api/call.h"
 
-#include "api/element.h"
 #include "api/operand.h"
-#include "api/result.h"
 #include "api/slice.h"
 
 #include <assert.h>
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum kind {
-    NAME,
-    FLAG,
-    PERMISSION,
-    ACCURACY,
-    REPLY,
-    SOURCE,
-    MATRIX,
-    RANGE,
-    FIGURES,
-    COUNT,
-    WHOLE,
-    SECONDS,
-    DIMENSION,
-    SHAPE,
-    OWN
-};
-
-enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 
 #define BIT(place, op) (1u << ((place)*MM_OP_COUNT + (op)))
 
@@ -58,57 +34,21 @@ enum {
 static const struct {
     const char *name;
     size_t length; /* of the name */
-    enum kind kind;
+    enum mm_kind kind;
     unsigned places;
 } parameters[MM_PARAMETER_COUNT] = {
 #define X(constant, wire_name, wire_kind, where)                                                             \
-    [constant] = {wire_name, sizeof wire_name - 1, wire_kind, where},
+    [constant] = {wire_name, sizeof wire_name - 1, MM_KIND_##wire_kind, where},
     MM_PARAMETER_TABLE(X)
 #undef X
 };
 
 /* mm_call.names has a place for these alone. */
 #define X(constant, wire_name, wire_kind, where)                                                             \
-    _Static_assert(wire_kind != NAME || constant <= MM_PARAMETER_RESULT_DTYPE,                               \
+    _Static_assert(MM_KIND_##wire_kind != MM_KIND_NAME || constant <= MM_PARAMETER_RESULT_DTYPE,             \
                    "names come before all others");
 MM_PARAMETER_TABLE(X)
 #undef X
-
-/* What each kind takes, in words: as text, and as a JSON value. */
-static const struct {
-    const char *text;
-    const char *value;
-} forms[] = {
-    [NAME] = {"a name without NUL bytes", "a string without NUL characters"},
-    [FLAG] = {"true, false, 1 or 0", "true or false"},
-    [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
-    [ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\""},
-    [REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
-    [MATRIX] = {"1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
-                "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor .."},
-    [RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
-               "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
-    [FIGURES] = {"a list of sum, trace, min, max, max_abs, norm and finite, with commas between them",
-                 "a string or an array of \"sum\", \"trace\", \"min\", \"max\", \"max_abs\", \"norm\" and "
-                 "\"finite\""},
-    [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
-    [WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
-    [SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
-    [DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
-    [SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4",
-               "an array of 1 to 8 whole numbers, like [8, 1, 5, 4]"},
-};
-
-_Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
-
-/* A value in its normal form; the kind tells which member counts. */
-struct value {
-    char name[MM_CALL_MATRIX_MAX + 1];
-    uint64_t number;
-    struct mm_shape shape; /* what lies behind its rank is 0 */
-    struct mm_source source;
-    struct mm_range range;
-};
 
 const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX] = {"a", "b"};
 
@@ -136,7 +76,7 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
 
 bool mm_call_takes_list(enum mm_parameter parameter) {
     return parameter != MM_PARAMETER_COUNT &&
-           (parameters[parameter].kind == SHAPE || parameters[parameter].kind == FIGURES);
+           (parameters[parameter].kind == MM_KIND_SHAPE || parameters[parameter].kind == MM_KIND_FIGURES);
 }
 
 static bool takes(const struct mm_call *call, enum mm_call_place place, unsigned parameter) {
@@ -211,12 +151,8 @@ static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_plac
                          place == MM_CALL_QUERY ? "query" : "body", known.list, hint);
 }
 
-/* The words of some kinds, by their numbers. */
-static const char *const words[][2] = {
-    [PERMISSION] = {"never", "allow"}, [ACCURACY] = {"float32", "tf32"}, [REPLY] = {"matrix", "none"}};
-
 /* Stores a value, unless another one was given before. */
-static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
+static enum mm_status give(struct mm_call *call, unsigned parameter, const struct mm_parameter_value *value,
                            struct mm_error *error) {
     const char *name = parameters[parameter].name;
     struct mm_operand *operand =
@@ -226,24 +162,24 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
     void *held = &call->numbers[parameter];
     size_t bytes = sizeof value->number;
     bool is_same = true;
-    if (parameters[parameter].kind == NAME) {
+    if (parameters[parameter].kind == MM_KIND_NAME) {
         given = value->name;
         held = call->names[parameter];
         bytes = strlen(value->name) + 1;
-    } else if (parameters[parameter].kind == MATRIX) {
+    } else if (parameters[parameter].kind == MM_KIND_MATRIX) {
         given = value->name;
         held = call->out;
         bytes = strlen(value->name) + 1;
-    } else if (parameters[parameter].kind == SHAPE) {
+    } else if (parameters[parameter].kind == MM_KIND_SHAPE) {
         given = value->shape.dims;
         held = shape->dims;
         bytes = sizeof value->shape.dims;
         is_same = shape->rank == value->shape.rank;
-    } else if (parameters[parameter].kind == RANGE) {
+    } else if (parameters[parameter].kind == MM_KIND_RANGE) {
         given = &value->range;
         held = parameter == MM_PARAMETER_ROWS ? &call->rows : &call->cols;
         bytes = sizeof value->range;
-    } else if (parameters[parameter].kind == SOURCE) {
+    } else if (parameters[parameter].kind == MM_KIND_SOURCE) {
         struct mm_source *source = &operand->source;
         given = &value->source.seed;
         held = &source->seed;
@@ -256,77 +192,10 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
         return mm_fail_field(error, MM_BAD_REQUEST, name,
                              "%s is given twice with different values; give it once", name);
     memcpy(held, given, bytes);
-    if (parameters[parameter].kind == SHAPE)
+    if (parameters[parameter].kind == MM_KIND_SHAPE)
         shape->rank = value->shape.rank;
     call->given |= UINT64_C(1) << parameter;
     return MM_OK;
-}
-
-/* *value is all zeros before. */
-static bool read_name(const struct mm_value *given, struct value *value) {
-    if (given->kind != MM_VALUE_TEXT || memchr(given->text, '\0', given->length) != NULL)
-        return false;
-    const size_t kept = given->length < MM_CALL_NAME_MAX ? given->length : MM_CALL_NAME_MAX;
-    memcpy(value->name, given->text, kept);
-    return true;
-}
-
-static bool read_matrix(const struct mm_value *given, struct value *value) {
-    if (given->kind != MM_VALUE_TEXT || given->length > MM_CALL_MATRIX_MAX)
-        return false;
-    memcpy(value->name, given->text, given->length);
-    return strlen(value->name) == given->length && mm_store_is_name(value->name);
-}
-
-static bool text_is(const struct mm_value *given, const char *word) {
-    return given->kind == MM_VALUE_TEXT && mm_slice_is((struct mm_slice){given->text, given->length}, word);
-}
-
-/* Any number of digits: numbers from 2⁶⁴−1 on all come out as 2⁶⁴−1. */
-static bool read_decimal(const char *text, size_t length, uint64_t *number) {
-    *number = 0;
-    for (size_t index = 0; index < length; index++) {
-        if (!mm_is_digit(text[index]))
-            return false;
-        if (__builtin_mul_overflow(*number, 10, number) ||
-            __builtin_add_overflow(*number, (uint64_t)(text[index] - '0'), number))
-            *number = UINT64_MAX;
-    }
-    return length > 0;
-}
-
-/* Decimals with commas between them. A dimension past 2⁶⁴ passes every limit, too. */
-static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
-    const char *const end = given->text + given->length;
-    const char *at = given->text, *comma;
-    do {
-        uint64_t number;
-        comma = memchr(at, ',', (size_t)(end - at));
-        if (shape->rank == MM_RANK_MAX ||
-            !read_decimal(at, (size_t)((comma == NULL ? end : comma) - at), &number))
-            return false;
-        shape->dims[shape->rank++] = number;
-        at = comma == NULL ? end : comma + 1;
-    } while (comma != NULL);
-    return true;
-}
-
-/* A number of JSON. From MM_CALL_WHOLE_MAX on it comes out as 2⁶⁴−1, too. */
-static bool read_number(const struct mm_value *given, uint64_t *number) {
-    const double value = given->number;
-    if (given->kind != MM_VALUE_NUMBER || !(value >= 1) || floor(value) != value)
-        return false;
-    *number = value < (double)MM_CALL_WHOLE_MAX ? (uint64_t)value : UINT64_MAX;
-    return true;
-}
-
-/* A value as it is shown in an error: text as it came, a value of JSON in words. */
-static void describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes) {
-    if (is_text)
-        snprintf(out, out_bytes, "%.*s%s", given->length > 40 ? 40 : (int)given->length, given->text,
-                 given->length > 40 ? "..." : "");
-    else
-        mm_value_describe(given, out, out_bytes);
 }
 
 static enum mm_status check_dimension(unsigned parameter, uint64_t number, const struct mm_value *given,
@@ -335,70 +204,16 @@ static enum mm_status check_dimension(unsigned parameter, uint64_t number, const
     char got[64];
     if (number <= limits->dimension_max && number < UINT64_MAX)
         return MM_OK;
-    describe(given, is_text, got, sizeof got);
+    mm_kind_describe(given, is_text, got, sizeof got);
     mm_fail_limit(error, name, limits->dimension_max, "%s is %s, but the limit is %zu (--max-dimension)",
                   name, got, limits->dimension_max);
     mm_fail_got(error, "%s", got);
     return MM_TOO_LARGE;
 }
 
-/* Reads a value of the parameter's kind, which is text (then true is also 1, and 0 is a dimension) or JSON's.
- * Of a body the largest double is refused, since it stands for every number beyond it. */
-static bool read_value(enum kind kind, enum mm_call_place place, const struct mm_value *given, bool is_text,
-                       struct value *value) {
-    uint64_t *number = &value->number;
-    switch (kind) {
-    case NAME:
-        return read_name(given, value);
-    case MATRIX:
-        return read_matrix(given, value);
-    case FLAG:
-        *number =
-            given->kind == MM_VALUE_TRUE || (is_text && (text_is(given, "true") || text_is(given, "1")));
-        return *number == 1 || given->kind == MM_VALUE_FALSE ||
-               (is_text && (text_is(given, "false") || text_is(given, "0")));
-    case PERMISSION:
-    case ACCURACY:
-    case REPLY:
-        *number = text_is(given, words[kind][1]);
-        return *number == 1 || text_is(given, words[kind][0]);
-    case COUNT:
-    case WHOLE:
-    case SECONDS:
-    case DIMENSION:
-        if (kind == DIMENSION && place == MM_CALL_BODY && given->kind == MM_VALUE_NUMBER &&
-            given->number == 0.0)
-            return true;
-        if (!(is_text ? read_decimal(given->text, given->length, number) : read_number(given, number)))
-            return false;
-        if (kind == DIMENSION)
-            return true;
-        if (kind == COUNT)
-            return *number > 0 && *number <= UINT32_MAX;
-        if (kind == SECONDS)
-            return *number > 0 && *number <= SECONDS_MAX;
-        if (!is_text && place == MM_CALL_BODY && given->number >= DBL_MAX)
-            return false;
-        *number = *number < MM_CALL_WHOLE_MAX ? *number : MM_CALL_WHOLE_MAX;
-        return *number > 0;
-    case SHAPE:
-        return is_text && read_shape(given, &value->shape);
-    case RANGE:
-        return given->kind == MM_VALUE_TEXT &&
-               mm_result_read_range((struct mm_slice){given->text, given->length}, &value->range);
-    case FIGURES:
-        return given->kind == MM_VALUE_TEXT &&
-               mm_result_read_figures((struct mm_slice){given->text, given->length}, number);
-    case SOURCE:
-    case OWN:
-        break;
-    }
-    return false;
-}
-
 enum mm_status mm_call_set_source(struct mm_call *call, enum mm_parameter parameter, const char *written,
                                   const char *text, size_t length, struct mm_error *error) {
-    struct value value = {0};
+    struct mm_parameter_value value = {0};
     const unsigned index = parameter == MM_PARAMETER_B_FROM ? 1 : 0;
     const enum mm_status status =
         mm_operand_read_source(call, index, written, (struct mm_slice){text, length}, &value.source, error);
@@ -411,24 +226,24 @@ static enum mm_status set(struct mm_call *call, enum mm_call_place place, const 
     const enum mm_parameter parameter = mm_call_find(call, place, name, name_length);
     if (parameter == MM_PARAMETER_COUNT)
         return fail_unknown(call, place, name, name_length, error);
-    const enum kind kind = parameters[parameter].kind;
+    const enum mm_kind kind = parameters[parameter].kind;
     call->named |= UINT64_C(1) << parameter;
-    struct value value = {0};
+    struct mm_parameter_value value = {0};
     char got[60], quoted[64];
-    if (kind == SOURCE)
+    if (kind == MM_KIND_SOURCE)
         return mm_call_set_source(call, parameter, parameters[parameter].name, given->text, given->length,
                                   error);
-    if (read_value(kind, place, given, is_text, &value)) {
-        if (kind == DIMENSION &&
+    if (mm_kind_read(kind, place == MM_CALL_BODY, given, is_text, &value)) {
+        if (kind == MM_KIND_DIMENSION &&
             check_dimension(parameter, value.number, given, is_text, limits, error) != MM_OK)
             return MM_TOO_LARGE;
         return give(call, parameter, &value, error);
     }
     if (!is_text)
-        return mm_value_fail(parameters[parameter].name, "is", forms[kind].value, given, error);
-    describe(given, is_text, got, sizeof got);
+        return mm_value_fail(parameters[parameter].name, "is", mm_kind_form(kind, false), given, error);
+    mm_kind_describe(given, is_text, got, sizeof got);
     snprintf(quoted, sizeof quoted, "'%s'", got);
-    return mm_fail_form(parameters[parameter].name, "is", forms[kind].text, quoted, error);
+    return mm_fail_form(parameters[parameter].name, "is", mm_kind_form(kind, true), quoted, error);
 }
 
 enum mm_status mm_call_set_text(struct mm_call *call, enum mm_call_place place, const char *name,

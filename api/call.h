@@ -5,19 +5,16 @@
 #pragma once
 
 #include "gpu/names.h"
-#include "api/value.h"
+#include "api/parameter_value.h"
 #include "gpu/memory/budget.h"
 #include "gpu/product/shape.h"
 #include "gpu/matrix/source.h"
 #include "gpu/plan/variant.h"
 
-enum { MM_CALL_NAME_MAX = 63, MM_CALL_MATRIX_MAX = 128, MM_CALL_OPERANDS_MAX = 2 };
+enum { MM_CALL_OPERANDS_MAX = 2 };
 
 #define MM_MATMUL_EXAMPLE "{\"a\": [[1,2]], \"b\": [[3],[4]]}"
 #define MM_TRANSPOSE_EXAMPLE "{\"a\": [[1,2]]}"
-
-/* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
-#define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 
 /* Where a parameter can stand. A body's is a member of JSON. A probe and the
  * occupancy are benchmarks without an operation on matrices. The next three are the first three of a call
@@ -80,12 +77,6 @@ enum mm_call_place {
     X(MM_PARAMETER_THREADS_PER_BLOCK, "threads_per_block", OWN, OCCUPANCY)                                   \
     X(MM_PARAMETER_REGISTERS_PER_THREAD, "registers_per_thread", OWN, OCCUPANCY)                             \
     X(MM_PARAMETER_SHARED_BYTES, "shared_bytes", OWN, OCCUPANCY)
-
-/* Rows or columns from `from` on and before `to`; SIZE_MAX: to the end. */
-struct mm_range {
-    size_t from;
-    size_t to;
-};
 
 enum mm_parameter { MM_PARAMETER_TABLE(MM_CONSTANT) MM_PARAMETER_COUNT };
 

@@ -3,7 +3,6 @@
 #include "server/handlers/operation.h"
 
 #include "api/result.h"
-#include "gpu/check/verify.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/observe/log.h"
@@ -21,30 +20,6 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* The bytes of host memory that the job's check needs; 0 if there is none. A device has its own memory for
- * checks. */
-static size_t check_bytes(const struct mm_operation *operation) {
-    const struct mm_product *product = &operation->job.product;
-    const bool has_check = operation->input.call.numbers[MM_PARAMETER_VERIFY] != 0 &&
-                           operation->job.backend->is_host && product->m > 0 && product->n > 0;
-    return has_check ? mm_verify_bytes(product) : 0;
-}
-
-/* Refuses a check whose memory never fits beside the matrices. */
-static enum mm_status judge_check(const struct mm_request *request, struct mm_error *error) {
-    const struct mm_operation *operation = request->own;
-    const size_t limit = request->server->budget.part_bytes[MM_BUDGET_MAIN];
-    const size_t bytes = check_bytes(operation), others = mm_product_bytes(&operation->job.product);
-    if (bytes == 0 || (others <= limit && bytes <= limit - others))
-        return MM_OK;
-    mm_fail_limit(error, "verify", limit,
-                  "verify needs %zu bytes of memory beside the %zu of the matrices, but the limit is %zu "
-                  "(fifteen sixteenths of --memory-budget); leave verify out, or send a smaller product",
-                  bytes, others, limit);
-    mm_fail_got(error, "%zu", bytes + others);
-    return MM_TOO_LARGE;
-}
-
 /* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
  */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
@@ -56,7 +31,7 @@ static enum mm_status choose_reply(struct mm_operation *operation, struct mm_err
     return MM_OK;
 }
 
-static size_t part_bytes(const struct mm_operation *operation) {
+size_t mm_operation_part_bytes(const struct mm_operation *operation) {
     return mm_window_elements(&operation->part) * mm_dtype_bytes(operation->job.product.c.dtype);
 }
 
@@ -73,7 +48,7 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
     job->keeps_c = is_host && call->out[0] != '\0';
     job->stores_c = !is_host && call->out[0] != '\0';
     if (!is_host)
-        c_bytes = mm_result_returns_matrix(call) ? part_bytes(operation) : 0;
+        c_bytes = mm_result_returns_matrix(call) ? mm_operation_part_bytes(operation) : 0;
     operation->result_bytes = c_bytes;
     if (status == MM_OK && operation->encoder != NULL)
         status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
@@ -100,7 +75,7 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
         status = judge_result(request, error);
     if (status == MM_OK)
         status = mm_engine_judge(engine, &operation->job, error);
-    return status == MM_OK ? judge_check(request, error) : status;
+    return status == MM_OK ? mm_operation_judge_check(request, error) : status;
 }
 
 /* The decoder has judged the limits. */
@@ -115,126 +90,6 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
     mm_call_turn(call, &operation->job.product);
     return mm_operation_reserve_out(request, error);
-}
-
-/* Finds the bytes of the reply's text; 0: it has none. */
-static enum mm_status judge_reply(struct mm_operation *operation, struct mm_error *error) {
-    const struct mm_codec *encoder = operation->encoder;
-    char shape[MM_SHAPE_TEXT_MAX];
-    if (encoder == NULL || encoder->reply_bytes_max == NULL)
-        return MM_OK;
-    if (!mm_result_returns_matrix(&operation->input.call)) {
-        operation->reply_bytes = encoder->facts_bytes_max;
-        return MM_OK;
-    }
-    if (encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype, &operation->reply_bytes))
-        return MM_OK;
-    mm_shape_text(&operation->shape, shape);
-    return mm_fail(error, MM_TOO_LARGE,
-                   "the result of %s is too large as %s; ask for application/octet-stream by Accept", shape,
-                   encoder->reply_type);
-}
-
-/* Whether the reply is a copy of a part of the result: the store takes the result over, and the part has
- * gaps. */
-static bool copies_part(const struct mm_operation *operation) {
-    return operation->job.keeps_c && mm_result_returns_matrix(&operation->input.call) &&
-           !mm_window_is_dense(&operation->part);
-}
-
-/* What the request needs beside its body. Offsets of what follows are aligned. */
-struct need {
-    size_t a_bytes, b_bytes; /* of operands that the host generates or fetches from a device */
-    size_t work_bytes;       /* those, and the check */
-    size_t result_bytes;     /* that the store takes over */
-    size_t text_bytes;       /* of the reply, */
-    size_t output_bytes;     /* and with the result or the copy behind it */
-};
-
-enum { ALIGNMENT = 64 };
-
-static size_t aligned(size_t bytes) {
-    return mm_size_round_up(bytes, ALIGNMENT);
-}
-
-static struct need find_need(const struct mm_operation *operation) {
-    const struct mm_job *job = &operation->job;
-    const bool is_host = job->backend->is_host;
-    struct need need = {0};
-    if (is_host && mm_source_is_elsewhere(&job->a_source))
-        need.a_bytes = aligned(mm_matrix_bytes(&job->product.a));
-    if (is_host && mm_source_is_elsewhere(&job->b_source))
-        need.b_bytes = aligned(mm_matrix_bytes(&job->product.b));
-    need.work_bytes = need.a_bytes + need.b_bytes + check_bytes(operation);
-    need.result_bytes = job->keeps_c ? operation->result_bytes : 0;
-    const size_t behind_text = !job->keeps_c            ? operation->result_bytes
-                               : copies_part(operation) ? part_bytes(operation)
-                                                        : 0;
-    need.text_bytes = behind_text > 0 ? aligned(operation->reply_bytes) : operation->reply_bytes;
-    need.output_bytes = need.text_bytes + behind_text;
-    return need;
-}
-
-static size_t sum(const struct need *need) {
-    return need->work_bytes + need->result_bytes + need->output_bytes;
-}
-
-/* Nothing, if there are no bytes to acquire. */
-static enum mm_status acquire(struct mm_request *request, size_t bytes, struct mm_buffer *buffer,
-                              struct mm_error *error) {
-    return bytes == 0 ? MM_OK : mm_reservation_acquire(&request->memory, bytes, buffer, error);
-}
-
-/* Lays operands, C and the check into memory that was acquired. */
-static void place_matrices(struct mm_operation *operation, const struct need *need) {
-    struct mm_job *job = &operation->job;
-    struct mm_product *product = &job->product;
-    char *work = operation->work.data;
-    if (need->a_bytes > 0)
-        product->a.data = work;
-    if (need->b_bytes > 0)
-        product->b.data = work + need->a_bytes;
-    if (check_bytes(operation) > 0)
-        job->verify_memory = work + need->a_bytes + need->b_bytes;
-    product->c.data = job->keeps_c ? operation->result.data
-                      : need->output_bytes > need->text_bytes
-                          ? (char *)operation->output.data + need->text_bytes
-                          : NULL;
-}
-
-/* All memory that the request needs beside its operands: a job that has run can be answered. */
-static enum mm_status acquire_need(struct mm_request *request, struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    enum mm_status status = judge_reply(operation, error);
-    if (status != MM_OK)
-        return status;
-    const struct need need = find_need(operation);
-    request->memory.is_for_store = need.result_bytes > 0;
-    status = mm_reservation_ensure(&request->memory, sum(&need), error);
-    if (status == MM_OK)
-        status = acquire(request, need.work_bytes, &operation->work, error);
-    if (status == MM_OK)
-        status = acquire(request, need.result_bytes, &operation->result, error);
-    if (status == MM_OK)
-        status = acquire(request, need.output_bytes, &operation->output, error);
-    if (status == MM_OK)
-        place_matrices(operation, &need);
-    return status;
-}
-
-enum mm_status mm_operation_judge_need(struct mm_request *request) {
-    struct mm_operation *operation = mm_operation_of(request);
-    const enum mm_status status = judge_reply(operation, &request->error);
-    const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
-    const size_t body_bytes = is_chunked ? 0 : (size_t)request->content_length;
-    if (status != MM_OK)
-        return status;
-    const struct need need = find_need(operation);
-    request->need_bytes = sum(&need);
-    request->memory.is_for_store = need.result_bytes > 0;
-    if (request->need_bytes > request->server->budget.part_bytes[MM_BUDGET_MAIN] - body_bytes)
-        return mm_request_fail_memory(request, body_bytes + request->need_bytes, &request->error);
-    return MM_OK;
 }
 
 static bool is_locked(const struct mm_buffer *buffer) {
@@ -259,14 +114,6 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     return MM_OK;
 }
 
-static void release_need(struct mm_request *request) {
-    struct mm_operation *operation = mm_operation_of(request);
-    mm_reservation_free(&request->memory, &operation->work);
-    mm_reservation_free(&request->memory, &operation->result);
-    mm_reservation_free(&request->memory, &operation->output);
-    mm_reservation_free(&request->memory, &operation->reply.buffer);
-}
-
 /* From the complete body to a prepared job with its memory. On failure
  * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
  * pool. */
@@ -276,10 +123,10 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     const uint64_t begun_ns = mm_clock_ns();
     enum mm_status status = operation->input.is_decoded ? MM_OK : decode_job(request, error);
     if (status == MM_OK)
-        status = acquire_need(request, error);
+        status = mm_operation_acquire_need(request, error);
     operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status != MM_OK) {
-        release_need(request);
+        mm_operation_release_need(request);
         return status;
     }
     mm_reservation_settle(&request->memory, storage);
@@ -363,8 +210,8 @@ static void *take_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
     void *data = c->data;
-    if (copies_part(operation)) {
-        data = (char *)operation->output.data + find_need(operation).text_bytes;
+    if (mm_operation_copies_part(operation)) {
+        data = mm_operation_copy(operation);
         mm_window_pack(part, c->dtype, c->data, data);
     } else if (operation->job.keeps_c) {
         data = mm_window_elements(part) == 0 ? NULL : mm_window_item(part, c->dtype, c->data, 0).data;
@@ -465,7 +312,7 @@ static void drop_memory(struct mm_request *request) {
         operation->reply.buffer = (struct mm_buffer){0}; /* a view of the stored result */
     if (operation->room.is_reserved)
         mm_store_unreserve(request->server->store, &operation->room);
-    release_need(request);
+    mm_operation_release_need(request);
     mm_call_release(&operation->input.call, &request->memory);
     struct mm_replica *stored_c = operation->job.stored_c;
     if (stored_c != NULL)

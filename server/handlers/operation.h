@@ -53,13 +53,32 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
  * result, how long the product takes, and the memory of its check. */
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error);
 
-/* After mm_operation_judge, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body
- * and need together can never fit. The connection's thread. */
-enum mm_status mm_operation_judge_need(struct mm_request *request);
-
 /* After the body: chooses the codecs if the first character had to tell, and judges the length. Errors go
  * into request->error. The connection's thread. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
 /* By the limit in the query before the body, in the body after it. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
+
+/* --- its memory (operation_need.c) */
+
+/* Refuses a check whose memory never fits beside the matrices: MM_TOO_LARGE. */
+enum mm_status mm_operation_judge_check(const struct mm_request *request, struct mm_error *error);
+
+/* After mm_operation_judge, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body
+ * and need together can never fit. The connection's thread. */
+enum mm_status mm_operation_judge_need(struct mm_request *request);
+
+/* Acquires all memory that the request needs beside its operands, and lays them, C and the check into it: a
+ * job that has run can be answered. MM_BUSY with needed_bytes, MM_TOO_LARGE. On failure the caller releases
+ * what was acquired. The connection's thread or one of the worker pool. */
+enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error);
+void mm_operation_release_need(struct mm_request *request);
+
+/* Bytes of the part of the result that the client wants. */
+size_t mm_operation_part_bytes(const struct mm_operation *operation);
+
+/* Whether the reply is a copy of a part of the result, because the store takes the result over and the part
+ * has gaps; and where the copy lies. */
+bool mm_operation_copies_part(const struct mm_operation *operation);
+void *mm_operation_copy(const struct mm_operation *operation);

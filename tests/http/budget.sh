@@ -260,6 +260,7 @@ dawdle --bodies 1 --shape 1x375000x1 --bytes 1200 --every-ms 200
 stall 375000 'Content-Length: 3000000' 1000
 reach "$used" $((3608004 + 2 * 65536))
 send twice -H "$json" -H Expect: --data-binary "@$scratch/many" "$url/v1/matmul"
+reach "$open" 4
 send_file once large 'm=1&k=131071&n=1' -H 'Expect: 100-continue'
 for row in "twice $many_bytes" 'once 0'; do
     received "${row% *}" "a request that waits ${row% *}" 429 code busy detail 'became free in 3000 ms' Retry-After: '[1-9]*'

@@ -43,7 +43,7 @@ refused() {
 # Each header that the document has for a reply can be read by a page.
 exposes_all() {
     exposed=$(header Access-Control-Expose-Headers "$scratch/head")
-    jq -r '[.components.responses[].headers | keys[]] | unique[]' "$scratch/openapi.json" >"$scratch/names"
+    jq -r '[.components.responses[].headers | keys[]] | unique[]' "$document" >"$scratch/names"
     same "$what: Matmul-Path is one of them" 1 "$(grep -cx Matmul-Path "$scratch/names")"
     while read -r name; do
         like "$what: $name is exposed" "*, $name, *" ", $exposed, "

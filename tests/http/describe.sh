@@ -96,7 +96,6 @@ naive/source?file=../../../../etc/passwd 400 bad_request
 END
 
 # The document.
-document=$scratch/openapi.json
 ask /openapi.json
 expect "the document" 200 Content-Type: application/json
 

@@ -9,8 +9,8 @@ start --backend cpu --max-body 1MiB
 PATH=$venv/bin:$PATH # openapi-python-client runs ruff.
 checks=2
 cd "$scratch"
-openapi-python-client generate --path openapi.json --meta none --output-path generated >report 2>&1 || fail "$(cat report)"
-datamodel-codegen --input openapi.json --input-file-type openapi --output-model-type pydantic_v2.BaseModel \
+openapi-python-client generate --path "$document" --meta none --output-path generated >report 2>&1 || fail "$(cat report)"
+datamodel-codegen --input "$document" --input-file-type openapi --output-model-type pydantic_v2.BaseModel \
     --output models.py >report 2>&1 || fail "$(cat report)"
 # openapi-python-client supports neither of these two.
 same "types of bodies that are left out" '' "$(sed -n 's/^Unsupported content type //p' report | grep -vx 'application/x-npy\|text/csv')"

@@ -10,7 +10,7 @@ shift
 start
 # A case is a check.
 checks=$((checks + $(find "$folder" -name '*.request' | wc -l)))
-python3 "$here/golden.py" "$folder" "$url" "$scratch/exchanges" "$@" || fail "see above"
+python3 "$here/golden.py" "$folder" "$url" "$kept" "$@" || fail "see above"
 stop
-conform "$scratch/openapi.json" "$folder" "$scratch/exchanges"
+conform "$document" "$folder" "$kept"
 finish

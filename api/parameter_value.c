@@ -1,0 +1,167 @@
+/* Values of parameters, by their kind. */
+#include "api/parameter_value.h"
+
+#include "api/result.h"
+#include "api/slice.h"
+#include "gpu/store/store.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
+
+/* What each kind takes, in words: as text, and as a JSON value. */
+static const struct {
+    const char *text;
+    const char *value;
+} forms[] = {
+    [MM_KIND_NAME] = {"a name without NUL bytes", "a string without NUL characters"},
+    [MM_KIND_FLAG] = {"true, false, 1 or 0", "true or false"},
+    [MM_KIND_PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
+    [MM_KIND_ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\""},
+    [MM_KIND_REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
+    [MM_KIND_MATRIX] =
+        {"1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
+         "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor .."},
+    [MM_KIND_RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
+                       "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
+    [MM_KIND_FIGURES] =
+        {"a list of sum, trace, min, max, max_abs, norm and finite, with commas between them",
+         "a string or an array of \"sum\", \"trace\", \"min\", \"max\", \"max_abs\", \"norm\" and "
+         "\"finite\""},
+    [MM_KIND_COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
+    [MM_KIND_WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
+    [MM_KIND_SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
+    [MM_KIND_DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
+    [MM_KIND_SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4",
+                       "an array of 1 to 8 whole numbers, like [8, 1, 5, 4]"},
+};
+
+_Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
+
+const char *mm_kind_form(enum mm_kind kind, bool is_text) {
+    return is_text ? forms[kind].text : forms[kind].value;
+}
+
+/* The words of some kinds, by their numbers. */
+static const char *const words[][2] = {[MM_KIND_PERMISSION] = {"never", "allow"},
+                                       [MM_KIND_ACCURACY] = {"float32", "tf32"},
+                                       [MM_KIND_REPLY] = {"matrix", "none"}};
+
+static bool read_name(const struct mm_value *given, struct mm_parameter_value *value) {
+    if (given->kind != MM_VALUE_TEXT || memchr(given->text, '\0', given->length) != NULL)
+        return false;
+    const size_t kept = given->length < MM_CALL_NAME_MAX ? given->length : MM_CALL_NAME_MAX;
+    memcpy(value->name, given->text, kept);
+    return true;
+}
+
+static bool read_matrix(const struct mm_value *given, struct mm_parameter_value *value) {
+    if (given->kind != MM_VALUE_TEXT || given->length > MM_CALL_MATRIX_MAX)
+        return false;
+    memcpy(value->name, given->text, given->length);
+    return strlen(value->name) == given->length && mm_store_is_name(value->name);
+}
+
+static bool text_is(const struct mm_value *given, const char *word) {
+    return given->kind == MM_VALUE_TEXT && mm_slice_is((struct mm_slice){given->text, given->length}, word);
+}
+
+/* Any number of digits: numbers from 2⁶⁴−1 on all come out as 2⁶⁴−1. */
+static bool read_decimal(const char *text, size_t length, uint64_t *number) {
+    *number = 0;
+    for (size_t index = 0; index < length; index++) {
+        if (!mm_is_digit(text[index]))
+            return false;
+        if (__builtin_mul_overflow(*number, 10, number) ||
+            __builtin_add_overflow(*number, (uint64_t)(text[index] - '0'), number))
+            *number = UINT64_MAX;
+    }
+    return length > 0;
+}
+
+/* Decimals with commas between them. A dimension past 2⁶⁴ passes every limit, too. */
+static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
+    const char *const end = given->text + given->length;
+    const char *at = given->text, *comma;
+    do {
+        uint64_t number;
+        comma = memchr(at, ',', (size_t)(end - at));
+        if (shape->rank == MM_RANK_MAX ||
+            !read_decimal(at, (size_t)((comma == NULL ? end : comma) - at), &number))
+            return false;
+        shape->dims[shape->rank++] = number;
+        at = comma == NULL ? end : comma + 1;
+    } while (comma != NULL);
+    return true;
+}
+
+/* A number of JSON. From MM_CALL_WHOLE_MAX on it comes out as 2⁶⁴−1, too. */
+static bool read_number(const struct mm_value *given, uint64_t *number) {
+    const double value = given->number;
+    if (given->kind != MM_VALUE_NUMBER || !(value >= 1) || floor(value) != value)
+        return false;
+    *number = value < (double)MM_CALL_WHOLE_MAX ? (uint64_t)value : UINT64_MAX;
+    return true;
+}
+
+void mm_kind_describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes) {
+    if (is_text)
+        snprintf(out, out_bytes, "%.*s%s", given->length > 40 ? 40 : (int)given->length, given->text,
+                 given->length > 40 ? "..." : "");
+    else
+        mm_value_describe(given, out, out_bytes);
+}
+
+bool mm_kind_read(enum mm_kind kind, bool is_body, const struct mm_value *given, bool is_text,
+                  struct mm_parameter_value *value) {
+    uint64_t *number = &value->number;
+    switch (kind) {
+    case MM_KIND_NAME:
+        return read_name(given, value);
+    case MM_KIND_MATRIX:
+        return read_matrix(given, value);
+    case MM_KIND_FLAG:
+        *number =
+            given->kind == MM_VALUE_TRUE || (is_text && (text_is(given, "true") || text_is(given, "1")));
+        return *number == 1 || given->kind == MM_VALUE_FALSE ||
+               (is_text && (text_is(given, "false") || text_is(given, "0")));
+    case MM_KIND_PERMISSION:
+    case MM_KIND_ACCURACY:
+    case MM_KIND_REPLY:
+        *number = text_is(given, words[kind][1]);
+        return *number == 1 || text_is(given, words[kind][0]);
+    case MM_KIND_COUNT:
+    case MM_KIND_WHOLE:
+    case MM_KIND_SECONDS:
+    case MM_KIND_DIMENSION:
+        if (kind == MM_KIND_DIMENSION && is_body && given->kind == MM_VALUE_NUMBER && given->number == 0.0)
+            return true;
+        if (!(is_text ? read_decimal(given->text, given->length, number) : read_number(given, number)))
+            return false;
+        if (kind == MM_KIND_DIMENSION)
+            return true;
+        if (kind == MM_KIND_COUNT)
+            return *number > 0 && *number <= UINT32_MAX;
+        if (kind == MM_KIND_SECONDS)
+            return *number > 0 && *number <= SECONDS_MAX;
+        if (!is_text && is_body && given->number >= DBL_MAX)
+            return false;
+        *number = *number < MM_CALL_WHOLE_MAX ? *number : MM_CALL_WHOLE_MAX;
+        return *number > 0;
+    case MM_KIND_SHAPE:
+        return is_text && read_shape(given, &value->shape);
+    case MM_KIND_RANGE:
+        return given->kind == MM_VALUE_TEXT &&
+               mm_result_read_range((struct mm_slice){given->text, given->length}, &value->range);
+    case MM_KIND_FIGURES:
+        return given->kind == MM_VALUE_TEXT &&
+               mm_result_read_figures((struct mm_slice){given->text, given->length}, number);
+    case MM_KIND_SOURCE:
+    case MM_KIND_OWN:
+        break;
+    }
+    return false;
+}

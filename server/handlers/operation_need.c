@@ -1,0 +1,158 @@
+/* The memory of an operation beside its body: how much it is, and where operands, C, the check and the reply
+ * lie in it. */
+#include "server/handlers/operation.h"
+
+#include "api/result.h"
+#include "gpu/check/verify.h"
+
+/* The bytes of host memory that the job's check needs; 0 if there is none. A device has its own memory for
+ * checks. */
+static size_t check_bytes(const struct mm_operation *operation) {
+    const struct mm_product *product = &operation->job.product;
+    const bool has_check = operation->input.call.numbers[MM_PARAMETER_VERIFY] != 0 &&
+                           operation->job.backend->is_host && product->m > 0 && product->n > 0;
+    return has_check ? mm_verify_bytes(product) : 0;
+}
+
+enum mm_status mm_operation_judge_check(const struct mm_request *request, struct mm_error *error) {
+    const struct mm_operation *operation = request->own;
+    const size_t limit = request->server->budget.part_bytes[MM_BUDGET_MAIN];
+    const size_t bytes = check_bytes(operation), others = mm_product_bytes(&operation->job.product);
+    if (bytes == 0 || (others <= limit && bytes <= limit - others))
+        return MM_OK;
+    mm_fail_limit(error, "verify", limit,
+                  "verify needs %zu bytes of memory beside the %zu of the matrices, but the limit is %zu "
+                  "(fifteen sixteenths of --memory-budget); leave verify out, or send a smaller product",
+                  bytes, others, limit);
+    mm_fail_got(error, "%zu", bytes + others);
+    return MM_TOO_LARGE;
+}
+
+/* Finds the bytes of the reply's text; 0: it has none. */
+static enum mm_status judge_reply(struct mm_operation *operation, struct mm_error *error) {
+    const struct mm_codec *encoder = operation->encoder;
+    char shape[MM_SHAPE_TEXT_MAX];
+    if (encoder == NULL || encoder->reply_bytes_max == NULL)
+        return MM_OK;
+    if (!mm_result_returns_matrix(&operation->input.call)) {
+        operation->reply_bytes = encoder->facts_bytes_max;
+        return MM_OK;
+    }
+    if (encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype, &operation->reply_bytes))
+        return MM_OK;
+    mm_shape_text(&operation->shape, shape);
+    return mm_fail(error, MM_TOO_LARGE,
+                   "the result of %s is too large as %s; ask for application/octet-stream by Accept", shape,
+                   encoder->reply_type);
+}
+
+bool mm_operation_copies_part(const struct mm_operation *operation) {
+    return operation->job.keeps_c && mm_result_returns_matrix(&operation->input.call) &&
+           !mm_window_is_dense(&operation->part);
+}
+
+/* What the request needs beside its body. Offsets of what follows are aligned. */
+struct need {
+    size_t a_bytes, b_bytes; /* of operands that the host generates or fetches from a device */
+    size_t work_bytes;       /* those, and the check */
+    size_t result_bytes;     /* that the store takes over */
+    size_t text_bytes;       /* of the reply, */
+    size_t output_bytes;     /* and with the result or the copy behind it */
+};
+
+enum { ALIGNMENT = 64 };
+
+static size_t aligned(size_t bytes) {
+    return mm_size_round_up(bytes, ALIGNMENT);
+}
+
+static struct need find_need(const struct mm_operation *operation) {
+    const struct mm_job *job = &operation->job;
+    const bool is_host = job->backend->is_host;
+    struct need need = {0};
+    if (is_host && mm_source_is_elsewhere(&job->a_source))
+        need.a_bytes = aligned(mm_matrix_bytes(&job->product.a));
+    if (is_host && mm_source_is_elsewhere(&job->b_source))
+        need.b_bytes = aligned(mm_matrix_bytes(&job->product.b));
+    need.work_bytes = need.a_bytes + need.b_bytes + check_bytes(operation);
+    need.result_bytes = job->keeps_c ? operation->result_bytes : 0;
+    const size_t behind_text = !job->keeps_c                         ? operation->result_bytes
+                               : mm_operation_copies_part(operation) ? mm_operation_part_bytes(operation)
+                                                                     : 0;
+    need.text_bytes = behind_text > 0 ? aligned(operation->reply_bytes) : operation->reply_bytes;
+    need.output_bytes = need.text_bytes + behind_text;
+    return need;
+}
+
+static size_t sum(const struct need *need) {
+    return need->work_bytes + need->result_bytes + need->output_bytes;
+}
+
+/* Nothing, if there are no bytes to acquire. */
+static enum mm_status acquire(struct mm_request *request, size_t bytes, struct mm_buffer *buffer,
+                              struct mm_error *error) {
+    return bytes == 0 ? MM_OK : mm_reservation_acquire(&request->memory, bytes, buffer, error);
+}
+
+/* Lays operands, C and the check into memory that was acquired. */
+static void place_matrices(struct mm_operation *operation, const struct need *need) {
+    struct mm_job *job = &operation->job;
+    struct mm_product *product = &job->product;
+    char *work = operation->work.data;
+    if (need->a_bytes > 0)
+        product->a.data = work;
+    if (need->b_bytes > 0)
+        product->b.data = work + need->a_bytes;
+    if (check_bytes(operation) > 0)
+        job->verify_memory = work + need->a_bytes + need->b_bytes;
+    product->c.data = job->keeps_c ? operation->result.data
+                      : need->output_bytes > need->text_bytes
+                          ? (char *)operation->output.data + need->text_bytes
+                          : NULL;
+}
+
+enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    enum mm_status status = judge_reply(operation, error);
+    if (status != MM_OK)
+        return status;
+    const struct need need = find_need(operation);
+    request->memory.is_for_store = need.result_bytes > 0;
+    status = mm_reservation_ensure(&request->memory, sum(&need), error);
+    if (status == MM_OK)
+        status = acquire(request, need.work_bytes, &operation->work, error);
+    if (status == MM_OK)
+        status = acquire(request, need.result_bytes, &operation->result, error);
+    if (status == MM_OK)
+        status = acquire(request, need.output_bytes, &operation->output, error);
+    if (status == MM_OK)
+        place_matrices(operation, &need);
+    return status;
+}
+
+enum mm_status mm_operation_judge_need(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const enum mm_status status = judge_reply(operation, &request->error);
+    const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
+    const size_t body_bytes = is_chunked ? 0 : (size_t)request->content_length;
+    if (status != MM_OK)
+        return status;
+    const struct need need = find_need(operation);
+    request->need_bytes = sum(&need);
+    request->memory.is_for_store = need.result_bytes > 0;
+    if (request->need_bytes > request->server->budget.part_bytes[MM_BUDGET_MAIN] - body_bytes)
+        return mm_request_fail_memory(request, body_bytes + request->need_bytes, &request->error);
+    return MM_OK;
+}
+
+void mm_operation_release_need(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    mm_reservation_free(&request->memory, &operation->work);
+    mm_reservation_free(&request->memory, &operation->result);
+    mm_reservation_free(&request->memory, &operation->output);
+    mm_reservation_free(&request->memory, &operation->reply.buffer);
+}
+
+void *mm_operation_copy(const struct mm_operation *operation) {
+    return (char *)operation->output.data + find_need(operation).text_bytes;
+}

@@ -1,0 +1,124 @@
+# The part of server.sh with which a test decides how long a product or a benchmark takes.
+# shellcheck shell=sh disable=SC2034,SC2154
+
+# start_held ARG…: starts $FAULTY, whose backends begin what prepare_held made, and go on with it until `release`. The server's
+# own limits of time are far away, and none depends on the rates that it has measured.
+start_held() {
+    sound=$MATMULD MATMULD=${FAULTY:?the path of the faulty matmuld}
+    export MATMULD_FAULTY_HOLD="$scratch/hold"
+    start --timeout-ms 600000 --drain-timeout-ms 600000 --max-kernel-ms 4000000000 --queue-wait-ms 4000000000 \
+        --watchdog-ms 0 "$@"
+    MATMULD=$sound
+    unset MATMULD_FAULTY_HOLD
+}
+
+# prepare_held BACKEND [M K N]: makes the body of a product that `release` ends. Except for the mark at its start it is zeros. It
+# is large enough to be queued, not computed at once. On cuda nothing interrupts it; the CPU lets other products run between two
+# parts of it.
+prepare_held() {
+    slow_query="m=${2:-1}&k=${3:-20000}&n=${4:-1}&backend=$1&variant=naive"
+    {
+        "$FLOAT32" fill 1 7777
+        "$FLOAT32" fill $((${3:-20000} * (${2:-1} + ${4:-1}) - 1)) 0
+    } >"$scratch/slow"
+    "$FLOAT32" fill $((${2:-1} * ${4:-1})) 0 >"$scratch/slow.expected"
+}
+
+# prepare_queued [MEMBER]: makes $scratch/queued, the JSON of a product of ones, 21×21, which is just large enough to be queued,
+# not computed at once.
+prepare_queued() {
+    printf '{%s%s' "${1:-}" "$(jq -nr '[range(21) | [range(21) | 1]] | {a: ., b: .} | tojson[1:]')" >"$scratch/queued"
+}
+
+# post_slow NAME [QUERY]: posts what prepare_held made, and does not wait for the reply.
+post_slow() {
+    rm -f "$scratch/slow.$1" "$scratch/slow.$1".*
+    (
+        curl -s --max-time 300 -o "$scratch/slow.$1" -D "$scratch/slow.$1.head" -w '%{http_code}' \
+            -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/slow" \
+            "$url/v1/matmul?$slow_query${2:+&$2}" >"$scratch/slow.$1.status" || :
+        : >"$scratch/slow.$1.done"
+    ) &
+}
+
+# hold_job NAME [QUERY]: posts what prepare_held made, and returns once a device has begun it.
+hold_job() {
+    : >"$scratch/hold"
+    post_slow "$@"
+    await 60 test -s "$scratch/hold" || fail "the slow job $1 was not begun"
+}
+
+release() {
+    rm "$scratch/hold"
+}
+
+# queue_job NAME [QUERY]: posts what prepare_held made behind a job that is held, and returns once it waits.
+queue_job() {
+    post_slow "$@"
+    await 60 has_metric queue_jobs 1 || fail "the slow job $1 does not wait"
+}
+
+is_done() {
+    [ -f "$scratch/slow.$1.done" ]
+}
+
+# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for the reply to the job of that name, and makes it the last reply. `expect`
+# checks it; with status 200 it must be the product.
+finish_slow() {
+    slow=$1
+    shift
+    await 120 is_done "$slow" || fail "the slow job $slow had no reply"
+    status=$(cat "$scratch/slow.$slow.status")
+    : >"$scratch/got"
+    : >"$scratch/head"
+    if [ "$status" != 000 ]; then
+        cp "$scratch/slow.$slow" "$scratch/got"
+        cp "$scratch/slow.$slow.head" "$scratch/head"
+        keep POST /v1/matmul
+    fi
+    [ $# -eq 0 ] || expect "$@"
+    checks=$((checks + 1))
+    [ "$status" != 200 ] || cmp -s "$scratch/got" "$scratch/slow.expected" || fail "the slow job $slow: the product is wrong"
+}
+
+# hold_late: a job that a device has begun times out with 504, and goes on until `release`. On a busy machine the job may begin
+# too late; then the next try has ten times as long.
+hold_late() {
+    for ms in 100 1000 10000; do
+        : >"$scratch/hold"
+        post_slow late timeout_ms=$ms
+        finish_slow late "a deadline of a running job" 504 code timeout
+        [ ! -s "$scratch/hold" ] || return 0
+    done
+    fail "a deadline of a running job: it did not begin"
+}
+
+# post_benchmark SIDE VARIANT…: starts a benchmark of square matrices with many runs, and returns once it is under way.
+post_benchmark() {
+    edge=$1
+    shift
+    names=$(printf '"%s",' "$@")
+    post_json_benchmark "{\"m\":$edge,\"k\":$edge,\"n\":$edge,\"repeats\":1000,\"variants\":[${names%,}]}"
+}
+
+# post_json_benchmark BODY: starts this benchmark, and returns once it is under way.
+post_json_benchmark() {
+    curl -s -o "$scratch/benchmark.got" -D "$scratch/benchmark.head" -w '%{http_code}' -d "$1" \
+        "$url/v1/benchmark" >"$scratch/benchmark.status" &
+    benchmark=$!
+    await 60 is_benchmarking || fail "no benchmark is under way"
+}
+
+# is_benchmarking: whether a benchmark is under way. {} is not a valid benchmark: the server would answer 400, and start nothing.
+is_benchmarking() {
+    [ "$(status_of -d '{}' "$url/v1/benchmark")" = 429 ]
+}
+
+# finish_benchmark: waits for its reply, and makes it the last reply.
+finish_benchmark() {
+    wait "$benchmark" || :
+    cp "$scratch/benchmark.got" "$scratch/got"
+    cp "$scratch/benchmark.head" "$scratch/head"
+    status=$(cat "$scratch/benchmark.status")
+    keep POST /v1/benchmark
+}
