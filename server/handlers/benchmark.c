@@ -336,5 +336,6 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
                                     : format->encode(run->benchmark, &length);
     request->span_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
     release(request);
+    mm_request_trim(request);
     return mm_reply_text(request, text, length, format->reply_type);
 }

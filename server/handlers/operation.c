@@ -111,6 +111,7 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     else
         mm_reservation_free(memory, &request->body);
     operation->input.is_decoded = true;
+    memory->expected_bytes = 0; /* what it holds and asks for tells more from here on */
     return MM_OK;
 }
 

@@ -62,8 +62,14 @@ struct need {
 
 enum { ALIGNMENT = 64 };
 
+/* SIZE_MAX if the sum passes that: a text can be almost as long. */
+static size_t add(size_t a, size_t b) {
+    size_t sum;
+    return mm_size_add(a, b, &sum) ? sum : SIZE_MAX;
+}
+
 static size_t aligned(size_t bytes) {
-    return mm_size_round_up(bytes, ALIGNMENT);
+    return add(bytes, ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 static struct need find_need(const struct mm_operation *operation) {
@@ -80,12 +86,12 @@ static struct need find_need(const struct mm_operation *operation) {
                                : mm_operation_copies_part(operation) ? mm_operation_part_bytes(operation)
                                                                      : 0;
     need.text_bytes = behind_text > 0 ? aligned(operation->reply_bytes) : operation->reply_bytes;
-    need.output_bytes = need.text_bytes + behind_text;
+    need.output_bytes = add(need.text_bytes, behind_text);
     return need;
 }
 
 static size_t sum(const struct need *need) {
-    return need->work_bytes + need->result_bytes + need->output_bytes;
+    return add(need->work_bytes + need->result_bytes, need->output_bytes);
 }
 
 /* Nothing, if there are no bytes to acquire. */
@@ -141,7 +147,7 @@ enum mm_status mm_operation_judge_need(struct mm_request *request) {
     request->need_bytes = sum(&need);
     request->memory.is_for_store = need.result_bytes > 0;
     if (request->need_bytes > request->server->budget.part_bytes[MM_BUDGET_MAIN] - body_bytes)
-        return mm_request_fail_memory(request, body_bytes + request->need_bytes, &request->error);
+        return mm_request_fail_memory(request, add(body_bytes, request->need_bytes), &request->error);
     return MM_OK;
 }
 

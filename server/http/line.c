@@ -126,7 +126,8 @@ static void end_overdue(struct mm_server *server, int part, uint64_t now_ns, str
 static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
-           (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0);
+           (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
+            request->pace.looked_ns >= request->record.replied_ns); /* else the pace is still the upload's */
 }
 
 /* What becomes free for the first of a line if the request ends. While nobody waits for the main part, small

@@ -27,16 +27,21 @@ size_t mm_request_stored_bytes(const struct mm_request *request) {
 }
 
 /* Changes MM_BUSY, of a request that needs error->needed_bytes beside what it uses, if waiting is in vain:
- * MM_TOO_LARGE if the budget never has as much, MM_BUSY without needed_bytes if stored matrices hold it. */
+ * MM_TOO_LARGE if the budget never has as much, MM_BUSY without needed_bytes if stored matrices hold it.
+ * Small requests may have the sixteenth, which no stored matrix holds. */
 static void judge_need(const struct mm_request *request, struct mm_error *error) {
     const struct mm_reservation *memory = &request->memory;
     const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN],
                  stored = mm_request_stored_bytes(request);
-    const size_t together = memory->used_bytes + error->needed_bytes;
+    const size_t asked = error->needed_bytes, unused = mm_reservation_unused(memory);
+    const bool is_small = mm_reservation_line(memory, asked - mm_size_min(asked, unused)) == MM_BUDGET_SMALL;
+    size_t together;
+    if (!mm_size_add(memory->used_bytes, asked, &together))
+        together = SIZE_MAX;
     const size_t needed = together > memory->expected_bytes ? together : memory->expected_bytes;
     if (needed > limit)
         mm_request_fail_memory(request, needed, error);
-    else if (needed > limit - mm_size_min(limit, stored))
+    else if (!is_small && needed > limit - mm_size_min(limit, stored))
         mm_fail(
             error, MM_BUSY,
             "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored matrices hold "

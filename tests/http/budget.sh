@@ -92,7 +92,7 @@ write_text() {
 
 # Bodies for k=10000, k=5000, and k=131071, which takes 1048572 bytes with its result in one step; others, and texts. As JSON, `tight`
 # takes 21 bytes for each number.
-for body in 'row 80000' 'small 40000' 'large 1048568' 'fits 3932144' 'more 3932160' 'over 3932161' 'outer 3600' 'tall 262148' \
+for body in 'row 80000' 'small 40000' 'large 1048568' 'fits 3932144' 'more 3932160' 'over 3932161' 'outer 3600' 'tall 262148' 'empty 65536' \
     'integers 32768' 'square 262144' 'heavy 3800000' 'huge 12582912'; do
     head -c "${body#* }" /dev/zero >"$scratch/${body% *}"
 done
@@ -121,6 +121,9 @@ done
 post_file more 'm=1&k=491520&n=1' 'Expect: 100-continue'
 expect "four bytes more" 413 code too_large .limit 3932160
 same "four bytes more: bytes that were sent" 0 "$uploaded"
+# The result is empty, but its brackets would take almost 2^64 bytes.
+post_file empty 'a_shape=128,128&b_shape=130772797,4933,883,23,128,0' 'Accept: application/json'
+expect "a text of almost 2^64 bytes" 413 code too_large .limit 3932160
 post_file outer 'm=450&k=1&n=450' 'Accept: application/json' 'Transfer-Encoding: chunked'
 expect "a text, before its chunked body" 413 code too_large .limit 3932160 .got 4256528
 # The check of integers takes 256 times (k and a few) and 8 times k: 4326144 bytes.
