@@ -217,6 +217,6 @@ enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_erro
 /* Says that operand `index` has an element of type bool that is neither 0 nor 1: MM_BAD_REQUEST. */
 enum mm_status mm_call_fail_bool(unsigned index, struct mm_error *error);
 
-/* Turns the conforming product (or transposition) of the views into the same one of the matrices as they lie
- * in memory: of an operand that is column_major the transpose lies there. After mm_shape_conform. */
+/* Makes a conforming product (or transposition) of the views one of the matrices as they lie in memory: where
+ * an operand is column_major, its transpose lies there. After mm_shape_conform. */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);

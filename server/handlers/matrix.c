@@ -79,7 +79,7 @@ struct get {
     struct mm_matrix matrix;       /* its elements: in the value, or in the copy */
     struct mm_buffer copy;         /* of the part, if it has gaps in the value, or a device alone has that */
     struct mm_reduction reduction; /* the figures, */
-    struct mm_reduced reduced;     /* as far as they are computed */
+    struct mm_reduced reduced;     /* and how much of the part they cover by now */
     bool is_encoded;
     size_t text_bytes; /* of the reply, at most; 0: the elements themselves are the reply */
     struct mm_reply_body reply;

@@ -146,7 +146,7 @@ void mm_body_drop_all(struct mm_request *request) {
 uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
     const struct mm_place *place = &request->place;
     const uint64_t begun_ns = request->started_ns + place->waited_ns;
-    const uint64_t end_ns = place->lacked_bytes > 0 ? place->since_ns : now_ns;
+    const uint64_t end_ns = mm_request_state(request) == MM_RESERVING ? place->since_ns : now_ns;
     return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
 }
 

@@ -34,7 +34,7 @@ struct mm_line {
 
 /* A request's place in a line. */
 struct mm_place {
-    size_t lacked_bytes; /* of the step that it waits for; 0: it does not wait */
+    size_t lacked_bytes; /* of the step that it waits for; 0: its reservation only has to change its part */
     int line;            /* a part of the budget */
     bool holds;          /* memory already */
     uint64_t since_ns;

@@ -150,9 +150,10 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
  * MM_PHASE_CUT. The connection's thread, which has it to itself. */
 void mm_request_refuse_unread(struct mm_request *request);
 
-/* Suspends the connection until request->error.needed_bytes are reserved and unused; the handler that failed
- * is then called again. False, and nothing done, if the request does not lack memory, or waits in vain:
- * request->error is the reply. The connection's thread, which has it to itself. */
+/* Lets a request wait that has failed with MM_BUSY: suspends the connection until request->error.needed_bytes
+ * are reserved and unused. The handler that failed is then called again. Returns false if the request does
+ * not lack memory, or if waiting is in vain; request->error is then the reply. The connection's thread, which
+ * has the connection to itself. */
 bool mm_request_wait_for_memory(struct mm_request *request);
 
 /* Ends a wait: the request goes on, with this error unless it is NULL. If the body waited for memory, the

@@ -47,8 +47,7 @@ static bool has_left(int fd) {
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* The end of a request that waits for memory, or for its job. Before its body is complete the deadline is
- * that of the upload. */
+/* Whether the deadline of a waiting request has passed; *late is then the reply. */
 static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
     const uint64_t deadline_ns = request->job != NULL ? request->job->deadline_ns : request->deadline_ns;
     if (!request->is_complete)
@@ -123,7 +122,7 @@ static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
         mm_pace_look(&request->pace, bytes, mm_body_byte_ns(request), now_ns);
 }
 
-/* A reply is to be read in --timeout-ms. If the client has read all that was sent, the server is slow. */
+/* The client has --timeout-ms to read a reply. If it has read all that was sent, the server is slow. */
 static void look_at_reply(struct mm_request *request, const struct tcp_info *info, uint64_t now_ns) {
     const uint64_t timeout_ns = request->server->options->timeout_ms * NS_PER_MS;
     const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);

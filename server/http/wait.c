@@ -26,9 +26,9 @@ size_t mm_request_stored_bytes(const struct mm_request *request) {
     return request->server->store == NULL ? 0 : mm_store_totals(request->server->store).host_bytes;
 }
 
-/* Changes MM_BUSY, of a request that needs error->needed_bytes beside what it uses, if waiting is in vain:
- * MM_TOO_LARGE if the budget never has as much, MM_BUSY without needed_bytes if stored matrices hold it.
- * Small requests may have the sixteenth, which no stored matrix holds. */
+/* The request has failed with MM_BUSY and needs error->needed_bytes beside what it uses. If waiting is in
+ * vain, changes the error: to MM_TOO_LARGE if the budget never has as much; to MM_BUSY without needed_bytes
+ * if stored matrices hold it. Small requests wait even then, because no stored matrix holds the sixteenth. */
 static void judge_need(const struct mm_request *request, struct mm_error *error) {
     const struct mm_reservation *memory = &request->memory;
     const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN],

@@ -368,7 +368,8 @@ static const struct family {
      .write = write_connections},
     {"matmuld_connections_closed_total", "counter",
      "Connections that the service closed; evicted: idle, to make room for new ones; address: over "
-     "--connections-per-address; slow_reader: slower than --send-rate.",
+     "--connections-per-address; slow_reader: slower than --send-rate, or too slow while memory was "
+     "full.",
      .write = write_closed},
     {"matmuld_rejected_total", "counter", "Requests answered with a problem, by its code.",
      .write = write_rejected},

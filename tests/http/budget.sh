@@ -255,6 +255,17 @@ answered text part benchmark first list
 expect "the list" 200 '.matrices | length' 901
 reach "$used" $stored && stop
 
+# A small request waits even if stored matrices fill the main part: the sixteenth is left to it.
+head -c 3900000 /dev/zero >"$scratch/full"
+start --backend cpu --memory-budget 4MiB --store-memory 4MiB
+ask '/v1/matrices/full?m=975&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/full"
+dawdle --bodies 4 --claim 65536 --every-ms 1000
+reach "$used" $((3900000 + 262144))
+post_file small 'm=1&k=5000&n=1'
+expect "40 kB beside a full store, for which claims have to end" 200
+leave "$dawdle"
+reach "$used" 3900000 && stop
+
 # Once a stalled upload has ended, one of two that wait gets its first step, and then waits for its elements; the other never gets
 # its first step: both wait for the default of three seconds in all. An upload just above the rate stays.
 start_held --backend cpu --memory-budget 4MiB
