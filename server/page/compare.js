@@ -51,7 +51,7 @@ function build(section, variants) {
 // quiet: nobody has asked for anything yet, so no dialog asks for the key.
 export async function open(section, parameters, quiet = true) {
   const hint = $('.hint', section);
-  const again = built;
+  const again = built, focused = document.activeElement;
   try {
     const { variants } = built || await callJson('v1/variants', undefined, { quiet });
     if (!built) build(section, variants);
@@ -66,6 +66,7 @@ export async function open(section, parameters, quiet = true) {
   for (const part of parts) await part.show(); // in turn: a GPU measures strides, and then takes nothing else
   if (section.hidden) return; // another view has come meanwhile
   if (again || parameters.size) keep();
+  if (document.activeElement !== focused) return; // the user has gone on meanwhile
   const part = looked && $('section.' + CSS.escape(looked), section);
   part?.scrollIntoView();
   part?.focus({ preventScroll: true });

@@ -34,11 +34,15 @@ with Browser() as browser:
     assert own <= OWN_BYTES_MAX and sum(sent.values()) <= ALL_BYTES_MAX, sent
     assert not page.judge()
 
+    slow = {"offline": False, "latency": 500, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", slow)
     page = browser.open("/#compare?part=code")
     page.wait(lambda page: page.find("#compare").is_displayed(), "the view of the address")
     page.find(".skip").send_keys(Keys.ENTER)
-    page.wait(lambda page: page.run("return [location.hash.split('?')[0], document.activeElement.id]") == ["#compare", "main"],
-              "the link past the navigation leads to the view")
+    page.wait(lambda page: page.find("#compare .code pre").text, "the part of the address")
+    assert page.run("return [location.hash.split('?')[0], document.activeElement.id]") == ["#compare", "main"], \
+        "the link past the navigation leads to the view, whose parts leave the focus there"
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {**slow, "latency": 0})
 
     page = browser.open("/#constructor")
     page.wait(lambda page: page.find("#try").is_displayed(), "an unknown name shows the first view")
