@@ -1,5 +1,5 @@
 #!/bin/sh
-# The memory traffic of every variant on a GPU: what the program predicts of it (gpu/plan/traffic.h), what the GPU's counters
+# The memory traffic of every variant on a GPU: what the program predicts of it (gpu/lab/traffic/traffic.h), what the GPU's counters
 # say, and the difference. Needs Nsight Compute (ncu) and the right to read counters; each row is a run of it and takes
 # some seconds, all of them some minutes.
 # usage: counters.sh BUILD_FOLDER [M K N], in the top folder; Markdown tables. Without a shape: for products of 1024³ and

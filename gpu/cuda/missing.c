@@ -13,14 +13,6 @@ static const char no_cuda[] = "this build of matmuld has no CUDA";
 MM_CUDA_PLANS(X)
 #undef X
 
-#define X(function)                                                                                          \
-    bool function(const struct mm_product *product, const struct mm_plan *plan,                              \
-                  struct mm_traffic *traffic) {                                                              \
-        return false;                                                                                        \
-    }
-MM_CUDA_TRAFFIC(X)
-#undef X
-
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
     return &mm_cuda_variants[MM_CUDA_ROW_naive];
 }

@@ -3,6 +3,7 @@
  * CUDA has the same rows (missing.c), and no device that runs them. */
 #pragma once
 
+#include "gpu/lab/traffic/kernels.h"
 #include "gpu/plan/variant.h"
 
 #include <sys/cdefs.h>
@@ -24,99 +25,99 @@ __BEGIN_DECLS
 /* One row a variant: name, then members of struct mm_variant (gpu/plan/variant.h). The first is the plain
  * reference; each of the others stands behind the ones that it builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
-    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .traffic = mm_cuda_traffic_naive,                      \
+    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .traffic = mm_traffic_naive,                      \
       .converts = true,                                                                                      \
       .sources = MM_SOURCES("gpu/cuda/variants/naive.cu"),                                                   \
       .summary = "one thread per element of C, neighbours along a row, all reads from global memory")        \
     X(naive_uncoalesced, .plan = {[MM_FLOAT32] = mm_cuda_naive_uncoalesced},                                 \
-      .traffic = mm_cuda_traffic_naive_uncoalesced,                                                          \
+      .traffic = mm_traffic_naive_uncoalesced,                                                          \
       .sources = MM_SOURCES("gpu/cuda/variants/naive_uncoalesced.cu"),                                       \
       .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread")     \
-    X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .traffic = mm_cuda_traffic_tiled,                   \
+    X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .traffic = mm_traffic_tiled,                   \
       .tile = 8,                                                                                             \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step")                 \
-    X(tiled_16, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .traffic = mm_cuda_traffic_tiled,                \
+    X(tiled_16, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .traffic = mm_traffic_tiled,                \
       .tile = 16, .converts = true,                                                                          \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step")               \
-    X(tiled_32, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .traffic = mm_cuda_traffic_tiled,                \
+    X(tiled_32, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .traffic = mm_traffic_tiled,                \
       .tile = 32, .converts = true,                                                                          \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step")               \
-    X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .traffic = mm_cuda_traffic_tiled, \
+    X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .traffic = mm_traffic_tiled, \
       .tile = 16,                                                                                            \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_strided.cu"),                                           \
       .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole "   \
                  "matrix")                                                                                   \
-    X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .traffic = mm_cuda_traffic_tiled,     \
+    X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .traffic = mm_traffic_tiled,     \
       .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16",                         \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu"),                                             \
       .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only")                \
-    X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .traffic = mm_cuda_traffic_tiled,     \
+    X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .traffic = mm_traffic_tiled,     \
       .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32",                         \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu"),                                             \
       .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only")                \
     X(tiled_dynamic, .plan = {[MM_FLOAT32] = mm_cuda_tiled_dynamic},                                         \
-      .traffic = mm_cuda_traffic_tiled_dynamic,                                                              \
+      .traffic = mm_traffic_tiled_dynamic,                                                              \
       .tile = 16, .tiles = dynamic_tiles,                                                                    \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_dynamic.cu"),                                           \
       .summary = "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 "         \
                  "elements a thread past 32")                                                                \
-    X(tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .traffic = mm_cuda_traffic_tiled_padded,  \
+    X(tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .traffic = mm_traffic_tiled_padded,  \
       .tile = 32,                                                                                            \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu"),                                            \
       .summary = "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) "  \
                  "meets 32 banks")                                                                           \
     X(tiled_conflicted, .plan = {[MM_FLOAT32] = mm_cuda_tiled_conflicted},                                   \
-      .traffic = mm_cuda_traffic_tiled_conflicted,                                                           \
+      .traffic = mm_traffic_tiled_conflicted,                                                           \
       .tile = 32,                                                                                            \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu"),                                            \
       .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised")   \
-    X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .traffic = mm_cuda_traffic_tiled,           \
+    X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .traffic = mm_traffic_tiled,           \
       .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0",                       \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_async.cu", "gpu/cuda/variants/async.cuh"),              \
       .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used")           \
-    X(staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .traffic = mm_cuda_traffic_staged_copy,     \
+    X(staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .traffic = mm_traffic_staged_copy,     \
       .sources = MM_SOURCES("gpu/cuda/variants/staged_copy.cu"),                                             \
       .summary = "as naive, by way of shared memory, but no thread reads what another copied: no reuse, "    \
                  "so nothing is gained")                                                                     \
-    X(tiled_wide, .plan = {[MM_FLOAT32] = mm_cuda_tiled_wide}, .traffic = mm_cuda_traffic_tiled,             \
+    X(tiled_wide, .plan = {[MM_FLOAT32] = mm_cuda_tiled_wide}, .traffic = mm_traffic_tiled,             \
       .tile = 16,                                                                                            \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_wide.cu"),                                              \
       .summary = "as tiled_16, but 32 tiles of A and of B at a time: fewer barriers, as many global "        \
                  "loads, and fewer blocks fit")                                                              \
-    X(tiled_racy, .plan = {[MM_FLOAT32] = mm_cuda_tiled_racy}, .traffic = mm_cuda_traffic_tiled_racy,        \
+    X(tiled_racy, .plan = {[MM_FLOAT32] = mm_cuda_tiled_racy}, .traffic = mm_traffic_tiled_racy,        \
       .tile = 32, .wrong_on_purpose = true,                                                                  \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_racy.cu"),                                              \
       .summary = "as tiled_32 without its first barrier: wrong on purpose, to show what a barrier is for")   \
     X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled},                                       \
-      .traffic = mm_cuda_traffic_register_tiled,                                                             \
+      .traffic = mm_traffic_register_tiled,                                                             \
       .tile = 128,                                                                                           \
       .sources = MM_SOURCES("gpu/cuda/variants/register_tiled.cu"),                                          \
       .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread")            \
-    X(spilling, .plan = {[MM_FLOAT32] = mm_cuda_spilling}, .traffic = mm_cuda_traffic_register_tiled,        \
+    X(spilling, .plan = {[MM_FLOAT32] = mm_cuda_spilling}, .traffic = mm_traffic_register_tiled,        \
       .tile = 128,                                                                                           \
       .sources = MM_SOURCES("gpu/cuda/variants/register_tiled.cu"),                                          \
       .summary = "as register_tiled, with at most 64 registers a thread: twice the blocks, but registers "   \
                  "spill to local memory")                                                                    \
-    X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .traffic = mm_cuda_traffic_vectorized,        \
+    X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .traffic = mm_traffic_vectorized,        \
       .tile = 128,                                                                                           \
       .sources = MM_SOURCES("gpu/cuda/variants/vectorized.cu", "gpu/cuda/variants/quad.cuh"),                \
       .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory")                   \
-    X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .traffic = mm_cuda_traffic_warp_tiled,        \
+    X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .traffic = mm_traffic_warp_tiled,        \
       .tile = 128,                                                                                           \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/warp_tiled.cu", "gpu/cuda/variants/quad.cuh", "gpu/cuda/variants/async.cuh"),   \
       .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile")     \
-    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .traffic = mm_cuda_traffic_simt,                          \
+    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt},                          \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/simt.cuh", "gpu/cuda/variants/simt.cu", "gpu/cuda/variants/simt_vectors.cuh",   \
           "gpu/cuda/variants/simt.h", "gpu/cuda/variants/quad.cuh", "gpu/cuda/variants/async.cuh",           \
           "gpu/cuda/variants/follow.cuh"),                                                                   \
       .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to "    \
                  "fill the chip; a kernel of its own for vectors")                                           \
-    X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .traffic = mm_cuda_traffic_fp32_tensor,     \
+    X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor},     \
       .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0",                \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/fp32_tensor/product.cu", "gpu/cuda/variants/fp32_tensor/split.cu",              \
@@ -130,13 +131,12 @@ __BEGIN_DECLS
                [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor,                          \
                [MM_FLOAT8_E5M2] = mm_cuda_tensor, [MM_INT8] = mm_cuda_tensor, [MM_UINT8] = mm_cuda_tensor,   \
                [MM_BOOL] = mm_cuda_tensor},                                                                  \
-      .traffic = mm_cuda_traffic_tensor,                                                                     \
       .tiles = tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing,                       \
       .needs = "compute capability 9.0",                                                                     \
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
       .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, "    \
                  "and shared if they are few")                                                               \
-    X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor}, .traffic = mm_cuda_traffic_tensor,                      \
+    X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor},                      \
       .rounds_to_tf32 = true, .tiles = tensor_tiles, .converts = true,                                       \
       .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0",                             \
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
@@ -154,23 +154,23 @@ __BEGIN_DECLS
 
 /* The same for transpositions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
-    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_naive)}, .traffic = mm_cuda_traffic_transpose_naive,  \
+    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_naive)}, .traffic = mm_traffic_transpose_naive,  \
       .sources = MM_SOURCES("gpu/cuda/variants/transpose_naive.cu"),                                         \
       .summary = "one thread per element: neighbours read along a row of A, and write down a column of C, "  \
                  "a transaction each")                                                                       \
     X(shared, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_shared)},                                            \
-      .traffic = mm_cuda_traffic_transpose_shared,                                                           \
+      .traffic = mm_traffic_transpose_shared,                                                           \
       .tile = 32,                                                                                            \
       .sources = MM_SOURCES("gpu/cuda/variants/transpose_tiled.cu"),                                         \
       .summary = "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised")   \
     X(padded, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_padded)},                                            \
-      .traffic = mm_cuda_traffic_transpose_padded,                                                           \
+      .traffic = mm_traffic_transpose_padded,                                                           \
       .tile = 32,                                                                                            \
       .sources = MM_SOURCES("gpu/cuda/variants/transpose_tiled.cu"),                                         \
       .summary = "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 "   \
                  "banks")                                                                                    \
     X(vectorized, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_vectorized)},                                    \
-      .traffic = mm_cuda_traffic_transpose_vectorized,                                                       \
+      .traffic = mm_traffic_transpose_vectorized,                                                       \
       .tile = 64,                                                                                            \
       .sources = MM_SOURCES("gpu/cuda/variants/transpose_vectorized.cu", "gpu/cuda/variants/quad.cuh"),      \
       .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
@@ -208,31 +208,6 @@ __BEGIN_DECLS
 
 #define X(function) mm_variant_plan function;
 MM_CUDA_PLANS(X)
-#undef X
-
-/* What the rows' runs ask of memory (gpu/cuda/traffic/). */
-#define MM_CUDA_TRAFFIC(X)                                                                                   \
-    X(mm_cuda_traffic_naive)                                                                                 \
-    X(mm_cuda_traffic_naive_uncoalesced)                                                                     \
-    X(mm_cuda_traffic_tiled)                                                                                 \
-    X(mm_cuda_traffic_tiled_racy)                                                                            \
-    X(mm_cuda_traffic_tiled_dynamic)                                                                         \
-    X(mm_cuda_traffic_tiled_padded)                                                                          \
-    X(mm_cuda_traffic_tiled_conflicted)                                                                      \
-    X(mm_cuda_traffic_register_tiled)                                                                        \
-    X(mm_cuda_traffic_vectorized)                                                                            \
-    X(mm_cuda_traffic_warp_tiled)                                                                            \
-    X(mm_cuda_traffic_simt)                                                                                  \
-    X(mm_cuda_traffic_fp32_tensor)                                                                           \
-    X(mm_cuda_traffic_tensor)                                                                                \
-    X(mm_cuda_traffic_staged_copy)                                                                           \
-    X(mm_cuda_traffic_transpose_naive)                                                                       \
-    X(mm_cuda_traffic_transpose_shared)                                                                      \
-    X(mm_cuda_traffic_transpose_padded)                                                                      \
-    X(mm_cuda_traffic_transpose_vectorized)
-
-#define X(function) mm_variant_traffic function;
-MM_CUDA_TRAFFIC(X)
 #undef X
 
 /* Why asynchronous copies cannot be used, or NULL where they can. Any thread. */

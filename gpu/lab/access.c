@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 MM_DEFINE_NAMES(mm_memory_name, mm_memory, MM_MEMORY_COUNT, MM_MEMORY_TABLE)
 MM_DEFINE_NAMES(mm_pattern_name, mm_pattern, MM_PATTERN_COUNT, MM_PATTERN_TABLE)
@@ -47,28 +48,29 @@ void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_
     }
 }
 
-/* Adds a value to a set of `count`, unless the set has it. Returns the new count. */
+/* Adds a value to a set, whose `count` values are in order. Returns the new count. */
 static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
-    for (unsigned index = 0; index < count; index++)
-        if (set[index] == value)
-            return count;
-    set[count] = value;
+    unsigned place = count;
+    while (place > 0 && set[place - 1] > value)
+        place--;
+    if (place > 0 && set[place - 1] == value)
+        return count;
+    memmove(set + place + 1, set + place, (count - place) * sizeof *set);
+    set[place] = value;
     return count + 1;
 }
 
-/* Adds the transaction of some lanes, from `first` on. A bank's word has bank_bytes; a lane may access two.
- */
-static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsigned word_bytes,
+/* Adds the transaction of some lanes. A bank's word has bank_bytes; a lane may access several. */
+static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsigned words_of_lane,
                   unsigned bank_bytes, struct mm_bank_cost *cost) {
-    const unsigned pieces = word_bytes > bank_bytes ? 2 : 1;
-    uint32_t words[MM_WARP_LANES];
+    uint32_t words[MM_WARP_LANES + 1];
     unsigned served[MM_BANK_COUNT] = {0};
     unsigned count = 0;
     unsigned degree = 0;
-    assert(lanes * pieces <= MM_WARP_LANES);
     for (unsigned lane = first; lane < first + lanes; lane++)
-        for (unsigned piece = 0; piece < pieces && offsets[lane] != MM_LANE_INACTIVE; piece++)
-            count = add(words, count, offsets[lane] / bank_bytes + piece);
+        for (unsigned word = 0; word < words_of_lane && offsets[lane] != MM_LANE_INACTIVE; word++)
+            count = add(words, count, offsets[lane] / bank_bytes + word);
+    assert(count <= MM_WARP_LANES);
     for (unsigned index = 0; index < count; index++) {
         const unsigned bank = words[index] % MM_BANK_COUNT;
         served[bank]++;
@@ -76,32 +78,48 @@ static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsig
             degree = served[bank];
     }
     for (unsigned lane = first; lane < first + lanes; lane++)
-        for (unsigned piece = 0; piece < pieces && offsets[lane] != MM_LANE_INACTIVE; piece++)
-            if (served[mm_bank_of(offsets[lane] + piece * bank_bytes, bank_bytes)] > 1)
+        for (unsigned word = 0; word < words_of_lane && offsets[lane] != MM_LANE_INACTIVE; word++)
+            if (served[mm_bank_of(offsets[lane] + word * bank_bytes, bank_bytes)] > 1)
                 cost->conflicts |= UINT32_C(1) << lane;
+    cost->transactions += count > 0;
     cost->passes += degree;
     if (degree > cost->degree)
         cost->degree = degree;
 }
 
+/* Whether every lane has the offset of the lane whose number differs in one bit. */
+static bool are_pairs(const uint32_t *offsets, unsigned lanes, unsigned bit) {
+    for (unsigned lane = 0; lane < lanes; lane++)
+        if (offsets[lane] != offsets[lane ^ bit])
+            return false;
+    return true;
+}
+
 struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
                                      unsigned bank_bytes) {
-    assert(word_bytes == 4 || word_bytes == 8);
+    assert(word_bytes >= 1 && word_bytes <= 16);
     assert(bank_bytes == 4 || bank_bytes == 8);
     struct mm_bank_cost cost = {0};
-    const unsigned lanes = word_bytes > bank_bytes ? MM_WARP_LANES / 2 : MM_WARP_LANES;
-    for (unsigned first = 0; first < MM_WARP_LANES; first += lanes)
-        serve(offsets, first, lanes, word_bytes, bank_bytes, &cost);
+    const unsigned words_of_lane = word_bytes > bank_bytes ? word_bytes / bank_bytes : 1;
+    const unsigned alone = MM_WARP_LANES / words_of_lane, together = word_bytes == 16 ? 2 * alone : alone;
+    for (unsigned first = 0; first < MM_WARP_LANES; first += together) {
+        const uint32_t *group = offsets + first;
+        const bool are_joined = are_pairs(group, together, 1) || are_pairs(group, together, 2);
+        const unsigned lanes = are_joined ? together : alone;
+        for (unsigned lane = first; lane < first + together; lane += lanes)
+            serve(offsets, lane, lanes, words_of_lane, bank_bytes, &cost);
+    }
     return cost;
 }
 
 struct mm_sector_cost mm_sectors_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes) {
-    uint32_t words[MM_WARP_LANES];
-    uint32_t sectors[MM_WARP_LANES];
+    uint32_t words[MM_WARP_LANES + 1];
+    uint32_t sectors[MM_WARP_LANES + 1];
     unsigned word_count = 0;
     unsigned sector_count = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
-        assert(offsets[lane] % word_bytes == 0);
+        if (offsets[lane] == MM_LANE_INACTIVE)
+            continue;
         word_count = add(words, word_count, offsets[lane]);
         sector_count = add(sectors, sector_count, offsets[lane] / MM_SECTOR_BYTES);
     }

@@ -65,12 +65,18 @@ struct mm_access {
 /* The byte at which each lane's word begins, padding counted, or MM_LANE_INACTIVE; word 0 begins at 0. */
 void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_LANES]);
 
-/* What an access costs in shared memory. A transaction moves at most the width of all banks, so 8 bytes a
- * lane take two transactions of 16 lanes in banks of 4 bytes. Within one, a bank serves its words one after
- * another, each to all lanes that access it. */
+/* What an access costs in shared memory. A transaction moves at most the width of all banks, so in banks of
+ * 4 bytes an access of 8 bytes a lane takes two transactions of 16 lanes, and one of 16 bytes four of 8
+ * lanes. Within a transaction, a bank serves its words one after another, each to all lanes that access it.
+ *
+ * Of 16 bytes a lane, two transactions are one if each of their lanes has the words of its neighbour: of lane
+ * i^1 everywhere, or of lane i^2 everywhere. The counters of an H200 say so: a read takes 4 passes if all its
+ * quads are different (of B in `vectorized`), and 2 if they come in pairs (of A there, and in `warp_tiled`).
+ */
 struct mm_bank_cost {
-    unsigned degree;    /* the most words that one bank serves in one transaction: 1 is no conflict */
-    unsigned passes;    /* over the banks: the degrees of all transactions together */
+    unsigned degree; /* the most words that one bank serves in one transaction: 1 is no conflict */
+    unsigned passes; /* over the banks: the degrees of all transactions together */
+    unsigned transactions;
     uint32_t conflicts; /* bit i: in lane i's transaction one of its banks serves another word as well */
 };
 
@@ -79,7 +85,7 @@ static inline unsigned mm_bank_of(uint32_t offset, unsigned bank_bytes) {
     return offset / bank_bytes % MM_BANK_COUNT;
 }
 
-/* The cost of reading or writing word_bytes (4 or 8) at each offset in 32 banks of bank_bytes (4 or 8).
+/* The cost of reading or writing word_bytes (1 to 16) at each offset in 32 banks of bank_bytes (4 or 8).
  * Offsets are multiples of word_bytes, or MM_LANE_INACTIVE. Current chips may do better if neighbouring lanes
  * access the same 8 bytes; chips of compute capability 3.x had exceptions. */
 struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
@@ -92,8 +98,8 @@ struct mm_sector_cost {
     unsigned bytes_moved; /* in all these sectors */
 };
 
-/* The cost of reading word_bytes at each offset, a multiple of word_bytes, from a sector's first byte. No
- * lane is inactive. */
+/* The cost of reading or writing word_bytes (1 to 32) at each offset, from a sector's first byte. Offsets are
+ * multiples of word_bytes, or MM_LANE_INACTIVE. */
 struct mm_sector_cost mm_sectors_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes);
 
 /* The time of one access, in cycles of the multiprocessors' clock, from one read to the next; 0: not

@@ -242,18 +242,15 @@ const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, si
 
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row) {
     const struct mm_benchmark_request *request = &benchmark->request;
+    const struct mm_benchmark_subject *subject = &request->subjects[row];
     const struct mm_variant *ran = benchmark->rows[row].ran;
-    struct mm_traffic traffic = mm_traffic_unknown();
-    if (ran == NULL || strcmp(ran->name, MM_BENCHMARK_YARDSTICK) == 0)
-        return traffic;
-    struct mm_product product = benchmark->product;
-    product.a.data = product.b.data = NULL; /* on the device they begin elsewhere */
-    product.tile = request->subjects[row].tile;
-    if (ran->traffic != NULL && ran->traffic(&product, &benchmark->courses[row].plan, &traffic))
+    struct mm_traffic traffic;
+    if (ran != NULL && ran->traffic != NULL &&
+        ran->traffic(&benchmark->product, subject->tile > 0 ? subject->tile : ran->tile, &traffic))
         return traffic;
     traffic = mm_traffic_unknown();
-    if (ran->traffic == NULL || request->op == MM_TRANSPOSE)
-        traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, ran, product.tile);
+    if (ran != NULL && subject->backend->is_host && strcmp(ran->name, MM_BENCHMARK_YARDSTICK) != 0)
+        traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, ran, subject->tile);
     return traffic;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "gpu/device/backend.h"
+#include "gpu/lab/traffic/traffic.h"
 
 enum { MM_BENCHMARK_ROWS_MAX = 64 };
 
@@ -122,10 +123,10 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 /* How a row was computed. It must have run; the plan is the benchmark's. */
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
-/* The memory traffic of one run of a row, predicted by the variant that ran (gpu/plan/traffic.h). If the
- * variant has no function for that, as on the host, only the global loads are known: a product loads A once
- * for every T columns of C and B once for every T rows, where T is the tile, or 1. Nothing is known if a
- * library ran, or nothing. */
+/* The memory traffic of one run of a row, predicted by the model of the variant that ran. A variant of the
+ * host has no model, and only its loads are known: a product loads A once for every T columns of C and B once
+ * for every T rows, where T is the tile, or 1. Nothing is known of other variants without a model, of
+ * libraries, or if nothing ran. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 
 /* Operations a byte of global memory that is asked for; 0 of a transposition, or if that is not known. */

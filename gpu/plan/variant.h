@@ -6,7 +6,6 @@
 #include "gpu/names.h"
 #include "gpu/check/bounds.h"
 #include "gpu/product/product.h"
-#include "gpu/plan/traffic.h"
 
 struct mm_device;
 struct mm_plan;
@@ -39,11 +38,12 @@ typedef enum mm_status mm_variant_launch(const struct mm_product *product, struc
 typedef enum mm_status mm_variant_plan(const struct mm_product *product, struct mm_plan *plan,
                                        struct mm_error *error);
 
-/* Predicts the memory traffic of one run of a planned product, whose matrices begin at multiples of 256
- * bytes; data may be NULL. False, and *traffic is undefined, if this way to compute it has no description. A
- * pure function of any thread that asks no device; it takes less than a millisecond. */
-typedef bool mm_variant_traffic(const struct mm_product *product, const struct mm_plan *plan,
-                                struct mm_traffic *traffic);
+/* Predicts the memory traffic of one run (gpu/lab/traffic/traffic.h), in tiles of this edge if the variant
+ * has tiles. The matrices begin at multiples of 256 bytes; data may be NULL. False, and *traffic is
+ * undefined, if the model does not cover this product. A pure function of any thread that asks no device; it
+ * takes less than a millisecond. */
+struct mm_traffic;
+typedef bool mm_variant_traffic(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic);
 
 /* For the row `auto`: the best row for this product on this device, a vendor's only if product->allow_vendor.
  * Never NULL, a row that is missing on the device or does not take the product's element type, or `auto`. */
@@ -87,7 +87,7 @@ struct mm_variant {
     mm_variant_plan *plan[MM_DTYPE_COUNT];
     mm_variant_choose *choose[MM_DTYPE_COUNT];
 
-    mm_variant_traffic *traffic; /* NULL: it has no description */
+    mm_variant_traffic *traffic; /* NULL: it has no model (gpu/lab/traffic/kernels.h) */
 };
 
 /* For `sources`. */

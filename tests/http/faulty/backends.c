@@ -16,6 +16,7 @@
  * The row `racy` is wrong on purpose, so no self-test runs it: each of its products has one wrong element.
  * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/device/backend.h"
+#include "gpu/lab/traffic/traffic.h"
 #include "gpu/check/verify.h"
 #include "gpu/queue/self_test.h"
 #include "gpu/store/store.h"
@@ -163,10 +164,8 @@ static const struct mm_variant *choose(const struct mm_device *chosen_on, const 
     return &variants[product->allow_vendor ? ROW_VENDOR : ROW_NAIVE];
 }
 
-/* As tensor cores have it, whose passes over shared memory nobody knows. */
-static bool predict(const struct mm_product *product, const struct mm_plan *plan,
-                    struct mm_traffic *traffic) {
-    (void)plan;
+/* Passes over shared memory are not known. */
+static bool predict(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     *traffic = mm_traffic_unknown();
     traffic->figures[MM_GLOBAL_LOADS] = 5;
     traffic->figures[MM_GLOBAL_LOAD_SECTORS] = product->m * product->k;

@@ -265,32 +265,5 @@ static void it_wants_hopper(void **state) {
     }
 }
 
-bool mm_cuda_traffic_simt(const struct mm_product *product, const struct mm_plan *plan,
-                          struct mm_traffic *traffic) {
-    return false; /* as it does not for what is left to simt */
-}
-
-/* 66 cluster tiles for as many clusters, so none is shared. Threads load A's elements by two accesses to each
- * sector, and B's twice, with a scale for each four columns a step. */
-static void its_traffic_is_known(void **state) {
-    enum { M = 11 * 256, N = 6 * 192, K = 1024, STEPS = K / 64, TILES = 66 };
-    struct mm_product product = product_of(M, K, N);
-    struct mm_plan plan = {.device = &device.head};
-    struct mm_traffic traffic;
-    struct mm_error error;
-    assert_int_equal(mm_cuda_fp32_tensor(&product, &plan, &error), MM_OK);
-    assert_true(mm_cuda_traffic_fp32_tensor(&product, &plan, &traffic));
-    const uint64_t split = 2 * M * K / 8 + 2 * K * N / 8 + STEPS * N / 4;
-    const uint64_t copied = TILES * STEPS * 64 * 2 * (128 + 192) / 8, lines = TILES * 2 * (128 + 192) * 3 / 8;
-    const uint64_t flags = MULTIPROCESSORS * (12 * 3 + 4 * 8 * 4);
-    assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], split + copied + lines + flags);
-    assert_int_equal(traffic.figures[MM_GLOBAL_STORE_SECTORS], M + (M + N) * K / 8 + M * N / 8);
-    assert_true(traffic.figures[MM_SHARED_LOAD_PASSES] == MM_TRAFFIC_UNKNOWN);
-    product.k = product.a.cols = product.a.ld = product.b.rows = 0;
-    plan = (struct mm_plan){.device = &device.head};
-    assert_int_equal(mm_cuda_fp32_tensor(&product, &plan, &error), MM_OK);
-    assert_false(mm_cuda_traffic_fp32_tensor(&product, &plan, &traffic));
-}
-
-RUN_TESTS(its_traffic_is_known, each_shape_has_its_memory, halves_are_kept,
-          what_is_not_worth_splitting_is_left_to_simt, it_wants_hopper)
+RUN_TESTS(each_shape_has_its_memory, halves_are_kept, what_is_not_worth_splitting_is_left_to_simt,
+          it_wants_hopper)

@@ -22,16 +22,6 @@ double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix
     return taken;
 }
 
-struct mm_schedule_parts mm_schedule_parts_of(const struct mm_schedule *schedule) {
-    struct mm_schedule_parts parts = {0};
-    for (unsigned tile = 0; tile < mm_shared_tiles(schedule); tile++) {
-        const struct mm_sharers sharers = mm_sharers_of(schedule, tile);
-        parts.continuing += sharers.end - sharers.first;
-        parts.first += sharers.end > sharers.first;
-    }
-    return parts;
-}
-
 /* Boundaries move by up to MM_SHARE_STEPS_MIN - 1 steps, so two that are so many apart do not meet. */
 enum { SHARE_MIN = 2 * MM_SHARE_STEPS_MIN - 1 };
 

@@ -91,15 +91,6 @@ struct mm_fix_up_cost {
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
 
-/* How many partial sums there are of tiles that are shared: a cluster that continues a tile has one, and so
- * has the one with the tile's first step. */
-struct mm_schedule_parts {
-    unsigned continuing;
-    unsigned first;
-};
-
-struct mm_schedule_parts mm_schedule_parts_of(const struct mm_schedule *schedule);
-
 /* How long it takes, in the time of a step. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
 

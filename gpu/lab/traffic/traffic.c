@@ -1,5 +1,5 @@
 /* Names of the figures of traffic, and what follows from them. */
-#include "gpu/plan/traffic.h"
+#include "gpu/lab/traffic/traffic.h"
 
 #include "gpu/lab/access.h"
 

@@ -1,9 +1,11 @@
-/* The predicted memory traffic of kernels (gpu/cuda/traffic/), against numbers derived by hand, and against
- * all warps of all blocks of small products, walked one by one. The counters of a GPU are for
- * bench/counters.sh. */
+/* The models of kernels (gpu/lab/traffic/kernels.h), against numbers derived by hand, and against all warps
+ * of all blocks of small products, walked one by one. bench/counters.sh compares them with a GPU's counters.
+ */
 #include "gpu/cuda/variants.h"
-#include "gpu/plan/plan.h"
+#include "gpu/lab/traffic/kernels.h"
 #include "tests/unit/unit.h"
+
+#include <stdio.h>
 
 enum { A = 1, B = 2 }; /* operands that are stored transposed */
 
@@ -28,11 +30,9 @@ static struct mm_product make_transposition(size_t m, size_t n, enum mm_dtype dt
                                .transpose_a = true};
 }
 
-static struct mm_traffic predict(mm_variant_traffic *of, const struct mm_product *product,
-                                 struct mm_layout layout, unsigned splits) {
-    const struct mm_plan plan = {.layout = layout, .splits = splits};
+static struct mm_traffic predict(mm_variant_traffic *of, const struct mm_product *product, unsigned tile) {
     struct mm_traffic traffic;
-    assert_true(of(product, &plan, &traffic));
+    assert_true(of(product, tile, &traffic));
     return traffic;
 }
 
@@ -44,97 +44,100 @@ static void expect(const struct mm_traffic *traffic, const char *name,
                      (unsigned long long)traffic->figures[figure], (unsigned long long)figures[figure]);
 }
 
-#define TILE(edge)                                                                                           \
-    { .block_rows = edge, .block_cols = edge, .threads_x = edge, .threads_y = edge }
-#define BLOCK(rows, cols, threads)                                                                           \
-    { .block_rows = rows, .block_cols = cols, .threads_x = threads, .threads_y = 1 }
 #define MI (UINT64_C(1) << 20) /* 1024²; 1024³/32 is 32·MI */
 
-/* 1024³. Figures: elements, sectors loaded and stored; passes of loads and stores, and for conflicts. The
- * docs have what a GPU counted. Per k and 32 elements of C, `tiled` reads a word of B, and of A a quarter of
- * a read of two passes. register_tiled reads 16 words for 64 elements of each of 32 threads. */
+/* --- the counters of a GPU --------------------------------------------------------------------------- */
+
+/* What the models leave out: registers in local memory; in how many passes asynchronous copies arrive. */
+static bool is_left_out(const char *name, enum mm_traffic_figure figure) {
+    if (strcmp(name, "spilling") == 0)
+        return figure == MM_GLOBAL_LOAD_SECTORS || figure == MM_GLOBAL_STORE_SECTORS;
+    return strcmp(name, "warp_tiled") == 0 &&
+           (figure == MM_SHARED_STORE_PASSES || figure == MM_BANK_CONFLICT_PASSES);
+}
+
+static const struct mm_variant *find_variant(enum mm_op op, const char *name) {
+    for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++)
+        if (mm_cuda_variants[row].op == op && strcmp(mm_cuda_variants[row].name, name) == 0)
+            return &mm_cuda_variants[row];
+    return NULL;
+}
+
+/* A row has the name, perhaps with a tile, and of each figure but the loads what was predicted, what was
+ * counted, and the difference. Whether the variant has a model. */
+static bool expect_counters(enum mm_op op, const struct mm_product *product, const char *row) {
+    char name[32];
+    unsigned tile = 0;
+    int length = 0;
+    assert_true(sscanf(row, "| `%31[a-z0-9_]%n/%u%n", name, &length, &tile, &length) > 0);
+    const struct mm_variant *variant = find_variant(op, name);
+    assert_non_null(variant);
+    if (variant->traffic == NULL)
+        return false;
+    const struct mm_traffic traffic = predict(variant->traffic, product, tile > 0 ? tile : variant->tile);
+    row = strchr(row + length, '|');
+    for (enum mm_traffic_figure figure = MM_GLOBAL_LOAD_SECTORS; figure < MM_TRAFFIC_COUNT; figure++) {
+        unsigned long long counted;
+        assert_int_equal(sscanf(row, "|%*[^|]| %llu |%*[^|]%n", &counted, &length), 1);
+        row += length;
+        if (traffic.figures[figure] != counted && !is_left_out(name, figure))
+            fail_msg("%s: predicted %s are %llu, but %llu were counted", name, mm_traffic_name(figure),
+                     (unsigned long long)traffic.figures[figure], counted);
+    }
+    return true;
+}
+
+static void counters(void **state) {
+    const struct {
+        const char *heading;
+        enum mm_op op;
+        struct mm_product product;
+        unsigned rows;
+    } tables[] = {
+        {"## 1024³\n", MM_MATMUL, make_product(1024, 1024, 1024, 0, MM_FLOAT32), 23},
+        {"## 1024³, B stored transposed\n", MM_MATMUL, make_product(1024, 1024, 1024, B, MM_FLOAT32), 4},
+        {"## 228×240 · 240×112\n", MM_MATMUL, make_product(228, 240, 112, 0, MM_FLOAT32), 21},
+        {"## 4096×4096 transposed, float32\n", MM_TRANSPOSE, make_transposition(4096, 4096, MM_FLOAT32), 4},
+    };
+    char line[1024];
+    for (size_t table = 0; table < COUNT(tables); table++) {
+        FILE *page = fopen(COUNTERS, "r");
+        unsigned rows = 0;
+        assert_non_null(page);
+        while (fgets(line, sizeof line, page) != NULL && strcmp(line, tables[table].heading) != 0)
+            continue;
+        while (fgets(line, sizeof line, page) != NULL && line[0] != '#')
+            rows += strncmp(line, "| `", 3) == 0 &&
+                    expect_counters(tables[table].op, &tables[table].product, line);
+        fclose(page);
+        assert_int_equal(rows, tables[table].rows);
+    }
+}
+
+/* --- numbers derived by hand ----------------------------------------------------------------------- */
+
+/* 1024³. Figures: elements, sectors loaded and stored; passes of loads and stores, and for conflicts. Per k
+ * and 32 elements of C, `tiled` reads a word of B, and of A a quarter of a read of two passes. */
 static void products_of_1024(void **state) {
     static const struct {
         const char *name;
         mm_variant_traffic *of;
-        struct mm_layout layout;
+        unsigned tile;
         unsigned transposed;
         uint64_t figures[MM_TRAFFIC_COUNT];
     } rows[] = {
-        {"naive", mm_cuda_traffic_naive, BLOCK(8, 32, 32), 0, {2048 * MI, 160 * MI, MI / 8, 0, 0, 0}},
-        {"naive, B", mm_cuda_traffic_naive, BLOCK(8, 32, 32), B, {2048 * MI, 33 * 32 * MI, MI / 8, 0, 0, 0}},
-        {"uncoalesced",
-         mm_cuda_traffic_naive_uncoalesced,
-         BLOCK(32, 8, 32),
-         0,
-         {2048 * MI, 33 * 32 * MI, MI, 0, 0, 0}},
-        {"uncoalesced, A",
-         mm_cuda_traffic_naive_uncoalesced,
-         BLOCK(32, 8, 32),
-         A,
-         {2048 * MI, 160 * MI, MI, 0, 0, 0}},
-        {"tiled_8", mm_cuda_traffic_tiled, TILE(8), 0, {256 * MI, 32 * MI, MI / 8, 48 * MI, 8 * MI, 0}},
-        {"tiled_16", mm_cuda_traffic_tiled, TILE(16), 0, {128 * MI, 16 * MI, MI / 8, 48 * MI, 4 * MI, 0}},
-        {"tiled_32", mm_cuda_traffic_tiled, TILE(32), 0, {64 * MI, 8 * MI, MI / 8, 48 * MI, 2 * MI, 0}},
-        {"tiled_32, B",
-         mm_cuda_traffic_tiled,
-         TILE(32),
-         B,
-         {64 * MI, 8 * MI, MI / 8, 48 * MI, 33 * MI, 31 * MI}},
+        {"naive, B", mm_traffic_naive, 0, B, {2048 * MI, 33 * 32 * MI, MI / 8, 0, 0, 0}},
+        {"uncoalesced, A", mm_traffic_naive_uncoalesced, 0, A, {2048 * MI, 160 * MI, MI, 0, 0, 0}},
         {"tiled_16, A",
-         mm_cuda_traffic_tiled,
-         TILE(16),
+         mm_traffic_tiled,
+         16,
          A,
          {128 * MI, 16 * MI, MI / 8, 48 * MI, 2 * MI + 8 * 2 * MI, 7 * 2 * MI}},
-        {"padded, B",
-         mm_cuda_traffic_tiled_padded,
-         TILE(32),
-         B,
-         {64 * MI, 8 * MI, MI / 8, 48 * MI, 2 * MI, 0}},
-        {"conflicted, B",
-         mm_cuda_traffic_tiled_conflicted,
-         TILE(32),
-         B,
-         {64 * MI, 8 * MI, MI / 8, (32 * 32 + 16) * MI, 2 * MI, 31 * 32 * MI}},
-        {"conflicted, A",
-         mm_cuda_traffic_tiled_conflicted,
-         TILE(32),
-         A,
-         {64 * MI, 8 * MI, MI / 8, 64 * MI, 2 * MI, 0}},
-        {"dynamic/16",
-         mm_cuda_traffic_tiled_dynamic,
-         TILE(16),
-         0,
-         {128 * MI, 16 * MI, MI / 8, 64 * MI, 4 * MI, 0}},
-        {"dynamic/4",
-         mm_cuda_traffic_tiled_dynamic,
-         TILE(4),
-         0,
-         {512 * MI, 128 * MI, MI / 4, 128 * MI, 32 * MI, 0}},
-        {"dynamic/64",
-         mm_cuda_traffic_tiled_dynamic,
-         {.block_rows = 64, .block_cols = 64, .threads_x = 32, .threads_y = 32},
-         0,
-         {32 * MI, 4 * MI, MI / 8, 32 * MI, MI, 0}},
-        {"register_tiled",
-         mm_cuda_traffic_register_tiled,
-         BLOCK(128, 128, 16),
-         0,
-         {16 * MI, 2 * MI, MI / 8, 8 * MI, MI / 2, 0}},
-        {"vectorized",
-         mm_cuda_traffic_vectorized,
-         BLOCK(128, 128, 16),
-         0,
-         {16 * MI, 2 * MI, MI / 8, 6 * MI, MI / 4 + MI / 4, 0}},
-        {"warp_tiled",
-         mm_cuda_traffic_warp_tiled,
-         BLOCK(128, 128, 256),
-         0,
-         {16 * MI, 2 * MI, MI / 8, 4 * MI + 4096, (MI / 4 + MI / 2) / 64 * 65, MI / 4 / 64 * 65}},
+        {"conflicted, A", mm_traffic_tiled_conflicted, 32, A, {64 * MI, 8 * MI, MI / 8, 64 * MI, 2 * MI, 0}},
     };
     for (size_t row = 0; row < COUNT(rows); row++) {
         const struct mm_product product = make_product(1024, 1024, 1024, rows[row].transposed, MM_FLOAT32);
-        const struct mm_traffic traffic = predict(rows[row].of, &product, rows[row].layout, 1);
+        const struct mm_traffic traffic = predict(rows[row].of, &product, rows[row].tile);
         expect(&traffic, rows[row].name, rows[row].figures);
     }
 }
@@ -149,31 +152,21 @@ static void transpositions_of_4096(void **state) {
         enum mm_dtype dtype;
         uint64_t figures[MM_TRAFFIC_COUNT - 1];
     } rows[] = {
-        {"naive", mm_cuda_traffic_transpose_naive, MM_FLOAT32, {2 * MI, 16 * MI, 0, 0, 0}},
-        {"naive, bytes", mm_cuda_traffic_transpose_naive, MM_UINT8, {MI / 2, 16 * MI, 0, 0, 0}},
-        {"shared",
-         mm_cuda_traffic_transpose_shared,
-         MM_FLOAT32,
-         {2 * MI, 2 * MI, 16 * MI, MI / 2, 31 * MI / 2}},
+        {"naive, bytes", mm_traffic_transpose_naive, MM_UINT8, {MI / 2, 16 * MI, 0, 0, 0}},
         {"shared, bytes",
-         mm_cuda_traffic_transpose_shared,
+         mm_traffic_transpose_shared,
          MM_UINT8,
          {MI / 2, MI / 2, 8 * MI / 2, MI / 2, 7 * MI / 2}},
-        {"padded", mm_cuda_traffic_transpose_padded, MM_FLOAT32, {2 * MI, 2 * MI, MI / 2, MI / 2, 0}},
-        {"padded, float64", mm_cuda_traffic_transpose_padded, MM_FLOAT64, {4 * MI, 4 * MI, MI, MI, 0}},
-        {"vectorized", mm_cuda_traffic_transpose_vectorized, MM_FLOAT32, {2 * MI, 2 * MI, MI / 2, MI / 2, 0}},
-        {"vectorized, float64",
-         mm_cuda_traffic_transpose_vectorized,
-         MM_FLOAT64,
-         {4 * MI, 4 * MI, MI, MI, 0}},
+        {"padded, float64", mm_traffic_transpose_padded, MM_FLOAT64, {4 * MI, 4 * MI, MI, MI, 0}},
+        {"vectorized, float64", mm_traffic_transpose_vectorized, MM_FLOAT64, {4 * MI, 4 * MI, MI, MI, 0}},
         {"vectorized, bytes",
-         mm_cuda_traffic_transpose_vectorized,
+         mm_traffic_transpose_vectorized,
          MM_UINT8,
          {MI / 2, MI / 2, MI / 4, MI / 4, MI / 4}},
     };
     for (size_t row = 0; row < COUNT(rows); row++) {
         const struct mm_product product = make_transposition(4096, 4096, rows[row].dtype);
-        const struct mm_traffic traffic = predict(rows[row].of, &product, (struct mm_layout){0}, 1);
+        const struct mm_traffic traffic = predict(rows[row].of, &product, 0);
         uint64_t figures[MM_TRAFFIC_COUNT] = {all};
         memcpy(figures + 1, rows[row].figures, sizeof rows[row].figures);
         expect(&traffic, rows[row].name, figures);
@@ -186,8 +179,7 @@ static void edges(void **state) {
     const struct mm_product product = make_product(228, 240, 112, 0, MM_FLOAT32);
     const struct mm_product odd = make_transposition(100, 50, MM_FLOAT32),
                             bytes = make_transposition(100, 50, MM_INT8);
-    const struct mm_plan plan = {.splits = 1};
-    struct mm_traffic traffic = predict(mm_cuda_traffic_tiled, &product, (struct mm_layout)TILE(32), 1);
+    struct mm_traffic traffic = predict(mm_traffic_tiled, &product, 32);
     /* 8×4 blocks, 8 steps of k. A has 30 sectors a row, and B and C 14. */
     const uint64_t blocks = 8 * 4 * 8, warps = 32;
     expect(&traffic, "tiled_32",
@@ -195,28 +187,11 @@ static void edges(void **state) {
                         blocks * warps * (32 + 8 * 2), blocks * warps * 2, 0});
     /* Rows of A begin anywhere in a sector: 100 words in 4 warps, 32 words in 5 sectors if not aligned. Those
      * of C have 50 words. */
-    traffic = predict(mm_cuda_traffic_transpose_shared, &odd, (struct mm_layout){0}, 1);
+    traffic = predict(mm_traffic_transpose_shared, &odd, 0);
     assert_int_equal(traffic.figures[MM_SHARED_LOAD_PASSES], 100 * (32 + 18));
     assert_int_equal(traffic.figures[MM_BANK_CONFLICT_PASSES], 100 * (31 + 17));
     assert_int_equal(traffic.figures[MM_GLOBAL_LOAD_SECTORS], 25 * (3 * 4 + 1) + 25 * (3 * 5 + 1));
-    assert_false(mm_cuda_traffic_transpose_vectorized(&bytes, &plan, &traffic));
-}
-
-/* Two splits of k=64 in blocks of 32×32, of a C of 64×64: 8 blocks of a step of 32 k, two warps each. A
- * thread reads 4 k of 4 rows by 4 reads, and a k of 4 columns by one. Partial sums are stored, loaded and
- * added up. */
-static void splits_of_simt(void **state) {
-    const struct mm_product product = make_product(64, 64, 64, 0, MM_FLOAT32);
-    const struct mm_traffic traffic =
-        predict(mm_cuda_traffic_simt, &product, (struct mm_layout)BLOCK(32, 32, 64), 2);
-    const uint64_t c = 64 * 64, reads = 8 * 2 * (32 + 4 + 32 + 1);
-    expect(
-        &traffic, "simt",
-        (uint64_t[]){2 * 2 * c + 2 * c, (4 * c + 2 * c) / 8, (2 * c + c) / 8, reads * 2, 8 * (8 + 8) * 4, 0});
-    const struct mm_product vector = make_product(4096, 4096, 1, 0, MM_FLOAT32);
-    assert_int_equal(
-        predict(mm_cuda_traffic_simt, &vector, (struct mm_layout){0}, 1).figures[MM_GLOBAL_LOAD_SECTORS],
-        2 * MI + 512 * 512);
+    assert_false(mm_traffic_transpose_vectorized(&bytes, 0, &traffic));
 }
 
 /* --- every warp of every block ----------------------------------------------------------------------- */
@@ -290,17 +265,48 @@ static void all_warps(void **state) {
             make_product(shape[0], shape[1], shape[2], which % 4, dtypes[which / 4 % COUNT(dtypes)]);
         uint64_t loaded, stored;
         for (unsigned side = 4; side <= 32; side *= 2) {
-            const struct mm_traffic tiled =
-                predict(mm_cuda_traffic_tiled, &product, (struct mm_layout)TILE(side), 1);
+            const struct mm_traffic tiled = predict(mm_traffic_tiled, &product, side);
             walk_tiled(&product, side, &loaded, &stored);
             assert_int_equal(tiled.figures[MM_GLOBAL_LOAD_SECTORS], loaded);
             assert_int_equal(tiled.figures[MM_GLOBAL_STORE_SECTORS], stored);
         }
-        const struct mm_traffic naive = predict(mm_cuda_traffic_naive, &product, (struct mm_layout){0}, 1);
+        const struct mm_traffic naive = predict(mm_traffic_naive, &product, 0);
         walk_naive(&product, &loaded, &stored);
         assert_int_equal(naive.figures[MM_GLOBAL_LOAD_SECTORS], loaded);
         assert_int_equal(naive.figures[MM_GLOBAL_STORE_SECTORS], stored);
     }
 }
 
-RUN_TESTS(products_of_1024, transpositions_of_4096, edges, splits_of_simt, all_warps)
+/* Each kernel loads each element of A and B, and stores each of C. */
+static bool covers(const struct mm_variant *variant, const struct mm_product *product) {
+    struct mm_traffic traffic;
+    if (variant->traffic == NULL || !mm_variant_has_dtype(variant, MM_FLOAT32) ||
+        !mm_variant_takes(variant, product))
+        return false;
+    assert_true(variant->traffic(product, variant->tile, &traffic));
+    const uint64_t loaded = product->a.rows * product->a.cols + product->b.rows * product->b.cols;
+    assert_true(traffic.figures[MM_GLOBAL_LOADS] >= loaded);
+    assert_true(traffic.figures[MM_GLOBAL_LOAD_SECTORS] * 8 >= loaded);
+    assert_true(traffic.figures[MM_GLOBAL_STORE_SECTORS] * 8 >= product->m * product->n);
+    return true;
+}
+
+static void all_kernels(void **state) {
+    static const size_t shapes[][3] = {
+        {1024, 1024, 1024}, {228, 240, 112}, {1, 1, 1}, {511, 33, 4097}, {4096, 512, 1}};
+    unsigned known = 0;
+    for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++)
+        for (size_t index = 0; index < COUNT(shapes) * 4; index++) {
+            const struct mm_variant *variant = &mm_cuda_variants[row];
+            const size_t *shape = shapes[index / 4];
+            const struct mm_product product =
+                variant->op == MM_TRANSPOSE
+                    ? make_transposition(shape[0], shape[1], MM_FLOAT32)
+                    : make_product(shape[0], shape[1], shape[2], index % 4, MM_FLOAT32);
+            known += covers(variant, &product);
+        }
+    /* 19 products, of which two take whole tiles only, and so one of the shapes; 4 transpositions. */
+    assert_int_equal(known, (23 * COUNT(shapes) - 2 * (COUNT(shapes) - 1)) * 4);
+}
+
+RUN_TESTS(counters, all_kernels, products_of_1024, transpositions_of_4096, edges, all_warps)

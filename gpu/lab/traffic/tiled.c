@@ -1,11 +1,11 @@
-/* The traffic of `naive`, `staged_copy` and of the variants whose blocks stage square tiles of A and B:
- * variants/naive.cu, naive_uncoalesced.cu, and tiled*.cu, whose comments say which thread accesses what.
+/* Models of `naive`, `naive_uncoalesced`, `staged_copy`, and of the kernels whose blocks stage square tiles
+ * of A and B. gpu/cuda/variants has the kernels, whose comments say which thread accesses what.
  *
  * In the compiled kernels of `naive` each multiplication has its two loads. The rolled-out loops over a tile
  * read one word of b_tile at a time, and those of a_tile whose words for successive i are neighbours by 16
  * bytes at a time. `tiled_dynamic`, whose edge the compiler does not know, reads all words alone. */
-#include "gpu/cuda/traffic/count.h"
-#include "gpu/cuda/variants.h"
+#include "gpu/lab/traffic/count.h"
+#include "gpu/lab/traffic/kernels.h"
 
 /* A warp has 32 neighbours in a row of C, or, uncoalesced, below each other. It shares the element of one
  * operand (one sector). Of the other one it has 32 lines, at one element of k. */
@@ -23,27 +23,22 @@ static bool count_naive(const struct mm_product *product, bool is_down, struct m
                                     (uint64_t)mm_size_divide_up(lines, MM_WARP_LANES) * others * product->k,
                             }};
     mm_count_loads(traffic, spread, is_along ? &along : &down, others);
-    mm_count_stores(traffic, &product->c, is_down ? &down : &along, 1);
+    mm_count_stores(traffic, &product->c, is_down ? &down : &along);
     return true;
 }
 
-bool mm_cuda_traffic_naive(const struct mm_product *product, const struct mm_plan *plan,
-                           struct mm_traffic *traffic) {
-    (void)plan;
+bool mm_traffic_naive(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     return count_naive(product, false, traffic);
 }
 
-bool mm_cuda_traffic_naive_uncoalesced(const struct mm_product *product, const struct mm_plan *plan,
-                                       struct mm_traffic *traffic) {
-    (void)plan;
+bool mm_traffic_naive_uncoalesced(const struct mm_product *product, unsigned tile,
+                                  struct mm_traffic *traffic) {
     return count_naive(product, true, traffic);
 }
 
 /* As `naive`, and each thread stores both elements of a multiplication, and loads them again. */
-bool mm_cuda_traffic_staged_copy(const struct mm_product *product, const struct mm_plan *plan,
-                                 struct mm_traffic *traffic) {
+bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const uint64_t warps = (uint64_t)mm_size_divide_up(product->n, MM_WARP_LANES) * product->m;
-    (void)plan;
     count_naive(product, false, traffic);
     traffic->figures[MM_SHARED_STORE_PASSES] = traffic->figures[MM_SHARED_LOAD_PASSES] =
         2 * warps * product->k;
@@ -63,17 +58,17 @@ static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned righ
                         unsigned word_bytes, unsigned bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
-        const unsigned thread = lane < side * side ? lane : 0;
-        offsets[lane] = (thread % side * right + thread / side * down) * word_bytes;
+        const unsigned word = lane % side * right + lane / side * down;
+        offsets[lane] = lane < side * side ? word * word_bytes : MM_LANE_INACTIVE;
     }
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, bytes, times);
 }
 
-/* Blocks of side×side threads, of which each computes each×each elements of C. */
-static bool count_tiled(const struct mm_product *product, const struct mm_plan *plan, struct kind kind,
+/* Tiles of edge×edge. Blocks have side×side threads, and each thread computes each×each elements of C. */
+static bool count_tiled(const struct mm_product *product, unsigned edge, struct kind kind,
                         struct mm_traffic *traffic) {
-    enum { JOINED_BYTES = 16 };
-    const unsigned edge = plan->layout.block_rows, side = plan->layout.threads_x, each = edge / side;
+    enum { JOINED_BYTES = 16, SIDE_MAX = 32 };
+    const unsigned side = edge < SIDE_MAX ? edge : SIDE_MAX, each = edge / side;
     const unsigned lanes = (unsigned)mm_size_min(MM_WARP_LANES, side * side);
     const unsigned word_bytes = (unsigned)mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
     const struct mm_share share = {edge, edge, 1, 1, lanes};
@@ -90,7 +85,7 @@ static bool count_tiled(const struct mm_product *product, const struct mm_plan *
     *traffic = (struct mm_traffic){0};
     mm_count_loads(traffic, &product->a, &share, block_cols);
     mm_count_loads(traffic, &product->b, &share, block_rows);
-    mm_count_stores(traffic, &product->c, &share, 1);
+    mm_count_stores(traffic, &product->c, &share);
     mm_count_staging(traffic, &share, &a_tile, steps);
     mm_count_staging(traffic, &share, &b_tile, steps);
     if (kind.zeroes_first)
@@ -104,28 +99,24 @@ static bool count_tiled(const struct mm_product *product, const struct mm_plan *
     return true;
 }
 
-bool mm_cuda_traffic_tiled(const struct mm_product *product, const struct mm_plan *plan,
-                           struct mm_traffic *traffic) {
-    return count_tiled(product, plan, (struct kind){.is_joined = true}, traffic);
+bool mm_traffic_tiled(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
+    return count_tiled(product, tile, (struct kind){.is_joined = true}, traffic);
 }
 
-bool mm_cuda_traffic_tiled_racy(const struct mm_product *product, const struct mm_plan *plan,
-                                struct mm_traffic *traffic) {
-    return count_tiled(product, plan, (struct kind){.is_joined = true, .zeroes_first = true}, traffic);
+bool mm_traffic_tiled_racy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
+    return count_tiled(product, tile, (struct kind){.is_joined = true, .zeroes_first = true}, traffic);
 }
 
-bool mm_cuda_traffic_tiled_dynamic(const struct mm_product *product, const struct mm_plan *plan,
-                                   struct mm_traffic *traffic) {
-    return count_tiled(product, plan, (struct kind){.is_joined = false}, traffic);
+bool mm_traffic_tiled_dynamic(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
+    return count_tiled(product, tile, (struct kind){.is_joined = false}, traffic);
 }
 
-bool mm_cuda_traffic_tiled_padded(const struct mm_product *product, const struct mm_plan *plan,
-                                  struct mm_traffic *traffic) {
-    return count_tiled(product, plan, (struct kind){.is_as_stored = true, .padding = 1, .is_joined = true},
+bool mm_traffic_tiled_padded(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
+    return count_tiled(product, tile, (struct kind){.is_as_stored = true, .padding = 1, .is_joined = true},
                        traffic);
 }
 
-bool mm_cuda_traffic_tiled_conflicted(const struct mm_product *product, const struct mm_plan *plan,
-                                      struct mm_traffic *traffic) {
-    return count_tiled(product, plan, (struct kind){.is_as_stored = true, .is_joined = true}, traffic);
+bool mm_traffic_tiled_conflicted(const struct mm_product *product, unsigned tile,
+                                 struct mm_traffic *traffic) {
+    return count_tiled(product, tile, (struct kind){.is_as_stored = true, .is_joined = true}, traffic);
 }

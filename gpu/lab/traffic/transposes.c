@@ -1,30 +1,27 @@
-/* The traffic of transpositions: variants/transpose_*.cu, whose comments say which thread accesses what. The
- * compiled kernels access memory as their source says. */
-#include "gpu/cuda/traffic/count.h"
-#include "gpu/cuda/variants.h"
+/* Models of transpositions. gpu/cuda/variants has the kernels, whose comments say which thread accesses what.
+ * The compiled kernels access memory as their source says. */
+#include "gpu/lab/traffic/count.h"
+#include "gpu/lab/traffic/kernels.h"
 
 /* Neighbours load along a row of A, and store down a column of C. */
-bool mm_cuda_traffic_transpose_naive(const struct mm_product *product, const struct mm_plan *plan,
-                                     struct mm_traffic *traffic) {
+bool mm_traffic_transpose_naive(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
-    (void)plan;
     *traffic = (struct mm_traffic){0};
     mm_count_loads(traffic, &product->a, &along, 1);
-    mm_count_stores(traffic, &product->c, &down, 1);
+    mm_count_stores(traffic, &product->c, &down);
     return true;
 }
 
 /* --- by a tile of 32×32 ----------------------------------------------------------------------------- */
 
-/* Adds accesses of the first `lanes` lanes, `step` bytes apart; none if there are no lanes. */
+/* Adds accesses of the first `lanes` lanes, `step` bytes apart. */
 static void count_lanes(struct mm_traffic *traffic, enum mm_traffic_figure passes, size_t lanes, size_t step,
                         size_t bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
-        offsets[lane] = (uint32_t)((lane < lanes ? lane : 0) * step);
-    if (lanes > 0)
-        mm_count_shared(traffic, passes, offsets, (unsigned)bytes, times);
+        offsets[lane] = lane < lanes ? (uint32_t)(lane * step) : MM_LANE_INACTIVE;
+    mm_count_shared(traffic, passes, offsets, (unsigned)bytes, times);
 }
 
 /* Both matrices are accessed along their rows, and the last warp of a row may be cut. Warps write along rows
@@ -36,7 +33,7 @@ static bool count_by_tile(const struct mm_product *product, unsigned padding, st
     const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     *traffic = (struct mm_traffic){0};
     mm_count_loads(traffic, &product->a, &along, 1);
-    mm_count_stores(traffic, &product->c, &along, 1);
+    mm_count_stores(traffic, &product->c, &along);
     count_lanes(traffic, MM_SHARED_STORE_PASSES, MM_WARP_LANES, bytes, bytes, n * (m / MM_WARP_LANES));
     count_lanes(traffic, MM_SHARED_STORE_PASSES, m % MM_WARP_LANES, bytes, bytes, n);
     count_lanes(traffic, MM_SHARED_LOAD_PASSES, MM_WARP_LANES, pitch, bytes, m * (n / MM_WARP_LANES));
@@ -44,15 +41,13 @@ static bool count_by_tile(const struct mm_product *product, unsigned padding, st
     return true;
 }
 
-bool mm_cuda_traffic_transpose_shared(const struct mm_product *product, const struct mm_plan *plan,
-                                      struct mm_traffic *traffic) {
-    (void)plan;
+bool mm_traffic_transpose_shared(const struct mm_product *product, unsigned tile,
+                                 struct mm_traffic *traffic) {
     return count_by_tile(product, 0, traffic);
 }
 
-bool mm_cuda_traffic_transpose_padded(const struct mm_product *product, const struct mm_plan *plan,
-                                      struct mm_traffic *traffic) {
-    (void)plan;
+bool mm_traffic_transpose_padded(const struct mm_product *product, unsigned tile,
+                                 struct mm_traffic *traffic) {
     return count_by_tile(product, 1, traffic);
 }
 
@@ -94,7 +89,7 @@ static void count_vectors(const struct mm_product *product, struct mm_traffic *t
     const uint64_t staged = loads_wide ? whole : 0, stored = stores_wide ? whole : 0;
     const uint64_t of_c = product->m * mm_size_divide_up(product->n, MM_WARP_LANES);
     mm_count_loads(traffic, &product->a, loads_wide ? &vectors : &elements, 1);
-    mm_count_stores(traffic, &product->c, stores_wide ? &vectors : &elements, 1);
+    mm_count_stores(traffic, &product->c, stores_wide ? &vectors : &elements);
     count_tile(traffic, MM_SHARED_STORE_PASSES, length, true, staged * words / length);
     count_tile(traffic, MM_SHARED_STORE_PASSES, length, false, (blocks - staged) * words);
     count_tile(traffic, MM_SHARED_LOAD_PASSES, length, true, stored * words / length);
@@ -114,16 +109,15 @@ static void count_narrow(const struct mm_product *product, struct mm_traffic *tr
         read[lane] = (lane / words * (words + 1) + lane % words) * WORD;
     }
     mm_count_loads(traffic, &product->a, &share, 1);
-    mm_count_stores(traffic, &product->c, &share, 1);
+    mm_count_stores(traffic, &product->c, &share);
     mm_count_shared(traffic, MM_SHARED_STORE_PASSES, staged, WORD, warps);
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, read, WORD, warps);
 }
 
 /* Of narrow elements only whole squares are predicted: others are loaded in several ways. */
-bool mm_cuda_traffic_transpose_vectorized(const struct mm_product *product, const struct mm_plan *plan,
-                                          struct mm_traffic *traffic) {
+bool mm_traffic_transpose_vectorized(const struct mm_product *product, unsigned tile,
+                                     struct mm_traffic *traffic) {
     const bool is_narrow = mm_dtype_bytes(product->a.dtype) < 4;
-    (void)plan;
     if (is_narrow && (product->m % EDGE != 0 || product->n % EDGE != 0))
         return false;
     *traffic = (struct mm_traffic){0};

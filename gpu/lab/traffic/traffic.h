@@ -1,6 +1,5 @@
-/* The memory traffic of one run of a variant, predicted from the variant's own description: what its warps
- * ask of global and of shared memory. A variant's row has the function that predicts it (gpu/plan/variant.h).
- * It is plain arithmetic over the addresses of warps; nothing is measured.
+/* The memory traffic of one run of a kernel: what its warps ask of global and of shared memory. It is
+ * predicted by arithmetic over the addresses of warps (kernels.h); nothing is measured.
  *
  * The functions keep no state: any thread. */
 #pragma once
@@ -16,8 +15,7 @@ __BEGIN_DECLS
  *
  * - the elements that threads or copies load from global memory, each as often as it is loaded;
  * - the sectors of 32 bytes that loads, and stores, of global memory ask for before any cache: those of a
- *   warp's one access that hold a byte of it. Asynchronous copies and the boxes of the copy engine are loads,
- *   and a box that several blocks get counts for each of them;
+ *   warp's one access that hold a byte of it. Asynchronous copies are loads;
  * - the passes over the banks of shared memory that loads, and stores, take a warp;
  * - those of these passes that only repeat another one, since a bank has more than one word to serve. */
 #define MM_TRAFFIC_TABLE(X)                                                                                  \
@@ -34,7 +32,7 @@ enum mm_traffic_figure { MM_TRAFFIC_TABLE(MM_CONSTANT) MM_TRAFFIC_COUNT };
 const char *mm_traffic_name(enum mm_traffic_figure figure);
 const char *mm_traffic_head(enum mm_traffic_figure figure);
 
-/* In place of a figure that is not known: a library's, or passes of tensor cores over shared memory. */
+/* In place of a figure that is not known: the kernel has no model. */
 #define MM_TRAFFIC_UNKNOWN UINT64_MAX
 
 /* By enum mm_traffic_figure. 64 bits hold what a device does in days. */

@@ -1,5 +1,7 @@
 /* The counting (count.h). It knows no kernel. */
-#include "gpu/cuda/traffic/count.h"
+#include "gpu/lab/traffic/count.h"
+
+#include <assert.h>
 
 /* --- global memory -------------------------------------------------------------------------------- */
 
@@ -31,22 +33,25 @@ struct asked {
     uint64_t sectors;
 };
 
-/* One instruction of a warp, whose first place is `first`. Its lanes lie in the order of their addresses. */
+/* One instruction of a warp, whose first place is `first`, in the rectangle that begins at (row, col). */
 static void ask(const struct mm_matrix *x, const struct mm_share *share, size_t row, size_t col,
                 unsigned first, struct asked *asked) {
+    enum { FAR_BYTES = 1 << 20 }; /* rows that lie further apart than they are long share no sector */
     const unsigned across = share->cols / share->each;
-    const size_t bytes = mm_dtype_bytes(x->dtype);
-    size_t before = SIZE_MAX;
-    for (unsigned place = first; place < first + share->lanes && place < share->rows * across; place++) {
-        const size_t at_row = row + place / across;
-        const size_t at_col = col + (size_t)(place % across) * share->each;
-        if (at_row >= x->rows || at_col >= x->cols)
+    const unsigned bytes = (unsigned)mm_dtype_bytes(x->dtype);
+    const size_t row_bytes = x->ld * bytes;
+    const size_t pitch = row_bytes < FAR_BYTES ? row_bytes : FAR_BYTES + row_bytes % MM_SECTOR_BYTES;
+    const size_t origin = (row * x->ld + col) * bytes % MM_SECTOR_BYTES;
+    uint32_t offsets[MM_WARP_LANES];
+    for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
+        const unsigned down = (first + lane) / across, right = (first + lane) % across * share->each;
+        offsets[lane] = MM_LANE_INACTIVE;
+        if (lane >= share->lanes || down >= share->rows || row + down >= x->rows || col + right >= x->cols)
             continue;
-        const size_t sector = (at_row * x->ld + at_col) * bytes / MM_SECTOR_BYTES;
-        asked->elements += mm_size_min(share->at_once, x->cols - at_col);
-        asked->sectors += sector != before;
-        before = sector;
+        offsets[lane] = (uint32_t)(origin + down * pitch + right * bytes);
+        asked->elements += mm_size_min(share->at_once, x->cols - col - right);
     }
+    asked->sectors += mm_sectors_predict(offsets, share->at_once * bytes).sectors;
 }
 
 static struct asked ask_for_matrix(const struct mm_matrix *x, const struct mm_share *share) {
@@ -75,58 +80,19 @@ void mm_count_loads(struct mm_traffic *traffic, const struct mm_matrix *x, const
     traffic->figures[MM_GLOBAL_LOAD_SECTORS] += asked.sectors * times;
 }
 
-void mm_count_stores(struct mm_traffic *traffic, const struct mm_matrix *x, const struct mm_share *share,
-                     uint64_t times) {
-    traffic->figures[MM_GLOBAL_STORE_SECTORS] += ask_for_matrix(x, share).sectors * times;
+void mm_count_stores(struct mm_traffic *traffic, const struct mm_matrix *x, const struct mm_share *share) {
+    traffic->figures[MM_GLOBAL_STORE_SECTORS] += ask_for_matrix(x, share).sectors;
 }
 
 /* --- shared memory -------------------------------------------------------------------------------- */
 
-enum { BANK_BYTES = 4 };
-
-/* Whether all lanes of a group have the offset of the lane whose number differs in one bit. */
-static bool are_pairs(const uint32_t *offsets, unsigned lanes, unsigned bit) {
-    for (unsigned lane = 0; lane < lanes; lane++)
-        if (offsets[lane] != offsets[lane ^ bit])
-            return false;
-    return true;
-}
-
-/* The passes of the lanes from one transaction; every lane whose number has the bit `skipped` is one of a
- * pair, and the other one has its words. */
-static unsigned serve(const uint32_t *offsets, unsigned lanes, unsigned skipped, unsigned pieces) {
-    uint32_t words[MM_WARP_LANES] = {0};
-    unsigned count = 0;
-    for (unsigned lane = 0; lane < lanes; lane++)
-        for (unsigned piece = 0; piece < pieces && (lane & skipped) == 0; piece++)
-            words[count++] = offsets[lane] / BANK_BYTES * BANK_BYTES + piece * BANK_BYTES;
-    for (; count < MM_WARP_LANES; count++)
-        words[count] = words[0];
-    return mm_banks_predict(words, BANK_BYTES, BANK_BYTES).degree;
-}
-
-/* A transaction serves 32 words. So a warp that accesses 8 bytes a lane takes two, and one that accesses 16
- * takes four. Two of these are one if, in the lanes of both, neighbours i and i^1 have the same words
- * everywhere, or i and i^2 do. On an H200 the counters say so of 16 bytes: a read takes 4 passes if its quads
- * are all different (`vectorized`, of B), and 2 else (its A; `warp_tiled`). */
 void mm_count_shared(struct mm_traffic *traffic, enum mm_traffic_figure passes,
                      const uint32_t offsets[MM_WARP_LANES], unsigned bytes, uint64_t times) {
-    const unsigned pieces = bytes > BANK_BYTES ? bytes / BANK_BYTES : 1;
-    const unsigned alone = MM_WARP_LANES / pieces; /* lanes of a transaction */
-    const unsigned together = pieces > 1 ? 2 * alone : alone;
-    uint64_t needed = 0, transactions = 0;
-    for (unsigned first = 0; first < MM_WARP_LANES; first += together) {
-        const uint32_t *group = offsets + first;
-        const unsigned skipped = pieces == 1                     ? 0
-                                 : are_pairs(group, together, 1) ? 1
-                                 : are_pairs(group, together, 2) ? 2
-                                                                 : 0;
-        const unsigned lanes = skipped > 0 ? together : alone;
-        for (unsigned lane = 0; lane < together; lane += lanes, transactions++)
-            needed += serve(group + lane, lanes, skipped, pieces);
-    }
-    traffic->figures[passes] += needed * times;
-    traffic->figures[MM_BANK_CONFLICT_PASSES] += (needed - transactions) * times;
+    enum { BANK_BYTES = 4 };
+    const struct mm_bank_cost cost = mm_banks_predict(offsets, bytes, BANK_BYTES);
+    assert(passes == MM_SHARED_LOAD_PASSES || passes == MM_SHARED_STORE_PASSES);
+    traffic->figures[passes] += cost.passes * times;
+    traffic->figures[MM_BANK_CONFLICT_PASSES] += (cost.passes - cost.transactions) * times;
 }
 
 /* All warps of a rectangle have the same pattern, some words further on. */
@@ -137,10 +103,10 @@ void mm_count_staging(struct mm_traffic *traffic, const struct mm_share *share,
     const unsigned stores = layout->is_turned ? share->each : 1;
     uint32_t offsets[MM_WARP_LANES];
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
-        const unsigned place = lane < share->lanes && lane < share->rows * across ? lane : 0;
-        const unsigned row = place / across, col = place % across * share->each;
-        offsets[lane] =
-            layout->word_bytes * (layout->is_turned ? col * layout->pitch + row : row * layout->pitch + col);
+        const unsigned row = lane / across, col = lane % across * share->each;
+        const unsigned word = layout->is_turned ? col * layout->pitch + row : row * layout->pitch + col;
+        const bool is_active = lane < share->lanes && lane < share->rows * across;
+        offsets[lane] = is_active ? word * layout->word_bytes : MM_LANE_INACTIVE;
     }
     mm_count_shared(traffic, MM_SHARED_STORE_PASSES, offsets, layout->word_bytes * share->each / stores,
                     times * warps * stores);
