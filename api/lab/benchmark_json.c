@@ -48,13 +48,14 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
     const struct mm_benchmark_subject *subject = &mm_benchmark_request(benchmark)->subjects[index];
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
-    const bool good = row->error.status == MM_OK;
+    const bool good = row->error.status == MM_OK && row->ran != NULL;
     const bool has_ratio = good && row->of_yardstick > 0.0;
-    const struct mm_traffic traffic = good ? mm_benchmark_traffic(benchmark, index) : mm_traffic_unknown();
-    json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:o}", "variant", subject->variant->name, "backend",
-                               subject->backend->name, "kernel_ms", good ? make_times(row) : json_null(),
-                               op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null(),
-                               op->of_yardstick, has_ratio ? make_number(row->of_yardstick) : json_null());
+    const struct mm_traffic traffic = mm_benchmark_traffic(benchmark, index);
+    json_t *object =
+        json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "variant", subject->variant->name, "backend",
+                  subject->backend->name, "measured", good, "kernel_ms", good ? make_times(row) : json_null(),
+                  op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null(),
+                  op->of_yardstick, has_ratio ? make_number(row->of_yardstick) : json_null());
     int failed = 0;
     if (op->op == MM_MATMUL)
         failed |=
@@ -67,7 +68,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     if (good && row->ran != subject->variant)
         failed |= mm_json_put(object, "ran", json_string(row->ran->name));
     failed |= mm_json_put(object, "device", mm_json_text(row->device != NULL ? row->device->name : ""));
-    if (!good)
+    if (row->error.status != MM_OK)
         failed |= mm_json_put(object, "error",
                               json_pack("{s:s, s:o}", "code", mm_status_name(row->error.status), "detail",
                                         mm_json_text(row->error.detail)));

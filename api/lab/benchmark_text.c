@@ -61,7 +61,7 @@ static void write_names(struct line *line, const struct mm_benchmark_subject *su
     char *cell = line->cells[VARIANT];
     if (subject->tile > 0)
         snprintf(cell, CELL_BYTES, "%.40s/%u", subject->variant->name, subject->tile);
-    else if (row->error.status == MM_OK && row->ran != subject->variant)
+    else if (row->error.status == MM_OK && row->ran != NULL && row->ran != subject->variant)
         snprintf(cell, CELL_BYTES, "%.30s (%.30s)", subject->variant->name, row->ran->name);
     else
         snprintf(cell, CELL_BYTES, "%.50s%s", subject->variant->name,
@@ -81,10 +81,11 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
     write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
     for (unsigned column = REPEATS; column < COLUMN_COUNT; column++)
         snprintf(line->cells[column], CELL_BYTES, "-");
-    if (row->error.status != MM_OK) {
+    if (row->error.status != MM_OK)
         line->error = &row->error;
+    write_figure(line->cells[LOADS], traffic, MM_GLOBAL_LOADS);
+    if (row->error.status != MM_OK || row->ran == NULL)
         return;
-    }
     snprintf(line->cells[REPEATS], CELL_BYTES, "%u", row->repeats);
     snprintf(line->cells[MIN], CELL_BYTES, "%.4f", row->min_ns / 1e6);
     snprintf(line->cells[MEDIAN], CELL_BYTES, "%.4f", row->median_ns / 1e6);
@@ -96,7 +97,6 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
         snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
     if (!isnan(row->max_error))
         snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
-    write_figure(line->cells[LOADS], traffic, MM_GLOBAL_LOADS);
 }
 
 static void write_traffic_head(struct line *line, const struct mm_benchmark_op *op) {
@@ -158,8 +158,8 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
     fprintf(out, " n=%zu %s", request->n, mm_dtype_name(request->dtype));
     if (op->op == MM_MATMUL && request->c_dtype != request->dtype)
         fprintf(out, " result_dtype=%s", mm_dtype_name(request->c_dtype));
-    fprintf(out, "%s%s on %s\n\n", request->transpose_a ? " transpose_a" : "",
-            request->transpose_b ? " transpose_b" : "", devices);
+    fprintf(out, "%s%s%s%s\n\n", request->transpose_a ? " transpose_a" : "",
+            request->transpose_b ? " transpose_b" : "", devices[0] == '\0' ? ", predicted" : " on ", devices);
 }
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
@@ -174,9 +174,7 @@ char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
         print_title(out, benchmark);
         write_head(&lines[0], mm_benchmark_op_of(benchmark));
         for (size_t row = 0; row < count; row++) {
-            traffic[row] = mm_benchmark_rows(benchmark)[row].error.status == MM_OK
-                               ? mm_benchmark_traffic(benchmark, row)
-                               : mm_traffic_unknown();
+            traffic[row] = mm_benchmark_traffic(benchmark, row);
             write_row(&lines[1 + row], benchmark, row, &traffic[row]);
         }
         print_table(out, lines, 1 + count);

@@ -312,25 +312,6 @@ static enum mm_status fail_variant(const struct mm_engine *engine, const struct 
                          name, backend->name, list);
 }
 
-/* A tile is the caller's to choose only where the row has a list of them. */
-static enum mm_status check_tile(const struct mm_variant *variant, unsigned tile, struct mm_error *error) {
-    char list[64] = "";
-    size_t length = 0;
-    if (tile == 0)
-        return MM_OK;
-    if (variant->tiles == NULL)
-        return mm_fail_field(error, MM_BAD_REQUEST, "tile",
-                             "tile is %u, but the variant %s takes none; leave it out", tile, variant->name);
-    for (const unsigned *known = variant->tiles; *known != 0; known++) {
-        if (*known == tile)
-            return MM_OK;
-        length +=
-            (size_t)snprintf(list + length, sizeof list - length, "%s%u", length > 0 ? ", " : "", *known);
-    }
-    return mm_fail_field(error, MM_BAD_REQUEST, "tile", "tile is %u, but of %s must be one of: %s", tile,
-                         variant->name, list);
-}
-
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend_name,
                                 const char *variant_name, struct mm_job *job, struct mm_error *error) {
     const struct mm_backend *backend = open_backend_named(engine, backend_name);
@@ -344,12 +325,19 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     if (!mm_variant_has_dtype(variant, dtype))
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "variant %s on %s does not take %s",
                              variant_name, backend->name, mm_dtype_name(dtype));
-    enum mm_status status = check_tile(variant, job->product.tile, error);
+    enum mm_status status = mm_variant_check_tile(variant, job->product.tile, error);
     if (status != MM_OK)
         return status;
     job->backend = backend;
     job->variant = variant;
     return MM_OK;
+}
+
+const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name) {
+    for (size_t index = 0; index < engine->offer_count; index++)
+        if (engine->offers[index].device_count == 0 && strcmp(engine->offers[index].backend->name, name) == 0)
+            return engine->offers[index].backend;
+    return NULL;
 }
 
 /* A small request must not take a device's memory from all others: what it makes, C and workspace. */

@@ -85,6 +85,10 @@ struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
+/* The backend of this name if no device of it is open: its variants can be described, but not run. Else NULL.
+ * Any thread. */
+const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name);
+
 /* Judges the kernel time that job->product should take by job->variant on the fastest device, by the
  * options' kernel_ms_max, and what it takes of the device's memory, by device_bytes_max: MM_TOO_LARGE names
  * the variant and the limit. The matrices need no data. Takes no lock. Any thread. */

@@ -90,8 +90,13 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
 enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error) {
     const double run = operations(request);
-    const double work = run * (double)request->repeats * (double)request->subject_count;
+    size_t row_count = 0;
     assert(request->subject_count >= 1 && request->subject_count <= MM_BENCHMARK_ROWS_MAX);
+    for (size_t index = 0; index < request->subject_count; index++)
+        row_count += !request->subjects[index].is_model;
+    const double work = run * (double)request->repeats * (double)row_count;
+    if (row_count == 0)
+        return MM_OK;
     if (run > (double)limits->run_flops_max)
         return mm_fail_limit(error, "m", limits->run_flops_max,
                              "one run takes %.6g operations, but the limit is %" PRIu64
@@ -102,7 +107,7 @@ enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *reques
     return mm_fail_limit(error, "repeats", limits->flops_max,
                          "%zu rows of %" PRIu64 " repeats take %.6g operations, but the limit is %" PRIu64
                          " (--benchmark-flops)",
-                         request->subject_count, request->repeats, work, limits->flops_max);
+                         row_count, request->repeats, work, limits->flops_max);
 }
 
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max) {
@@ -125,6 +130,10 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     benchmark->row_count = row_count;
     for (size_t row = 0; row < row_count; row++)
         benchmark->courses[row].times_ns = benchmark->times_ns + row * request->repeats;
+    for (size_t row = 0; row < request->subject_count; row++)
+        if (request->subjects[row].is_model)
+            (void)mm_variant_check_shape(request->subjects[row].variant, &product,
+                                         &benchmark->rows[row].error);
     benchmark->product = product;
     benchmark->b_offset = b_offset;
     benchmark->c_offset = c_offset;
@@ -181,6 +190,8 @@ bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job) {
     const struct mm_backend *next = NULL;
     for (size_t index = 0; index < request->subject_count; index++) {
         const struct mm_backend *backend = request->subjects[index].backend;
+        if (request->subjects[index].is_model)
+            continue;
         if (next == NULL && !benchmark->was_asked[index])
             next = backend;
         benchmark->was_asked[index] = benchmark->was_asked[index] || backend == next;
@@ -243,14 +254,16 @@ const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, si
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const struct mm_benchmark_subject *subject = &request->subjects[row];
-    const struct mm_variant *ran = benchmark->rows[row].ran;
+    const struct mm_variant *variant = subject->is_model ? subject->variant : benchmark->rows[row].ran;
     struct mm_traffic traffic;
-    if (ran != NULL && ran->traffic != NULL &&
-        ran->traffic(&benchmark->product, subject->tile > 0 ? subject->tile : ran->tile, &traffic))
+    if (variant == NULL || benchmark->rows[row].error.status != MM_OK)
+        return mm_traffic_unknown();
+    if (variant->traffic != NULL &&
+        variant->traffic(&benchmark->product, subject->tile > 0 ? subject->tile : variant->tile, &traffic))
         return traffic;
     traffic = mm_traffic_unknown();
-    if (ran != NULL && subject->backend->is_host && strcmp(ran->name, MM_BENCHMARK_YARDSTICK) != 0)
-        traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, ran, subject->tile);
+    if (subject->backend->is_host && strcmp(variant->name, MM_BENCHMARK_YARDSTICK) != 0)
+        traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, variant, subject->tile);
     return traffic;
 }
 

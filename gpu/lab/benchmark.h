@@ -24,6 +24,7 @@ struct mm_benchmark_subject {
     const struct mm_backend *backend;
     const struct mm_variant *variant; /* of the request's op; may be `auto` */
     unsigned tile;                    /* one of variant->tiles; 0: the variant's own */
+    bool is_model; /* no device can run it: its traffic is predicted, and nothing is measured */
 };
 
 /* A product is op(A)·op(B), m×k by k×n. A transposition has an A of m×n, and k is 0. No other number is 0,
@@ -57,7 +58,7 @@ struct mm_benchmark_limits {
     uint64_t run_flops_max; /* of one run */
 };
 
-/* Judge a request: MM_TOO_LARGE names the limit. The first needs no subjects, the second at least one. They
+/* Judge a request: MM_TOO_LARGE names the limit. The first needs no subjects. Models do no work. They
  * allocate nothing. error may be NULL. */
 enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
@@ -67,7 +68,7 @@ enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *reques
 /* The figures of one subject. */
 struct mm_benchmark_row {
     struct mm_error error;          /* MM_OK, or why there are no figures */
-    const struct mm_variant *ran;   /* never `auto`; NULL if nothing was chosen */
+    const struct mm_variant *ran;   /* never `auto`; NULL if nothing ran */
     const struct mm_device *device; /* NULL if no device took the job */
     size_t set_count;               /* the sets that its runs rotated over */
     unsigned repeats;               /* runs that count: at least 1, at most the request's */
@@ -105,7 +106,7 @@ void mm_benchmark_close(struct mm_benchmark *benchmark);
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
 /* Sets the job's product, task, backend and variant to those of the next backend, in the order of the
- * subjects. False if all have been measured; the job is untouched then. */
+ * subjects. False if all have been measured that are no models; the job is untouched then. */
 bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job);
 
 /* The last job was refused or ended early: its rows without an error of their own get this one. */
@@ -123,10 +124,10 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 /* How a row was computed. It must have run; the plan is the benchmark's. */
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
-/* The memory traffic of one run of a row, predicted by the model of the variant that ran. A variant of the
- * host has no model, and only its loads are known: a product loads A once for every T columns of C and B once
- * for every T rows, where T is the tile, or 1. Nothing is known of other variants without a model, of
- * libraries, or if nothing ran. */
+/* The memory traffic of one run of a row, predicted by the model of the variant that ran, or would. A variant
+ * of the host has no model, and only its loads are known: a product loads A once for every T columns of C and
+ * B once for every T rows, where T is the tile, or 1. Nothing is known of other variants without a model, of
+ * libraries, or of a row with an error. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 
 /* Operations a byte of global memory that is asked for; 0 of a transposition, or if that is not known. */

@@ -6,25 +6,6 @@
 
 #include <assert.h>
 
-static enum mm_status fail_multiple(const struct mm_variant *variant, const struct mm_product *product,
-                                    struct mm_error *error) {
-    const enum mm_dtype dtype = product->a.dtype;
-    const struct mm_multiples of = mm_variant_multiples(variant, dtype);
-    const struct {
-        const char *name;
-        size_t length;
-        unsigned multiple_of;
-    } dimensions[] = {{"m", product->m, of.m}, {"n", product->n, of.n}, {"k", product->k, of.k}};
-    unsigned index = 0;
-    while (dimensions[index].length % dimensions[index].multiple_of == 0)
-        index++;
-    return mm_fail_field(error, MM_UNSUPPORTED, "variant",
-                         "%s is %zu, but must be a multiple of %u if %s is to multiply %s; choose another "
-                         "variant",
-                         dimensions[index].name, dimensions[index].length, dimensions[index].multiple_of,
-                         variant->name, mm_dtype_name(dtype));
-}
-
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
                             const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
                             struct mm_error *error) {
@@ -32,8 +13,8 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
     assert(product->m > 0 && product->n > 0);
     *plan = (struct mm_plan){
         .device = device, .variant = mm_variant_resolve(variant, device, product), .is_frugal = is_frugal};
-    if (!mm_variant_takes(plan->variant, product))
-        return fail_multiple(plan->variant, product, error);
+    if (mm_variant_check_shape(plan->variant, product, error) != MM_OK)
+        return MM_UNSUPPORTED;
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
 }
 

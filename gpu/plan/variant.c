@@ -3,6 +3,8 @@
 
 #include "gpu/device/backend.h"
 
+#include <stdio.h>
+
 bool mm_variant_has_dtype(const struct mm_variant *variant, enum mm_dtype dtype) {
     return variant->launch[dtype] != NULL || variant->plan[dtype] != NULL || variant->choose[dtype] != NULL;
 }
@@ -48,9 +50,49 @@ struct mm_multiples mm_variant_multiples(const struct mm_variant *variant, enum 
                                  .k = multiple(own->k, variant->multiple_of)};
 }
 
+enum mm_status mm_variant_check_tile(const struct mm_variant *variant, unsigned tile,
+                                     struct mm_error *error) {
+    char list[64] = "";
+    size_t length = 0;
+    if (tile == 0)
+        return MM_OK;
+    if (variant->tiles == NULL)
+        return mm_fail_field(error, MM_BAD_REQUEST, "tile",
+                             "tile is %u, but the variant %s takes none; leave it out", tile, variant->name);
+    for (const unsigned *known = variant->tiles; *known != 0; known++) {
+        if (*known == tile)
+            return MM_OK;
+        length +=
+            (size_t)snprintf(list + length, sizeof list - length, "%s%u", length > 0 ? ", " : "", *known);
+    }
+    return mm_fail_field(error, MM_BAD_REQUEST, "tile", "tile is %u, but of %s must be one of: %s", tile,
+                         variant->name, list);
+}
+
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
     const struct mm_multiples of = mm_variant_multiples(variant, product->a.dtype);
     return product->m % of.m == 0 && product->n % of.n == 0 && product->k % of.k == 0;
+}
+
+enum mm_status mm_variant_check_shape(const struct mm_variant *variant, const struct mm_product *product,
+                                      struct mm_error *error) {
+    const enum mm_dtype dtype = product->a.dtype;
+    const struct mm_multiples of = mm_variant_multiples(variant, dtype);
+    const struct {
+        const char *name;
+        size_t length;
+        unsigned multiple_of;
+    } dimensions[] = {{"m", product->m, of.m}, {"n", product->n, of.n}, {"k", product->k, of.k}};
+    unsigned index = 0;
+    if (mm_variant_takes(variant, product))
+        return MM_OK;
+    while (dimensions[index].length % dimensions[index].multiple_of == 0)
+        index++;
+    return mm_fail_field(error, MM_UNSUPPORTED, "variant",
+                         "%s is %zu, but must be a multiple of %u if %s is to multiply %s; choose another "
+                         "variant",
+                         dimensions[index].name, dimensions[index].length, dimensions[index].multiple_of,
+                         variant->name, mm_dtype_name(dtype));
 }
 
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,

@@ -113,6 +113,13 @@ struct mm_multiples mm_variant_multiples(const struct mm_variant *variant, enum 
 /* Whether they are. */
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product);
 
+/* MM_UNSUPPORTED if they are not; names the dimension. */
+enum mm_status mm_variant_check_shape(const struct mm_variant *variant, const struct mm_product *product,
+                                      struct mm_error *error);
+
+/* MM_BAD_REQUEST if the row does not offer this edge of a tile; 0 stands for its own. */
+enum mm_status mm_variant_check_tile(const struct mm_variant *variant, unsigned tile, struct mm_error *error);
+
 /* What a device runs for the row that the caller chose: the row itself, or what `choose` picks. */
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
                                             const struct mm_product *product);

@@ -75,10 +75,23 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
                                &request->error);
 }
 
+/* The kernel of this name if no device here can run it, but it has a model; else NULL. */
+static const struct mm_variant *find_model(const struct mm_backend *closed, enum mm_op op,
+                                           const char *variant, enum mm_dtype dtype) {
+    const struct mm_variant *found = closed == NULL ? NULL : mm_backend_variant(closed, op, variant);
+    return found != NULL && found->traffic != NULL && mm_variant_has_dtype(found, dtype) ? found : NULL;
+}
+
 static enum mm_status choose(const struct mm_engine *engine, const struct mm_benchmark_request *spec,
                              const char *backend, const char *variant, unsigned tile,
                              struct mm_benchmark_subject *subject, struct mm_error *error) {
+    const struct mm_backend *closed = mm_engine_closed_backend(engine, backend);
+    const struct mm_variant *model = find_model(closed, spec->op, variant, spec->dtype);
     struct mm_job job = {.product = {.a = {.dtype = spec->dtype}, .tile = tile}};
+    if (model != NULL) {
+        *subject = (struct mm_benchmark_subject){closed, model, tile, .is_model = true};
+        return mm_variant_check_tile(model, tile, error);
+    }
     enum mm_status status = mm_engine_choose(engine, spec->op, backend, variant, &job, error);
     if (status == MM_OK)
         *subject =
@@ -299,6 +312,8 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     mm_reservation_free(&request->memory, &request->body);
+    if (run_of(request)->job.task == NULL) /* all rows are models */
+        return mm_benchmark_answer(request);
     request->job = &run_of(request)->job;
     request->job->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
     mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), request->job);

@@ -91,6 +91,17 @@ done <<'END'
 400|bad_request|Accept|has 17 rows of shared memory, but image/svg+xml has room for 16|{"op": "shared_access", "patterns": "stride", "strides": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17], "word_bytes": 4, "padded": false}|Accept: image/svg+xml
 END
 
+# Without a GPU its kernels that have a model are predicted, beside rows that are measured, and alone.
+model='[.measured, .kernel_ms, .max_error, .repeats, .device, .error.code, .global_load_sectors]'
+post '{"m": 5, "k": 6, "n": 7, "variants": ["cuda:naive", "cpu:naive"], "repeats": 2}'
+expect "a model beside the CPU" 200 ".rows[0] | $model" '[false,null,null,0,"",null,30]' '.rows[1] | [.measured, .repeats]' '[true,2]'
+post '{"m": 5, "k": 6, "n": 7, "variants": ["cuda:naive"]}'
+expect "a model alone" 200 ".rows[0] | $model" '[false,null,null,0,"",null,30]' .device ''
+post '{"m": 5, "k": 6, "n": 7, "variants": ["cuda:naive"]}' -H 'Accept: text/plain'
+like "a model: a table" 'matmul m=5 k=6 n=7 float32, predicted*FLOP/byte*naive *cuda * 30 *' "$(cat "$scratch/got")"
+refuses 422 unsupported variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:fails"]}'
+refuses 400 bad_request variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:naive/8"]}'
+
 # Without a device that has banks, accesses are predicted.
 post '{"op": "shared_access"}'
 expect "all accesses are predicted" 200 '"\(.backend) \(.rows | length) \(.shared_bank_bytes)"' 'cpu 208 null' \
