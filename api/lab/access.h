@@ -1,6 +1,6 @@
 /* The benchmark `shared_access` on the wire: the accesses that a request asks for, and the times and
- * predictions of a probe as JSON, as tables for a terminal and as a picture. The functions keep no state: any
- * thread. No pointer may be NULL except `error`. */
+ * predictions of a probe as JSON or as tables for a terminal. The functions keep no state: any thread. No
+ * pointer may be NULL except `error`. */
 #pragma once
 
 #include "api/json/json_text.h"
@@ -26,8 +26,8 @@ struct mm_access_request {
     uint32_t words[MM_WARP_LANES]; /* the offsets, as in struct mm_access */
 };
 
-/* The most rows of shared memory that the table draws, and the picture. */
-enum { MM_ACCESS_DRAWN_MAX = 8, MM_ACCESS_PICTURE_MAX = 16 };
+/* The most rows of shared memory that the table draws. */
+enum { MM_ACCESS_DRAWN_MAX = 8 };
 
 /* Adds a member's value, or list of different values, to *set, which is 0. `text` is the checked request.
  * MM_BAD_REQUEST: a value of another form, an empty list, or a value twice. */
@@ -50,16 +50,9 @@ enum mm_status mm_access_combine(const struct mm_access_request *request, struct
 size_t mm_access_shared_count(const struct mm_probe *probe);
 
 /* The times of a finished probe, or the predictions of one without a job: malloc'ed, ended by NUL, the caller
- * frees; NULL if memory runs out. *length is the text's, in bytes. The picture has at most
- * MM_ACCESS_PICTURE_MAX accesses in shared memory. */
+ * frees; NULL if memory runs out. *length is the text's, in bytes. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
-char *mm_access_picture(const struct mm_probe *probe, size_t *length);
-
-/* For the table and the picture: what an access in shared memory is, in words without markup and cut to fit,
- * as "stride 2, padded: words of 4 bytes, banks of 4 bytes: degree 1, 1 pass". */
-enum { MM_ACCESS_CAPTION_BYTES = 128 };
-void mm_access_caption(const struct mm_probe *probe, size_t index, char caption[MM_ACCESS_CAPTION_BYTES]);
 
 /* For the table: draws the lanes of an access in shared memory with their banks. */
 void mm_access_draw(FILE *out, const struct mm_probe *probe, size_t index);

@@ -16,11 +16,8 @@ static const struct mm_benchmark_op ops[] = {
 };
 
 static const struct mm_benchmark_format formats[] = {
-    {"application/json", "application/json", mm_benchmark_json, mm_access_json, MM_PROBE_ACCESSES_MAX,
-     mm_occupancy_json},
-    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table, MM_PROBE_ACCESSES_MAX,
-     mm_occupancy_table},
-    {"image/svg+xml", "image/svg+xml", NULL, mm_access_picture, MM_ACCESS_PICTURE_MAX, NULL},
+    {"application/json", "application/json", mm_benchmark_json, mm_access_json, mm_occupancy_json},
+    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table, mm_occupancy_table},
 };
 
 enum { OP_COUNT = sizeof ops / sizeof ops[0], FORMAT_COUNT = sizeof formats / sizeof formats[0] };
@@ -66,31 +63,13 @@ enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen,
                          types[0]);
 }
 
-/* Whether a format can write the reply. */
-static bool writes_reply(const struct mm_benchmark_format *format, const struct mm_benchmark_op *op) {
-    if (op == NULL)
-        return true;
-    return op->place == MM_CALL_BENCHMARK ? format->encode != NULL
-           : op->place == MM_CALL_PROBE   ? format->encode_probe != NULL
-                                          : format->encode_occupancy != NULL;
-}
-
-enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
-                                          const struct mm_benchmark_format **format, struct mm_error *error) {
+enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
+                                          struct mm_error *error) {
     const char *types[FORMAT_COUNT];
     size_t chosen = 0;
     for (size_t index = 0; index < FORMAT_COUNT; index++)
-        types[index] =
-            writes_reply(&formats[index], call == NULL ? NULL : call->op) ? formats[index].media_type : NULL;
+        types[index] = formats[index].media_type;
     const enum mm_status status = mm_media_choose(accept, types, FORMAT_COUNT, NULL, &chosen, error);
-    if (status != MM_OK || call == NULL)
-        return status;
     *format = &formats[chosen];
-    const size_t count = mm_access_shared_count(&call->probe);
-    if (count <= (*format)->shared_rows_max)
-        return MM_OK;
-    return mm_fail_field(error, MM_BAD_REQUEST, "Accept",
-                         "the request has %zu rows of shared memory, but %s has room for %zu; name fewer of "
-                         "patterns, strides, word_bytes and padded, or accept application/json",
-                         count, (*format)->media_type, (*format)->shared_rows_max);
+    return status;
 }

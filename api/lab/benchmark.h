@@ -75,18 +75,14 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
 struct mm_benchmark_format {
     const char *media_type; /* as Accept names it */
     const char *reply_type;
-    char *(*encode)(const struct mm_benchmark *benchmark, size_t *length); /* NULL: not for these */
+    char *(*encode)(const struct mm_benchmark *benchmark, size_t *length);
     char *(*encode_probe)(const struct mm_probe *probe, size_t *length);
-    size_t shared_rows_max; /* accesses of a probe in shared memory */
-    char *(*encode_occupancy)(const struct mm_occupancy_request *request,
-                              size_t *length); /* NULL: likewise */
+    char *(*encode_occupancy)(const struct mm_occupancy_request *request, size_t *length);
 };
 
-/* By Accept (NULL: absent), as mm_media_choose, among the formats for this request; JSON if it leaves the
- * choice. MM_NOT_ACCEPTABLE; MM_BAD_REQUEST: the format has no room for the rows. Before the request is
- * decoded, `call` and `format` are NULL: it judges by all formats. */
-enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
-                                          const struct mm_benchmark_format **format, struct mm_error *error);
+/* By Accept (NULL: absent), as mm_media_choose; JSON if it leaves the choice. MM_NOT_ACCEPTABLE. */
+enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
+                                          struct mm_error *error);
 
 /* The names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);

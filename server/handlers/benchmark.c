@@ -51,7 +51,8 @@ enum mm_status mm_benchmark_admit(struct mm_request *request) {
     char accept[MM_ACCEPT_BYTES];
     enum mm_status status = judge_type(request, false, 0);
     if (status == MM_OK)
-        status = mm_benchmark_choose_format(mm_request_accept(request, accept), NULL, NULL, &request->error);
+        status = mm_benchmark_choose_format(mm_request_accept(request, accept), &run_of(request)->format,
+                                            &request->error);
     if (status != MM_OK)
         return status;
     MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
@@ -294,12 +295,8 @@ static bool reply_predictions(struct mm_request *request, struct mm_benchmark_ca
 
 enum mm_status mm_benchmark_complete(struct mm_request *request) {
     struct mm_benchmark_call call;
-    char accept[MM_ACCEPT_BYTES];
     uint64_t begun_ns = mm_clock_ns();
     enum mm_status status = decode(request, &call);
-    if (status == MM_OK)
-        status = mm_benchmark_choose_format(mm_request_accept(request, accept), &call,
-                                            &run_of(request)->format, &request->error);
     if (status == MM_OK && call.op->place == MM_CALL_BENCHMARK)
         status = judge(request, &call);
     if (status == MM_OK && call.op->place == MM_CALL_PROBE)

@@ -79,15 +79,32 @@ static void test_report_of_nothing(void **state) {
         "`global_gigabytes_per_second`: null, `bandwidth_ratio`: null}}");
 }
 
-#define LANES_LOW "lane   0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15\n"
-#define LANES_HIGH "lane  16  17  18  19  20  21  22  23  24  25  26  27  28  29  30  31\n"
+#define LANES_LOW "lane    0    1    2    3    4    5    6    7    8    9   10   11   12   13   14   15\n"
+#define LANES_HIGH "lane   16   17   18   19   20   21   22   23   24   25   26   27   28   29   30   31\n"
 #define LINEAR                                                                                               \
     "\nlinear: reads of 4 bytes, banks of 4 bytes: degree 1, 1 pass\n" LANES_LOW                             \
-    "bank   0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15\n" LANES_HIGH                      \
-    "bank  16  17  18  19  20  21  22  23  24  25  26  27  28  29  30  31\n"
-#define LINE_OF_EVEN "bank   0   2   4   6   8  10  12  14  16  18  20  22  24  26  28  30\n"
-#define LINE_OF_CONFLICTS "bank  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0  *0\n"
-#define LINE_OF_INACTIVE "bank   -   -   -   -   -   -   -   -   -   -   -   -   -   -   -   -\n"
+    "byte    0    4    8   12   16   20   24   28   32   36   40   44   48   52   56   60\n"                 \
+    "bank    0    1    2    3    4    5    6    7    8    9   10   11   12   13   14   15\n" LANES_HIGH      \
+    "byte   64   68   72   76   80   84   88   92   96  100  104  108  112  116  120  124\n"                 \
+    "bank   16   17   18   19   20   21   22   23   24   25   26   27   28   29   30   31\n"
+#define PADDED                                                                                               \
+    LANES_LOW                                                                                                \
+    "byte    0  264  528  792 1056 1320 1584 1848 2112 2376 2640 2904 3168 3432 3696 3960\n"                 \
+    "bank    0    2    4    6    8   10   12   14   16   18   20   22   24   26   28   30\n" LANES_HIGH      \
+    "byte 4224 4488 4752 5016 5280 5544 5808 6072 6336 6600 6864 7128 7392 7656 7920 8184\n"                 \
+    "bank    0    2    4    6    8   10   12   14   16   18   20   22   24   26   28   30\n"
+#define ONE_BANK                                                                                             \
+    LANES_LOW                                                                                                \
+    "byte    0  128  256  384  512  640  768  896 1024 1152 1280 1408 1536 1664 1792 1920\n"                 \
+    "bank   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0\n" LANES_HIGH      \
+    "byte 2048 2176 2304 2432 2560 2688 2816 2944 3072 3200 3328 3456 3584 3712 3840 3968\n"                 \
+    "bank   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0   *0\n"
+#define CHOSEN                                                                                               \
+    LANES_LOW                                                                                                \
+    "byte    0  256    8   12    -    -    -    -    -    -    -    -    -    -    -    -\n"                 \
+    "bank   *0   *0    1    1    -    -    -    -    -    -    -    -    -    -    -    -\n" LANES_HIGH      \
+    "byte    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -\n"                 \
+    "bank    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -\n"
 #define CONFLICT "* conflict: the bank serves another word as well, one after the other\n"
 
 static void assert_table(const struct mm_probe *probe, const char *expected) {
@@ -99,27 +116,24 @@ static void assert_table(const struct mm_probe *probe, const char *expected) {
 static void test_table(void **state) {
     struct mm_probe probe;
     make_probe(&probe);
-    assert_table(
-        &probe,
-        "Card \xff (fast), banks of 4 bytes; times in cycles\n"
-        "\n"
-        "shared     stride bytes padded degree     passes  latency   access bytes/cycle\n"
-        "linear          -     4     no      1          1     23.0      4.0        32.0\n"
-        "same_bank       -     8    yes      1          2     24.1      8.0        32.0\n"
-        "stride         32     4     no     32         32     85.5     32.0         4.0\n"
-        "\n"
-        "global     stride bytes sectors  used  moved   access bytes/cycle\n"
-        "stride          2     4       8   128    256     12.5        10.2\n"
-        "\n"
-        "memory         latency       GB/s\n"
-        "shared            23.0    33000.0\n"
-        "L2 cache         262.0          -\n"
-        "global           621.0     4125.0\n"
-        "shared is by      27.0        8.0 times better\n" LINEAR
-        "\nsame_bank, padded: reads of 8 bytes, banks of 4 bytes: degree 1, 2 passes\n" LANES_LOW LINE_OF_EVEN
-            LANES_HIGH LINE_OF_EVEN
-        "\nstride 32: reads of 4 bytes, banks of 4 bytes: degree 32, 32 passes\n" LANES_LOW LINE_OF_CONFLICTS
-            LANES_HIGH LINE_OF_CONFLICTS CONFLICT);
+    assert_table(&probe,
+                 "Card \xff (fast), banks of 4 bytes; times in cycles\n"
+                 "\n"
+                 "shared     stride bytes padded degree     passes  latency   access bytes/cycle\n"
+                 "linear          -     4     no      1          1     23.0      4.0        32.0\n"
+                 "same_bank       -     8    yes      1          2     24.1      8.0        32.0\n"
+                 "stride         32     4     no     32         32     85.5     32.0         4.0\n"
+                 "\n"
+                 "global     stride bytes sectors  used  moved   access bytes/cycle\n"
+                 "stride          2     4       8   128    256     12.5        10.2\n"
+                 "\n"
+                 "memory         latency       GB/s\n"
+                 "shared            23.0    33000.0\n"
+                 "L2 cache         262.0          -\n"
+                 "global           621.0     4125.0\n"
+                 "shared is by      27.0        8.0 times better\n" LINEAR
+                 "\nsame_bank, padded: reads of 8 bytes, banks of 4 bytes: degree 1, 2 passes\n" PADDED
+                 "\nstride 32: reads of 4 bytes, banks of 4 bytes: degree 32, 32 passes\n" ONE_BANK CONFLICT);
     probe.count = 1;
     probe.times[0].cycles = 0;
     probe.speed = (struct mm_memory_speed){0};
@@ -144,13 +158,12 @@ static void test_predicted_table(void **state) {
         .bank_bytes = 8,
         .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_OFFSETS, 0, 4, false, {0, 64, 2, 3}}}};
     memset(probe.accesses[0].words + 4, 0xff, 28 * sizeof(uint32_t));
-    assert_table(&probe, "Card \xff (fast), banks of 8 bytes; writes, predicted, not measured\n"
-                         "\n"
-                         "shared     stride bytes padded degree     passes  latency   access bytes/cycle\n"
-                         "offsets         -     4     no      2          2        -        -           -\n"
-                         "\noffsets: writes of 4 bytes, banks of 8 bytes: degree 2, 2 passes\n" LANES_LOW
-                         "bank  *0  *0   1   1   -   -   -   -   -   -   -   -   -   -   -   -\n" LANES_HIGH
-                             LINE_OF_INACTIVE CONFLICT);
+    assert_table(&probe,
+                 "Card \xff (fast), banks of 8 bytes; writes, predicted, not measured\n"
+                 "\n"
+                 "shared     stride bytes padded degree     passes  latency   access bytes/cycle\n"
+                 "offsets         -     4     no      2          2        -        -           -\n"
+                 "\noffsets: writes of 4 bytes, banks of 8 bytes: degree 2, 2 passes\n" CHOSEN CONFLICT);
 }
 
 /* More rows than can be drawn are a table alone. */
