@@ -27,7 +27,6 @@ struct mm_store {
     struct mm_account account;
     uint64_t expires_ns;        /* no value expires before; UINT64_MAX: none does */
     size_t host_bytes;          /* of values with a name that lie in host memory */
-    size_t nameless_host_bytes; /* of those without one that are still held */
     size_t count;
     struct entry *entries; /* limits.count_max */
 };
@@ -74,7 +73,6 @@ static void drop_reference(struct mm_store *store, struct mm_stored *value, stru
     assert(value->references > 0);
     if (--value->references > 0)
         return;
-    store->nameless_host_bytes -= host_bytes(value);
     mm_account_give(&store->account, MM_BYTES_RELEASED, value->space, value->bytes);
     SLIST_INSERT_HEAD(dropped, value, dropped);
 }
@@ -82,7 +80,6 @@ static void drop_reference(struct mm_store *store, struct mm_stored *value, stru
 static void unname(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
     __atomic_store_n(&value->is_named, 0, __ATOMIC_RELAXED);
     store->host_bytes -= host_bytes(value);
-    store->nameless_host_bytes += host_bytes(value);
     mm_account_move(&store->account, MM_BYTES_STORED, MM_BYTES_RELEASED, value->bytes);
     drop_reference(store, value, dropped);
 }
@@ -217,7 +214,7 @@ void mm_store_close(struct mm_store *store) {
     mm_store_keep_spaces(store, NULL, 0, UINT64_MAX);
     for (unsigned state = 0; state < MM_STORE_STATES; state++)
         assert(store->account.bytes[state] == 0);
-    assert(store->host_bytes == 0 && store->nameless_host_bytes == 0);
+    assert(store->host_bytes == 0);
     pthread_mutex_destroy(&store->mutex);
     free(store->entries);
     free(store);
@@ -481,7 +478,6 @@ struct mm_store_totals mm_store_totals(struct mm_store *store) {
     const size_t *bytes = store->account.bytes;
     const struct mm_store_totals totals = {.count = store->count,
                                            .host_bytes = store->host_bytes,
-                                           .nameless_host_bytes = store->nameless_host_bytes,
                                            .stored_bytes = bytes[MM_BYTES_STORED],
                                            .reserved_bytes = bytes[MM_BYTES_RESERVED],
                                            .released_bytes = bytes[MM_BYTES_RELEASED],

@@ -198,12 +198,11 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
 /* What all namespaces take. The last four sizes add up to the limit. */
 struct mm_store_totals {
-    size_t count;               /* values with a name */
-    size_t host_bytes;          /* what of them lies in host memory */
-    size_t nameless_host_bytes; /* the same of values without a name that are still held */
-    size_t stored_bytes;        /* of values with a name */
-    size_t reserved_bytes;      /* of values still to come */
-    size_t released_bytes;      /* of values without a name that are still held */
+    size_t count;          /* values with a name */
+    size_t host_bytes;     /* what of them lies in host memory */
+    size_t stored_bytes;   /* of values with a name */
+    size_t reserved_bytes; /* of values still to come */
+    size_t released_bytes; /* of values without a name that are still held */
     size_t free_bytes;
 };
 
