@@ -272,8 +272,7 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
     enum mm_status status = mm_operand_take_dtype(call, error);
     if (status == MM_OK)
-        status = mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &call->dtype,
-                               error);
+        status = mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], MM_DTYPE_ALL, &call->dtype, error);
     if (status != MM_OK)
         return status;
     call->result_dtype = call->op == MM_MATMUL ? mm_dtype_result(call->dtype) : call->dtype;

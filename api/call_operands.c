@@ -46,13 +46,13 @@ struct mm_shape mm_call_result(const struct mm_call *call) {
     return shape;
 }
 
-/* As the view is stored. */
+/* As the view is stored: with a leading dimension, its rows are longer. */
 static enum mm_status operand_size(const char *field, const struct mm_operand *operand,
                                    const struct mm_limits *limits, size_t *bytes, struct mm_error *error) {
     const struct mm_matrix *view = &operand->view;
-    const enum mm_status status = mm_shape_size(field, &operand->shape, view->dtype, limits, bytes, error);
-    return status == MM_OK && view->ld != view->cols ? mm_matrix_size(field, view, limits, bytes, error)
-                                                     : status;
+    const struct mm_shape padded = mm_shape_of_matrix(view->rows, view->ld);
+    return mm_shape_size(field, view->ld != view->cols ? &padded : &operand->shape, view->dtype, limits,
+                         bytes, error);
 }
 
 /* Whether the memory of all three matrices is the host's, whatever the backend. */

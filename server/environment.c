@@ -2,6 +2,7 @@
  * name. */
 #include "server/options.h"
 
+#include "gpu/matrix/matrix.h"
 #include "server/observe/log.h"
 
 #include <ctype.h>
@@ -29,33 +30,29 @@ static bool is_of_service(const char *name, const char *value) {
            (port != NULL && isdigit((unsigned char)port[strlen("_PORT_")]));
 }
 
-static unsigned least(unsigned a, unsigned b) {
-    return a < b ? a : b;
-}
-
-/* The Levenshtein distance: letters to be added, dropped or changed. */
-static unsigned distance(const char *from, const char *to) {
-    unsigned row[MM_OPTION_VARIABLE_MAX]; /* from the first letters of `from` to those of `to` */
+/* The Levenshtein distance: how many letters have to be added, dropped or changed. */
+static size_t distance(const char *from, const char *to) {
+    size_t row[MM_OPTION_VARIABLE_MAX]; /* from the first letters of `from` to those of `to` */
     const size_t length = strlen(to);
     for (size_t index = 0; index <= length; index++)
-        row[index] = (unsigned)index;
+        row[index] = index;
     for (const char *letter = from; *letter != '\0'; letter++) {
-        unsigned before = row[0]++; /* without either letter */
+        size_t before = row[0]++; /* without either letter */
         for (size_t index = 1; index <= length; index++) {
-            const unsigned changed = before + (*letter != to[index - 1]);
+            const size_t changed = before + (*letter != to[index - 1]);
             before = row[index];
-            row[index] = least(changed, least(before, row[index - 1]) + 1);
+            row[index] = mm_size_min(changed, mm_size_min(before, row[index - 1]) + 1);
         }
     }
     return row[length];
 }
 
 /* Writes the variable that is nearest to `name`, and returns the distance. */
-static unsigned find_nearest(const char *name, char nearest[MM_OPTION_VARIABLE_MAX]) {
-    unsigned found = UINT32_MAX;
+static size_t find_nearest(const char *name, char nearest[MM_OPTION_VARIABLE_MAX]) {
+    size_t found = SIZE_MAX;
     char variable[MM_OPTION_VARIABLE_MAX];
     for (size_t index = 0; mm_options_variable(index, variable); index++) {
-        const unsigned off = distance(name, variable);
+        const size_t off = distance(name, variable);
         if (off >= found)
             continue;
         found = off;

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A SECRET comes from the environment only, since every user can list flags of processes, and is never
- * shown. */
-enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, SECRET };
+/* A SECRET comes from the environment only, because every user can list flags of processes, and is never
+ * shown. A SWITCH is a flag without a value, and no environment variable. */
+enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, SECRET, SWITCH };
 
 struct option {
     const char *name;
@@ -111,23 +111,19 @@ static const struct option table[] = {
      "the page at / and /docs is switched off and answered with 404"},
     {"log-format", "text|json", CHOICE, AT(log_format), 0, 0, NULL,
      "format of the log on stderr (default: text on a terminal, else json)"},
-};
-
-static const struct {
-    const char *name;
-    size_t offset;
-    const char *help;
-} switches[] = {
-    {"healthcheck", AT(healthcheck),
+    {"healthcheck", NULL, SWITCH, AT(healthcheck), 0, 0, NULL,
      "ask the server at --host and --port for GET /healthz; exit status 0 if the reply is 200, else 1"},
-    {"print-config", AT(print_config), "read the files, print the options in force, and exit"},
-    {"help", AT(help), "print this and exit"},
-    {"version", AT(version), "print the version and exit"},
+    {"print-config", NULL, SWITCH, AT(print_config), 0, 0, NULL,
+     "read the files, print the options in force, and exit"},
+    {"help", NULL, SWITCH, AT(help), 0, 0, NULL, "print this and exit"},
+    {"version", NULL, SWITCH, AT(version), 0, 0, NULL, "print the version and exit"},
 };
 
+/* The switches are the last rows. */
 enum {
-    OPTION_COUNT = sizeof table / sizeof table[0],
-    SWITCH_COUNT = sizeof switches / sizeof switches[0],
+    ROW_COUNT = sizeof table / sizeof table[0],
+    SWITCH_COUNT = 4,
+    OPTION_COUNT = ROW_COUNT - SWITCH_COUNT
 };
 
 static void *member(struct mm_options *options, size_t offset) {
@@ -252,6 +248,7 @@ static enum mm_status set(struct mm_options *options, const struct option *optio
         good = read_devices(text, options);
         break;
     case FLAG:
+    case SWITCH:
         good = read_flag(text, target);
         break;
     default:
@@ -287,20 +284,10 @@ static enum mm_status set_from_environment(struct mm_options *options, struct mm
     return MM_OK;
 }
 
-static bool set_switch(struct mm_options *options, const char *flag) {
-    for (size_t index = 0; index < SWITCH_COUNT; index++) {
-        if (strcmp(switches[index].name, flag) == 0) {
-            *(bool *)member(options, switches[index].offset) = true;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* By a flag such as --port or --port=80; NULL: there is none. */
 static const struct option *find_option(const char *flag) {
     const size_t length = strcspn(flag, "=");
-    for (size_t index = 0; index < OPTION_COUNT; index++)
+    for (size_t index = 0; index < ROW_COUNT; index++)
         if (strncmp(flag, "--", 2) == 0 && length == strlen(table[index].name) + 2 &&
             memcmp(flag + 2, table[index].name, length - 2) == 0)
             return &table[index];
@@ -321,16 +308,14 @@ static enum mm_status set_from_flag(struct mm_options *options, int argc, char *
     const char *flag = argv[(*at)++];
     const struct option *option = find_option(flag);
     char source[MM_OPTION_VARIABLE_MAX];
-    if (strncmp(flag, "--", 2) == 0 && set_switch(options, flag + 2))
-        return MM_OK;
-    if (option == NULL)
+    if (option == NULL || (option->kind == SWITCH && strchr(flag, '=') != NULL))
         return mm_fail(error, MM_BAD_REQUEST, "there is no option '%s'", flag);
     if (option->kind == SECRET)
         return refuse_secret(option, error);
     snprintf(source, sizeof source, "--%s", option->name);
     if (strchr(flag, '=') != NULL)
         return set(options, option, source, strchr(flag, '=') + 1, error);
-    if (option->kind == FLAG)
+    if (option->kind == FLAG || option->kind == SWITCH)
         return set(options, option, source, "true", error);
     if (*at == argc)
         return mm_fail(error, MM_BAD_REQUEST, "%s needs a value: %s", source, option->value);
@@ -361,9 +346,8 @@ enum mm_status mm_options_parse(struct mm_options *options, int argc, char **arg
     memset(options, 0, sizeof *options);
     options->store_bytes_max = UINT64_MAX; /* 0 is a value of its own */
     for (int at = 1; at < argc; at++)      /* help works even if other options are wrong */
-        if ((strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0) &&
-            set_switch(options, argv[at] + 2))
-            return MM_OK;
+        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
+            return set_from_flag(options, argc, argv, &at, error);
     for (size_t index = 0; index < OPTION_COUNT && status == MM_OK; index++)
         if (table[index].fallback != NULL)
             status = set(options, &table[index], "the default", table[index].fallback, error);
@@ -384,7 +368,7 @@ static void help_name(const struct option *option, char *text, size_t size) {
     environment_name(option->name, name);
     if (option->kind == SECRET)
         snprintf(text, size, "%s=%s", name, option->value);
-    else if (option->kind == FLAG)
+    else if (option->kind == FLAG || option->kind == SWITCH)
         snprintf(text, size, "--%s", option->name);
     else
         snprintf(text, size, "--%s %s", option->name, option->value);
@@ -412,7 +396,7 @@ void mm_options_help(FILE *out) {
                  "Multiplies matrices for anyone who can send an HTTP request.\n\n"
                  "Every option is a flag and an environment variable (--queue-depth, MATMULD_QUEUE_DEPTH);\n"
                  "a flag wins over the environment, the environment over the default.\n\n");
-    for (size_t index = 0; index < OPTION_COUNT; index++) {
+    for (size_t index = 0; index < ROW_COUNT; index++) {
         char flag[MM_OPTION_VARIABLE_MAX + 64];
         char text[400];
         const bool has_default = table[index].fallback != NULL && table[index].kind != FLAG;
@@ -420,11 +404,6 @@ void mm_options_help(FILE *out) {
         snprintf(text, sizeof text, "%s%s%s%s", table[index].help, has_default ? " (default: " : "",
                  has_default ? table[index].fallback : "", has_default ? ")" : "");
         help_entry(out, flag, text);
-    }
-    for (size_t index = 0; index < SWITCH_COUNT; index++) {
-        char flag[64];
-        snprintf(flag, sizeof flag, "--%s", switches[index].name);
-        help_entry(out, flag, switches[index].help);
     }
 }
 

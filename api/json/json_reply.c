@@ -51,24 +51,6 @@ static char *put_name(char *end, const char *key, const char *name) {
     return mm_put_text(mm_put_text(mm_put_text(end, key), name), "\"");
 }
 
-/* Any text. What is no UTF-8 becomes U+FFFD, a byte at a time. */
-static char *put_string(char *end, const char *text) {
-    *end++ = '"';
-    for (const char *text_end = text + strlen(text); text < text_end;) {
-        const size_t bytes = mm_utf8_bytes(text, text_end);
-        const unsigned char first = (unsigned char)*text;
-        if (bytes == 0)
-            end = mm_put_text(end, "\xEF\xBF\xBD");
-        else if (first < ' ')
-            end = mm_put_hex(mm_put_text(end, "\\u"), first, 4);
-        else
-            end = mempcpy(mm_put_text(end, first == '"' || first == '\\' ? "\\" : ""), text, bytes);
-        text += bytes > 0 ? bytes : 1;
-    }
-    *end++ = '"';
-    return end;
-}
-
 static char *put_shape(char *end, const struct mm_shape *shape) {
     end = mm_put_text(end, "\"shape\": [");
     for (unsigned dim = 0; dim < shape->rank; dim++)
@@ -129,7 +111,8 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
         end = put_name(end, ", \"operand_dtype\": \"", mm_dtype_name(operand));
     end = put_name(end, ", \"variant\": \"", variant->name);
     end = put_name(end, ", \"backend\": \"", job->backend->name);
-    end = put_string(mm_put_text(end, ", \"device\": "), job->device != NULL ? job->device->name : "");
+    end =
+        mm_put_json_string(mm_put_text(end, ", \"device\": "), job->device != NULL ? job->device->name : "");
     end = mm_put_text(mm_put_text(end, ", "), rate_keys[job->variant->op]);
     end = mm_put_millionths(end, (uint64_t)round(mm_job_rate(job) * 1e6));
     end = mm_put_digits(mm_put_text(end, ", \"batched\": "), job->batched);

@@ -1,6 +1,6 @@
-/* What the tokens of a JSON request mean: operands, their arrays, elements, parameters. A fault of the
- * grammar ends the reading. Of all others the first is noted, since a grammar fault behind it is reported
- * instead. */
+/* What the tokens of a JSON request mean: operands, their arrays and elements (json_parameter.c has the other
+ * members). A fault of the grammar ends the reading. Of all other faults the first is noted, because a fault
+ * of the grammar behind it is reported instead. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -10,80 +10,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- memory */
-
-/* Gives all memory back, and keeps nothing that comes later. */
-static void drop(struct mm_json_store *store) {
-    store->keeps = false;
-    store->used_bytes = store->room_bytes = store->bytes_max = 0;
-    if (store->memory.data != NULL)
-        mm_reservation_free(store->reservation, &store->memory);
-}
-
-/* How many elements may still come. `at` is the begin or the end of the next one; each takes two characters
- * with its comma. If the length of the body is unknown, the room doubles at least, so all moves together copy
- * no more than a few times the elements. */
-static uint64_t foretell(const struct mm_json_store *store, const char *at, const char *end,
-                         size_t elements) {
-    const uint64_t here = (uint64_t)(end - at + 1) / 2 + 1;
-    return here + (store->bytes_left == MM_LENGTH_UNKNOWN ? elements : store->bytes_left / 2 + 1);
-}
-
-/* How far memory that holds `bytes` grows for `needed` ones. */
-static size_t step_to(size_t bytes, size_t needed, size_t bytes_max) {
-    const size_t stepped = bytes + mm_reservation_step(bytes);
-    return mm_size_min(stepped > needed ? stepped : needed, bytes_max);
-}
-
-/* Moves all to memory with room for the next element, which can grow to what is foretold; false if there is
- * none. */
-static bool move(struct mm_json_store *store, const char *at, const char *end) {
-    const size_t held_bytes = store->used_bytes < store->room_bytes ? store->used_bytes : store->room_bytes;
-    const size_t needed = store->used_bytes + store->element_bytes;
-    const uint64_t elements = foretell(store, at, end, store->used_bytes / store->element_bytes);
-    size_t bytes = store->limits->memory_bytes_max, wanted;
-    if (!__builtin_mul_overflow(elements, store->element_bytes, &wanted) &&
-        mm_size_add(wanted, store->used_bytes, &wanted) && wanted < bytes)
-        bytes = wanted;
-    struct mm_buffer memory = {0};
-    /* What the second matrix is moved by, to begin aligned, comes on top. */
-    if (bytes < needed || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) || bytes <= store->bytes_max ||
-        mm_reservation_grow(store->reservation, step_to(0, needed, bytes), bytes, &memory, NULL) != MM_OK)
-        return false;
-    if (store->memory.data != NULL) {
-        memcpy(memory.data, store->memory.data, held_bytes);
-        mm_reservation_free(store->reservation, &store->memory);
-    }
-    store->memory = memory;
-    store->bytes_max = bytes;
-    return true;
-}
-
-/* Makes room for an element that is about to come. The memory can grow, where it is, to what may follow in
- * the text from `at` to `end`, which is the rest of this piece, and in what is left of the body. The elements
- * of a body of unknown length may have to move: then the old memory is held beside the new. Without memory,
- * all is dropped. */
-static void grow(struct mm_json_store *store, const char *at, const char *end) {
-    const size_t needed = store->used_bytes + store->element_bytes;
-    const bool has_room =
-        needed > store->bytes_max
-            ? move(store, at, end)
-            : mm_reservation_grow(store->reservation, step_to(store->memory.bytes, needed, store->bytes_max),
-                                  store->bytes_max, &store->memory, NULL) == MM_OK;
-    if (has_room)
-        store->room_bytes = store->memory.bytes < store->bytes_max ? store->memory.bytes : store->bytes_max;
-    else
-        drop(store);
-}
-
-/* The place of the element that is about to come, which counts once used_bytes is moved on; NULL if it is not
- * kept. `at` and `end` as above. */
-static inline void *place_of_next(struct mm_json_store *store, const char *at, const char *end) {
-    if (store->keeps && store->used_bytes + store->element_bytes > store->room_bytes)
-        grow(store, at, end);
-    return store->keeps ? (char *)store->memory.data + store->used_bytes : NULL;
-}
 
 /* --- elements */
 
@@ -106,7 +32,7 @@ static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token
         operand->refused_at = indices_here(scan, scan->level);
         operand->refused = token;
     }
-    drop(&scan->store);
+    mm_json_store_drop(&scan->store);
 }
 
 /* "NaN", "Infinity" and "-Infinity". */
@@ -125,7 +51,7 @@ static void judge_dimensions(struct mm_json_scan *scan) {
     for (unsigned level = 0; level < scan->level; level++)
         passes = passes || scan->counts[level] >= dimension_max;
     if (passes && scan->store.keeps)
-        drop(&scan->store);
+        mm_json_store_drop(&scan->store);
 }
 
 /* Takes an element that take_numbers has left. */
@@ -143,7 +69,7 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
         mm_dtype_put(MM_BOOL, &element, 0, token.kind == MM_VALUE_TRUE);
     }
     judge_dimensions(scan);
-    void *place = held ? place_of_next(&scan->store, at + token.bytes, text + bytes) : NULL;
+    void *place = held ? mm_json_store_next(&scan->store, at + token.bytes, text + bytes) : NULL;
     if (!held)
         refuse_element(scan, token);
     if (place != NULL) {
@@ -170,7 +96,7 @@ static void take_numbers(struct mm_json_scan *scan, const char *text, size_t byt
     if (scan->reader.place == MM_JSON_COMMA)
         return;
     while (at < end) {
-        void *element = place_of_next(store, at, end);
+        void *element = mm_json_store_next(store, at, end);
         const char *stop = read(at, end, element == NULL ? &unwanted : element, &held);
         if (stop == NULL || stop == end || !held)
             break;
@@ -201,7 +127,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     operand->wrong = wrong;
     operand->wrong_at = indices_here(scan, count);
     operand->wrong_token = scan->reader.token;
-    drop(&scan->store);
+    mm_json_store_drop(&scan->store);
 }
 
 /* The query or a member may have named the type before. */
@@ -265,149 +191,26 @@ static void take_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
-/* --- members */
-
-static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
-    return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
-}
-
-/* Finds what the member's name stands for. It stands once. */
-static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text) {
-    char room[MM_JSON_ROOM];
-    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
-    const enum mm_parameter parameter = mm_call_find(&scan->call, MM_CALL_BODY, name.text, name.length);
-    bool is_duplicate = false;
-    scan->name = scan->reader.token;
-    scan->operand = NULL;
-    scan->parameter = parameter;
-    for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
-        if (strcmp(name.text, mm_call_operand_names[index]) == 0)
-            scan->operand = &scan->operands[index];
-    if (scan->operand != NULL) {
-        is_duplicate = scan->operand->seen;
-        scan->operand->seen = true;
-    } else if (parameter != MM_PARAMETER_COUNT) {
-        is_duplicate = (scan->members & UINT64_C(1) << parameter) != 0;
-        scan->members |= UINT64_C(1) << parameter;
-    }
-    return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
-}
-
-/* A parameter whose value is a list: gathers the items as the query has them. */
-static void begin_list(struct mm_json_scan *scan) {
-    scan->in_list = true;
-    scan->list_length = 0;
-}
-
-/* An item that does not fit, or that is an array, makes the list malformed. */
-static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
-    const struct mm_json_token token = scan->reader.token;
-    const size_t room = sizeof scan->list_text - scan->list_length;
-    const bool fits = !is_open && token.bytes + 1 < room;
-    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->parameter == MM_PARAMETER_REDUCE;
-    const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
-    const struct mm_slice item = fits ? whole : wrong;
-    if (room <= 2)
-        return;
-    if (scan->list_length > 0)
-        scan->list_text[scan->list_length++] = ',';
-    memcpy(scan->list_text + scan->list_length, item.start, item.length);
-    scan->list_length += item.length;
-}
-
-/* The first error is the one that is told. A body of a million unknown members costs no more than one of as
- * many numbers. */
-static bool takes_values(const struct mm_json_scan *scan) {
-    return !scan->is_again && scan->error.status == MM_OK;
-}
-
-static void end_list(struct mm_json_scan *scan, const char *text) {
-    const char *name = mm_call_parameter_name(scan->parameter);
-    scan->in_list = false;
-    if (takes_values(scan) && mm_call_set_text(&scan->call, MM_CALL_BODY, name, strlen(name), scan->list_text,
-                                               scan->list_length, scan->store.limits, &scan->error) != MM_OK)
-        mm_json_locate(text, scan->name, &scan->error);
-}
-
-/* An operand that is an object: the server makes it. It is refused as no array if the object says not how. */
-static void begin_source(struct mm_json_scan *scan) {
-    scan->operand->has_source = true;
-    scan->operand->wrong = MM_JSON_NO_ARRAY;
-    scan->operand->wrong_token = scan->reader.token;
-}
-
-static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char *text) {
-    char room[MM_JSON_ROOM];
-    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
-    const char *operand = mm_call_operand_names[scan->operand - scan->operands];
-    const bool is_from = strcmp(name.text, "from") == 0, is_duplicate = is_from && scan->operand->has_from;
-    scan->operand->has_from |= is_from;
-    if (is_duplicate)
-        return fail_duplicate(scan);
-    if (is_from || scan->error.status != MM_OK)
-        return MM_JSON_NAME;
-    mm_fail_field(&scan->error, MM_BAD_REQUEST, operand, "%s has the member '%.40s', but takes 'from' alone",
-                  operand, name.text);
-    mm_json_locate(text, scan->reader.token, &scan->error);
-    return MM_JSON_NAME;
-}
-
-/* {"from": "uniform(7)"} is the parameter a_from, or b_from. */
-static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
-    char room[MM_JSON_ROOM];
-    if (!takes_values(scan))
-        return;
-    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    const bool is_a = scan->operand == &scan->operands[0];
-    const char *name = is_a ? "a.from" : "b.from";
-    enum mm_status status = MM_OK;
-    if (is_open || value.kind != MM_VALUE_TEXT)
-        status = mm_value_fail(name, "is", "a string like \"uniform(7)\"", &value, &scan->error);
-    else
-        status = mm_call_set_source(&scan->call, is_a ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM, name,
-                                    value.text, value.length, &scan->error);
-    if (status != MM_OK)
-        mm_json_locate(text, scan->reader.token, &scan->error);
-}
-
-static void take_parameter(struct mm_json_scan *scan, const char *text) {
-    char name_room[MM_JSON_ROOM], room[MM_JSON_ROOM];
-    if (!takes_values(scan))
-        return;
-    const struct mm_value name = mm_json_value(text, scan->name, name_room);
-    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    if (mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value, scan->store.limits,
-                          &scan->error) != MM_OK)
-        mm_json_locate(text, scan->reader.token, &scan->error);
-}
+/* --- the text */
 
 /* Takes a value, or its beginning, within `depth` arrays and objects. */
 static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
-    const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
-    if (depth == 1 && scan->operand == NULL && is_array && mm_call_takes_list(scan->parameter)) {
-        begin_list(scan);
-    } else if (depth == 1 && scan->operand == NULL) {
-        take_parameter(scan, text);
-    } else if (depth == 2 && scan->in_list) {
-        take_list_item(scan, is_open, text);
-    } else if (depth == 1 && is_open && !is_array) {
-        begin_source(scan);
-    } else if (depth == 2 && scan->operand != NULL && scan->operand->has_source) {
-        take_source(scan, is_open, text);
-    } else if (depth == 1 && is_array) {
+    if (scan->level > 0 && depth == scan->level + 1) {
+        take_item(scan, is_open, text, bytes);
+    } else if (mm_json_take_parameter(scan, depth, is_open, text) || depth != 1) {
+        return;
+    } else if (is_open) {
         begin_operand(scan);
         begin_array(scan);
-    } else if (depth == 1) {
+    } else {
         note_shape(scan, MM_JSON_NO_ARRAY, 0);
-    } else if (scan->level > 0 && depth == scan->level + 1) {
-        take_item(scan, is_open, text, bytes);
     }
 }
 
 static void take_close(struct mm_json_scan *scan, const char *text) {
     if (scan->in_list && scan->reader.depth == 1)
-        end_list(scan, text);
+        mm_json_end_list(scan, text);
     if (scan->level > 0 && scan->reader.depth == scan->level)
         end_array(scan);
 }
@@ -418,8 +221,6 @@ static bool is_among_elements(const struct mm_json_scan *scan) {
            (scan->operand->shape.rank == 0 || scan->operand->shape.rank == scan->level);
 }
 
-/* --- the whole */
-
 static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, bool is_all) {
     struct mm_json_reader *reader = &scan->reader;
     enum mm_json_event event = MM_JSON_NAME;
@@ -427,11 +228,8 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
         if (is_among_elements(scan) && (is_all || bytes >= reader->retry_bytes))
             take_numbers(scan, text, bytes);
         event = mm_json_next(reader, text, bytes, is_all);
-        if (event == MM_JSON_NAME && reader->depth == 1)
-            event = take_name(scan, text);
-        else if (event == MM_JSON_NAME && reader->depth == 2 && scan->operand != NULL &&
-                 scan->operand->has_source)
-            event = take_source_name(scan, text);
+        if (event == MM_JSON_NAME)
+            event = mm_json_take_name(scan, text);
         else if (event == MM_JSON_VALUE)
             take_value(scan, reader->depth, false, text, bytes);
         else if (event == MM_JSON_OPEN)
@@ -443,7 +241,7 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
     if (event != MM_JSON_NAME)
         scan->event = event;
     if (scan->event == MM_JSON_FAULT)
-        drop(&scan->store);
+        mm_json_store_drop(&scan->store);
 }
 
 static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct mm_limits *limits,
@@ -511,7 +309,7 @@ bool mm_json_scan_is_quick(const void *reading) {
 }
 
 void mm_json_scan_yield(void *reading) {
-    drop(&((struct mm_json_scan *)reading)->store);
+    mm_json_store_drop(&((struct mm_json_scan *)reading)->store);
 }
 
 void mm_json_scan_cancel(void *reading) {

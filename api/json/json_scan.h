@@ -3,26 +3,8 @@
 #pragma once
 
 #include "api/codec.h"
+#include "api/json/json_store.h"
 #include "api/json/json_text.h"
-
-enum { MM_JSON_ALIGNMENT = 64 }; /* of each matrix's elements */
-
-static inline size_t mm_json_aligned(size_t bytes) {
-    return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);
-}
-
-/* Where the elements go: memory that grows with them. */
-struct mm_json_store {
-    const struct mm_limits *limits;
-    struct mm_reservation *reservation;
-    uint64_t bytes_left;     /* of the body, behind the piece at hand; or MM_LENGTH_UNKNOWN */
-    size_t element_bytes;    /* may be changed while nothing was put */
-    bool keeps;              /* false: elements that come find no room any more, and none is held */
-    struct mm_buffer memory; /* the caller may take it over, and clear this */
-    size_t used_bytes;
-    size_t room_bytes;
-    size_t bytes_max; /* that the memory can grow to where it is */
-};
 
 /* The first fault in the shape of an operand: it is no array; an array has another length than the first one
  * of its depth; a number and an array stand beside each other; arrays are too deep. */
@@ -108,3 +90,16 @@ void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body
  * holds nothing, only to judge them. */
 void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
                         const struct mm_body *body);
+
+/* --- what json_scan.c makes of json_parameter.c */
+
+/* The reader has a name: finds which member it is. MM_JSON_NAME, or MM_JSON_FAULT if the member was given
+ * before. */
+enum mm_json_event mm_json_take_name(struct mm_json_scan *scan, const char *text);
+
+/* Takes a value within `depth` arrays and objects, or the beginning of one (is_open); false if it is no
+ * parameter, list or source. */
+bool mm_json_take_parameter(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text);
+
+/* The list of a parameter ends. */
+void mm_json_end_list(struct mm_json_scan *scan, const char *text);

@@ -1,5 +1,8 @@
-/* UTF-8's well-formed sequences (the Unicode standard, table 3-7). Any thread may call these functions. */
+/* UTF-8's well-formed sequences (the Unicode standard, table 3-7), and any text as a string of JSON. Any
+ * thread may call these functions. */
 #pragma once
+
+#include "api/number/digits.h"
 
 #include <stddef.h>
 
@@ -21,4 +24,23 @@ static inline size_t mm_utf8_bytes(const char *text, const char *end) {
         if ((byte[index] & 0xC0) != 0x80)
             return 0;
     return bytes;
+}
+
+/* Writes a text to `end` as a string of JSON, and returns where the next character goes. Each byte takes six
+ * at most. A byte that is no UTF-8 becomes U+FFFD. */
+static inline char *mm_put_json_string(char *end, const char *text) {
+    *end++ = '"';
+    for (const char *text_end = text + strlen(text); text < text_end;) {
+        const size_t bytes = mm_utf8_bytes(text, text_end);
+        const unsigned char first = (unsigned char)*text;
+        if (bytes == 0)
+            end = mm_put_text(end, "\xEF\xBF\xBD");
+        else if (first < ' ')
+            end = mm_put_hex(mm_put_text(end, "\\u"), first, 4);
+        else
+            end = mempcpy(mm_put_text(end, first == '"' || first == '\\' ? "\\" : ""), text, bytes);
+        text += bytes > 0 ? bytes : 1;
+    }
+    *end++ = '"';
+    return end;
 }

@@ -8,6 +8,7 @@
 #include "gpu/matrix/narrow.h"
 
 #include <endian.h>
+#include <fenv.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -266,36 +267,17 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Digits and an exponent of a positive number: d.ddd·10^exponent, with no zeros at the end. */
-struct scientific {
-    char digits[COPY_BYTES];
-    long exponent;
-};
-
-static void trim(struct scientific *number, size_t count) {
-    while (count > 1 && number->digits[count - 1] == '0')
-        count--;
-    number->digits[count] = '\0';
-}
-
-/* How the number compares with the positive float32 that was found nearest to it: below 0, 0, above 0. */
-static int compare_slowly(const struct decimal *decimal, float nearest) {
-    enum { FLOAT32_DIGITS_MAX = 112 }; /* that a float32 has in full */
-    struct scientific number, other;
-    char text[FLOAT32_DIGITS_MAX + 16];
-    copy_bounded(decimal, number.digits);
-    char *e = strchr(number.digits, 'e');
-    const size_t count = (size_t)(e - number.digits);
-    number.exponent = strtol(e + 1, NULL, 10) + (long)count - 1;
-    trim(&number, count);
-    snprintf(text, sizeof text, "%.*e", FLOAT32_DIGITS_MAX, (double)nearest);
-    other.digits[0] = text[0];
-    memcpy(other.digits + 1, text + 2, FLOAT32_DIGITS_MAX);
-    other.exponent = strtol(strchr(text, 'e') + 1, NULL, 10);
-    trim(&other, FLOAT32_DIGITS_MAX + 1);
-    if (number.exponent != other.exponent)
-        return number.exponent < other.exponent ? -1 : 1;
-    return strcmp(number.digits, other.digits);
+/* Compares the number, without its sign, with the float64 nearest to it: below 0, 0, above 0. strtod rounds
+ * in the direction that is set. */
+static int compare_slowly(const struct decimal *decimal, double nearest) {
+    char copy[COPY_BYTES];
+    copy_bounded(decimal, copy);
+    fesetround(FE_TOWARDZERO);
+    const double below = strtod(copy, NULL);
+    fesetround(FE_UPWARD);
+    const double above = strtod(copy, NULL);
+    fesetround(FE_TONEAREST);
+    return (above > nearest) - (below < nearest);
 }
 
 /* Takes a number to a float32 from which narrower types are rounded as from the number itself. The nearest
@@ -313,7 +295,7 @@ static const char *read_to_odd(const char *text, const char *end, float *odd) {
     if (value != 0.0 && isfinite(value) && (double)*odd == value) {
         const double past = is_quick && decimal.exponent <= 0
                                 ? fma(value, tens[-decimal.exponent], -(double)(int64_t)decimal.digits)
-                                : -(double)compare_slowly(&decimal, *odd);
+                                : -(double)compare_slowly(&decimal, value);
         if (past != 0.0)
             *odd = mm_round_to_odd(nextafter(value, past > 0.0 ? 0.0 : (double)INFINITY));
     }

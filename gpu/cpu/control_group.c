@@ -2,6 +2,7 @@
 #include "gpu/cpu/control_group.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,15 +33,13 @@ static double lowest_limit(const char *root, char *path, const char *name, doubl
     }
 }
 
-/* Whether a list "a,b,c" has the name. */
-static int has_name(const char *list, const char *name) {
-    const size_t length = strlen(name);
-    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return 1;
-    }
-    return 0;
+/* Whether a list "a,b,c" has the name. Cuts the list. */
+static bool has_name(char *list, const char *name) {
+    const char *word;
+    while ((word = strsep(&list, ",")) != NULL)
+        if (strcmp(word, name) == 0)
+            return true;
+    return false;
 }
 
 /* Lines of /proc/self/cgroup: "0::/path" is version 2, "N:memory:/path" a controller of 1. */

@@ -2,6 +2,8 @@
  * says what is right. */
 #include "gpu/lab/benchmark_state.h"
 
+#include "gpu/product/shape.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,7 +72,7 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
         return mm_fail_limit(error, "repeats", limits->repeats_max,
                              "repeats is more than the limit of %" PRIu64 " (--benchmark-repeats)",
                              limits->repeats_max);
-    const enum mm_status status = mm_product_sizes(&product, limits->matrices, bytes, error);
+    const enum mm_status status = mm_shape_sizes(&product, limits->matrices, bytes, error);
     if (status != MM_OK)
         return status;
     total += piece_bytes(request, &product);

@@ -54,6 +54,7 @@ enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 
 /* A set of element types, as a variant's table row states it. */
 #define MM_DTYPE_BIT(dtype) (1u << (dtype))
+#define MM_DTYPE_ALL (MM_DTYPE_BIT(MM_DTYPE_COUNT) - 1)
 
 const char *mm_dtype_name(enum mm_dtype dtype);
 size_t mm_dtype_bytes(enum mm_dtype dtype);

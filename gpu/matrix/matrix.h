@@ -1,5 +1,5 @@
-/* Matrix views, and the one place where sizes from outside are multiplied. A view owns nothing. It knows no
- * device: the same view describes host and device memory. Any thread may call these functions. */
+/* Matrix views. A view owns nothing, and knows no device: it describes host memory or device memory. Any
+ * thread may call these functions. gpu/product/shape.h checks sizes from outside. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,12 +36,6 @@ struct mm_limits {
     size_t memory_bytes_max; /* operands and result of one request together; SIZE_MAX: they are not in the
                                 host's memory, or not yet known to be */
 };
-
-/* The one checked function for sizes from outside: judges a view, whose data does not count, and gives the
- * bytes of its storage. MM_TOO_LARGE names `field`, the limit and what came (also past 2⁶⁴). *bytes is
- * untouched on failure. */
-enum mm_status mm_matrix_size(const char *field, const struct mm_matrix *matrix,
-                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
 /* Adds sizes from outside: false, and *sum untouched, where the sum passes SIZE_MAX. */
 bool mm_size_add(size_t a, size_t b, size_t *sum);

@@ -197,29 +197,28 @@ static enum mm_status take_piece(struct mm_buffers *buffers, size_t bytes, bool 
     return kept != NULL ? MM_OK : reserve_piece(buffers, bytes, piece, error);
 }
 
-/* Lends what is kept of the first `bytes` of a piece that is lent, and says how much of it is lent then. */
-static size_t lend_kept(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
+/* Lends what is open of the first `bytes` of a piece that is lent, and keeps the rest. */
+static void lend_first(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
     pthread_mutex_lock(&buffers->mutex);
-    if (piece->lent_bytes < bytes && piece->lent_bytes < piece->open_bytes) {
+    if (piece->lent_bytes < piece->open_bytes)
         mm_kept_remove(&buffers->kept, piece);
-        piece->lent_bytes = bytes < piece->open_bytes ? bytes : piece->open_bytes;
-        if (piece->lent_bytes < piece->open_bytes)
-            mm_kept_add(&buffers->kept, piece, mm_clock_ns());
-    }
+    piece->lent_bytes = mm_size_min(bytes, piece->open_bytes);
+    if (piece->lent_bytes < piece->open_bytes)
+        mm_kept_add(&buffers->kept, piece, mm_clock_ns());
     pthread_mutex_unlock(&buffers->mutex);
-    return piece->lent_bytes;
 }
 
 /* Lends at least the first `bytes` of a piece: what is kept of them, and new pages. On failure more may be
  * lent than before. */
 static enum mm_status extend(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes,
                              struct mm_error *error) {
-    const size_t lent_bytes = lend_kept(buffers, piece, bytes);
-    if (bytes <= lent_bytes)
+    if (bytes > piece->lent_bytes)
+        lend_first(buffers, piece, bytes);
+    if (bytes <= piece->lent_bytes)
         return MM_OK;
     if (bytes > piece->bytes) /* there was less address space than the buffer may grow to */
         return fail_pages(buffers, bytes, error);
-    const size_t more = bytes - lent_bytes;
+    const size_t more = bytes - piece->lent_bytes;
     count(buffers, more);
     unlock_pages(buffers, piece);
     if (!mm_pages_open(piece->memory, piece->open_bytes, bytes)) {
@@ -265,21 +264,10 @@ static void lend(struct mm_piece *piece, size_t bytes, struct mm_buffer *buffer)
     *buffer = (struct mm_buffer){.data = piece->memory, .bytes = bytes, .piece = piece};
 }
 
-/* Keeps what a piece has behind its first `bytes`. */
-static void keep_rest(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
-    pthread_mutex_lock(&buffers->mutex);
-    if (piece->lent_bytes < piece->open_bytes)
-        mm_kept_remove(&buffers->kept, piece);
-    piece->lent_bytes = mm_size_min(bytes, piece->open_bytes);
-    if (piece->lent_bytes < piece->open_bytes)
-        mm_kept_add(&buffers->kept, piece, mm_clock_ns());
-    pthread_mutex_unlock(&buffers->mutex);
-}
-
 void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
     if (buffer->piece == NULL || bytes >= buffer->bytes)
         return;
-    keep_rest(buffers, buffer->piece, mm_pages_round_up(bytes));
+    lend_first(buffers, buffer->piece, mm_pages_round_up(bytes));
     lend(buffer->piece, bytes, buffer);
 }
 
@@ -287,7 +275,7 @@ void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, siz
  * more than a part of the limit in all, drops the pages that this buffer does not need. */
 static void lend_all(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
     const size_t needed = mm_size_min(mm_pages_round_up(bytes), piece->open_bytes);
-    keep_rest(buffers, piece, needed);
+    lend_first(buffers, piece, needed);
     pthread_mutex_lock(&buffers->mutex);
     const size_t excess_bytes = piece->open_bytes - needed;
     buffers->excess_bytes -= piece->excess_bytes;
@@ -325,7 +313,7 @@ static enum mm_status acquire_pages(struct mm_buffers *buffers, size_t bytes, st
         return status;
     }
     if (!locks_pages(buffers))
-        keep_rest(buffers, piece, bytes);
+        lend_first(buffers, piece, bytes);
     lend(piece, bytes, buffer);
     mm_buffers_settle(buffers, buffer);
     return MM_OK;

@@ -9,15 +9,8 @@
 
 static const size_t huge_page_bytes = (size_t)2 << 20;
 
-/* Each request asks. */
 static size_t page_bytes(void) {
-    static size_t found; /* 0: not yet; __atomic access only */
-    size_t bytes = __atomic_load_n(&found, __ATOMIC_RELAXED);
-    if (bytes == 0) {
-        bytes = (size_t)sysconf(_SC_PAGESIZE);
-        __atomic_store_n(&found, bytes, __ATOMIC_RELAXED);
-    }
-    return bytes;
+    return (size_t)sysconf(_SC_PAGESIZE);
 }
 
 size_t mm_pages_round_up(size_t bytes) {

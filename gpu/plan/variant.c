@@ -1,8 +1,6 @@
 /* Rows of the variant tables: what they resolve to, and whether a device can run them. */
 #include "gpu/plan/variant.h"
 
-#include "gpu/device/backend.h"
-
 #include <stdio.h>
 
 bool mm_variant_has_dtype(const struct mm_variant *variant, enum mm_dtype dtype) {
@@ -14,19 +12,6 @@ unsigned mm_variant_dtypes(const struct mm_variant *variant) {
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         if (mm_variant_has_dtype(variant, (enum mm_dtype)dtype))
             dtypes |= MM_DTYPE_BIT(dtype);
-    return dtypes;
-}
-
-/* Each request asks, and the tables are constant. */
-unsigned mm_op_dtypes(enum mm_op op) {
-    static unsigned found[MM_OP_COUNT]; /* 0: not yet; __atomic access only */
-    unsigned dtypes = __atomic_load_n(&found[op], __ATOMIC_RELAXED);
-    if (dtypes != 0)
-        return dtypes;
-    for (size_t index = 0; index < mm_cpu_backend.variant_count; index++)
-        if (mm_cpu_backend.variants[index].op == op)
-            dtypes |= mm_variant_dtypes(&mm_cpu_backend.variants[index]);
-    __atomic_store_n(&found[op], dtypes, __ATOMIC_RELAXED);
     return dtypes;
 }
 

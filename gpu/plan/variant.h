@@ -12,9 +12,6 @@ struct mm_plan;
 struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
                  */
 
-/* The element types that the operation takes: those of the host's rows. MM_DTYPE_BIT of each. */
-unsigned mm_op_dtypes(enum mm_op op);
-
 /* What one instance of a variant uses of the device, read from the device. */
 struct mm_attributes {
     unsigned threads_per_block;

@@ -48,16 +48,6 @@ enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, str
     return MM_OK;
 }
 
-enum mm_status mm_product_sizes(const struct mm_product *product, const struct mm_limits *limits,
-                                size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error) {
-    enum mm_status status = mm_matrix_size("a", &product->a, limits, &bytes[0], error);
-    if (status == MM_OK)
-        status = mm_matrix_size("b", &product->b, limits, &bytes[1], error);
-    if (status == MM_OK)
-        status = mm_matrix_size("c", &product->c, limits, &bytes[2], error);
-    return status;
-}
-
 size_t mm_product_bytes(const struct mm_product *product) {
     return mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c);
 }

@@ -70,11 +70,6 @@ enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, str
  * flags. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
-/* Judges the stored sizes of a, b and c by mm_matrix_size, and gives the bytes of each. */
-enum { MM_PRODUCT_MATRICES = 3 };
-enum mm_status mm_product_sizes(const struct mm_product *product, const struct mm_limits *limits,
-                                size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error);
-
 /* Bytes of all three matrices together, whose sizes were judged before. */
 size_t mm_product_bytes(const struct mm_product *product);
 

@@ -91,6 +91,18 @@ enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, en
     return MM_OK;
 }
 
+enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
+                              size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error) {
+    static const char *const names[MM_PRODUCT_MATRICES] = {"a", "b", "c"};
+    const struct mm_matrix *matrices[MM_PRODUCT_MATRICES] = {&product->a, &product->b, &product->c};
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < MM_PRODUCT_MATRICES && status == MM_OK; index++) {
+        const struct mm_shape shape = mm_shape_of_matrix(matrices[index]->rows, matrices[index]->cols);
+        status = mm_shape_size(names[index], &shape, matrices[index]->dtype, limits, &bytes[index], error);
+    }
+    return status;
+}
+
 struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enum mm_dtype dtype) {
     return mm_matrix_dense(dtype, mm_shape_matrices(shape) * mm_shape_rows(shape, is_column),
                            mm_shape_cols(shape, is_column), NULL);

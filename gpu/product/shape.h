@@ -30,6 +30,12 @@ void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
+/* Judges the sizes of a, b and c of a product, which are dense, by mm_shape_size, and gives the bytes of
+ * each. */
+enum { MM_PRODUCT_MATRICES = 3 };
+enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
+                              size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error);
+
 /* The dense view of all matrices, one below another, without data. The shape was judged before. */
 struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enum mm_dtype dtype);
 

@@ -2,15 +2,12 @@
  * is released. */
 #include "gpu/store/account.h"
 
-#include "gpu/device/backend.h"
 #include "gpu/mutex.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* The expiry stands here too: a search for expired values then reads this array alone. */
 struct entry {
@@ -25,9 +22,8 @@ struct mm_store {
     struct mm_budget *budget;
     pthread_mutex_t mutex; /* guards all that follows, references, and rooms that are reserved */
     struct mm_account account;
-    uint64_t expires_ns;        /* no value expires before; UINT64_MAX: none does */
-    size_t host_bytes;          /* of values with a name that lie in host memory */
-    size_t nameless_host_bytes; /* of those without one that are still held */
+    uint64_t expires_ns; /* no value expires before; UINT64_MAX: none does */
+    size_t host_bytes;   /* of values with a name that lie in host memory */
     size_t count;
     struct entry *entries; /* limits.count_max */
 };
@@ -74,7 +70,6 @@ static void drop_reference(struct mm_store *store, struct mm_stored *value, stru
     assert(value->references > 0);
     if (--value->references > 0)
         return;
-    store->nameless_host_bytes -= host_bytes(value);
     mm_account_give(&store->account, MM_BYTES_RELEASED, value->space, value->bytes);
     SLIST_INSERT_HEAD(dropped, value, dropped);
 }
@@ -82,49 +77,8 @@ static void drop_reference(struct mm_store *store, struct mm_stored *value, stru
 static void unname(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
     __atomic_store_n(&value->is_named, 0, __ATOMIC_RELAXED);
     store->host_bytes -= host_bytes(value);
-    store->nameless_host_bytes += host_bytes(value);
     mm_account_move(&store->account, MM_BYTES_STORED, MM_BYTES_RELEASED, value->bytes);
     drop_reference(store, value, dropped);
-}
-
-void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica) {
-    replica->next = __atomic_load_n(&value->replicas, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&value->replicas, &replica->next, replica, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-        ;
-}
-
-struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device) {
-    struct mm_replica *replica = __atomic_load_n(&value->replicas, __ATOMIC_ACQUIRE);
-    while (replica != NULL && replica->device != device)
-        replica = replica->next;
-    return replica;
-}
-
-enum mm_status mm_replica_judge_home(const struct mm_replica *home, struct mm_error *error) {
-    if (home == NULL || !mm_device_has_failed(home->device))
-        return MM_OK;
-    return mm_fail(error, MM_DEVICE_FAILED, "the matrix was in the memory of %s:%u alone, which has failed",
-                   home->device->backend->name, home->device->index);
-}
-
-enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
-                              struct mm_error *error) {
-    const enum mm_status status = mm_replica_judge_home(value->home, error);
-    if (status != MM_OK || mm_window_elements(part) == 0)
-        return status;
-    if (value->home != NULL)
-        return value->home->read(value->home, part, value->dtype, to, error);
-    mm_window_pack(part, value->dtype, value->data, to);
-    return MM_OK;
-}
-
-static void release_replicas(struct mm_stored *value) {
-    struct mm_replica *replica;
-    while ((replica = value->replicas) != NULL) {
-        value->replicas = replica->next;
-        replica->release(replica);
-    }
 }
 
 /* Unlocks the mutex, and frees what was dropped. */
@@ -134,8 +88,7 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
     while ((value = SLIST_FIRST(dropped)) != NULL) {
         SLIST_REMOVE_HEAD(dropped, dropped);
         mm_budget_free(store->budget, &value->memory);
-        release_replicas(value);
-        free(value);
+        mm_stored_free(value);
     }
 }
 
@@ -217,7 +170,7 @@ void mm_store_close(struct mm_store *store) {
     mm_store_keep_spaces(store, NULL, 0, UINT64_MAX);
     for (unsigned state = 0; state < MM_STORE_STATES; state++)
         assert(store->account.bytes[state] == 0);
-    assert(store->host_bytes == 0 && store->nameless_host_bytes == 0);
+    assert(store->host_bytes == 0);
     pthread_mutex_destroy(&store->mutex);
     free(store->entries);
     free(store);
@@ -280,53 +233,24 @@ void mm_store_unreserve(struct mm_store *store, struct mm_store_room *room) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* From the kernel: no one can guess the tag of another's value. */
-static bool make_etag(char etag[MM_ETAG_MAX + 1]) {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char random[(MM_ETAG_MAX - 2) / 2];
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return false;
-    *etag++ = '"';
-    for (size_t index = 0; index < sizeof random; index++) {
-        *etag++ = digits[random[index] >> 4];
-        *etag++ = digits[random[index] & 15];
-    }
-    *etag++ = '"';
-    *etag = '\0';
-    return true;
-}
-
 /* The shorter of what the client and the limits allow; 0: no end. */
 static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns) {
     const uint64_t most_ns = limits->ttl_ns_max;
     return most_ns == 0 || (asked_ns != 0 && asked_ns < most_ns) ? asked_ns : most_ns;
 }
 
-/* Without its memory. NULL if memory runs out. */
+/* Without its memory. NULL if the system has none, or no random bits. */
 static struct mm_stored *make_value(const struct mm_store *store, uint64_t space, const char *name,
                                     const struct mm_store_content *content, uint64_t now_ns) {
     const uint64_t ttl_ns = life_ns(&store->limits, content->ttl_ns);
-    struct mm_stored *value = calloc(1, sizeof *value);
-    if (value == NULL || !make_etag(value->etag)) {
-        free(value);
+    struct mm_stored *value = mm_stored_make(&content->shape, content->dtype, content->data, content->home);
+    if (value == NULL)
         return NULL;
-    }
-    const struct mm_matrix view = mm_shape_view(&content->shape, false, content->dtype);
-    value->shape = content->shape;
-    value->dtype = content->dtype;
-    value->data = content->data;
-    value->bytes = mm_matrix_bytes(&view);
-    value->home = content->home;
-    if (value->home == NULL)
-        strcpy(value->device, "cpu");
-    else
-        snprintf(value->device, sizeof value->device, "%s:%u", value->home->device->backend->name,
-                 value->home->device->index);
     value->created_ns = value->used_ns = now_ns;
     value->expires_ns = ttl_ns == 0 ? 0 : now_ns + ttl_ns;
     value->space = space;
     assert(mm_store_is_name(name));
-    memcpy(value->name, name, strlen(name));
+    strcpy(value->name, name);
     return value;
 }
 
@@ -388,14 +312,14 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
         mm_reservation_hand_over(content->reservation, content->memory);
         value->memory = *content->memory;
         *content->memory = (struct mm_buffer){0};
-        if (value->home != NULL)
-            mm_stored_add_replica(value, value->home);
+        if (content->home != NULL)
+            mm_stored_add_replica(value, content->home);
         *stored = value;
         *is_new = old == NULL;
-    } else {
-        free(value);
     }
     unlock(store, &dropped);
+    if (status != MM_OK)
+        mm_stored_free(value);
     return status;
 }
 
@@ -481,7 +405,6 @@ struct mm_store_totals mm_store_totals(struct mm_store *store) {
     const size_t *bytes = store->account.bytes;
     const struct mm_store_totals totals = {.count = store->count,
                                            .host_bytes = store->host_bytes,
-                                           .nameless_host_bytes = store->nameless_host_bytes,
                                            .stored_bytes = bytes[MM_BYTES_STORED],
                                            .reserved_bytes = bytes[MM_BYTES_RESERVED],
                                            .released_bytes = bytes[MM_BYTES_RELEASED],

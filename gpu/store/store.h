@@ -1,19 +1,15 @@
-/* Stored matrices: names, and the immutable values that they stand for. A value lives until its name is
- * replaced, removed or expires and the last reference is released. Every byte counts from the moment that it
- * is reserved until then. Knows no HTTP, no JSON and no API keys: a key's names are a namespace, which is a
- * number.
+/* Stored matrices: names, and the immutable values (stored.h) that they stand for. A value lives until its
+ * name is replaced, removed or expires and the last reference is released. Every byte counts from the moment
+ * that it is reserved until then. Knows no HTTP, no JSON and no API keys: a key's names are a namespace,
+ * which is a number.
  *
  * Any thread may call these functions. now_ns is mm_clock_ns(). Values lie in host memory of the budget, or
  * in the memory of a device alone. */
 #pragma once
 
-#include "gpu/memory/budget.h"
-#include "gpu/product/shape.h"
-#include "gpu/matrix/window.h"
+#include "gpu/store/stored.h"
 
-#include <sys/queue.h>
-
-enum { MM_STORE_NAME_MAX = 128, MM_STORE_SPACES_MAX = 4096, MM_ETAG_MAX = 34 };
+enum { MM_STORE_SPACES_MAX = 4096 };
 
 struct mm_store_limits {
     size_t bytes_max;       /* of all values together */
@@ -22,52 +18,6 @@ struct mm_store_limits {
     size_t count_max;       /* values */
     size_t space_count_max; /* of one namespace */
     uint64_t ttl_ns_max;    /* the longest life of a value; 0: no limit */
-};
-
-struct mm_device;
-
-/* A value's elements in the memory of a device, whose backend makes and embeds this. */
-struct mm_replica {
-    const struct mm_device *device;
-    void *data;                                  /* the backend's; __atomic access */
-    void (*release)(struct mm_replica *replica); /* frees it. Any thread, no lock held */
-    struct mm_replica *next;
-
-    /* Copies a part to host memory, where it lies dense. Any thread. Of the elements that the device alone
-     * has; else NULL. */
-    enum mm_status (*read)(struct mm_replica *replica, const struct mm_window *part, enum mm_dtype dtype,
-                           void *to, struct mm_error *error);
-
-    /* Copies bytes from host memory to the place `offset`, and returns when they are there. Before the value
-     * is stored; any thread, one at a time. Of the same elements. */
-    enum mm_status (*write)(struct mm_replica *replica, size_t offset, const void *from, size_t bytes,
-                            struct mm_error *error);
-};
-
-enum { MM_STORED_DEVICE_MAX = 15 };
-
-/* A value. Valid while a reference is held, and immutable: only the store writes to it. */
-struct mm_stored {
-    struct mm_shape shape;
-    enum mm_dtype dtype;
-    void *data; /* in host memory, dense, in row-major order; NULL: a device alone has it, or it is empty */
-    size_t bytes;
-    char device[MM_STORED_DEVICE_MAX + 1]; /* where the elements lie: "cpu", or "cuda:0" for a device alone */
-    char etag[MM_ETAG_MAX + 1];            /* 128 random bits, quoted as in HTTP */
-    uint64_t created_ns;                   /* mm_clock_ns */
-    uint64_t expires_ns;                   /* 0: never */
-    uint64_t used_ns;                      /* when it was last held for use; __atomic access only */
-    char name[MM_STORE_NAME_MAX + 1];
-
-    struct mm_replica *home;     /* one of the replicas: what that device alone has; NULL: nothing */
-    struct mm_replica *replicas; /* only added to while the value lives; __atomic access */
-
-    /* The store's own. */
-    uint64_t space;
-    size_t references; /* that of its name among them */
-    int is_named;      /* __atomic access only */
-    struct mm_buffer memory;
-    SLIST_ENTRY(mm_stored) dropped;
 };
 
 /* Room that is reserved for a value that is still to come. If others need the room, it is lost once the
@@ -147,31 +97,6 @@ struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const ch
 /* MM_NO_SUCH_MATRIX: there is none of this name, which `field` gives. */
 enum mm_status mm_store_fail_missing(const char *field, const char *name, struct mm_error *error);
 
-/* Adds a replica, which is released when the value ends. The thread that may use this device. */
-void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica);
-
-/* The value's replica on this device; NULL: none. Any thread that holds the value. */
-struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device);
-
-/* Whether the elements that a device alone has are still there: MM_DEVICE_FAILED if it has failed. NULL, no
- * home, is allowed. */
-enum mm_status mm_replica_judge_home(const struct mm_replica *home, struct mm_error *error);
-
-/* Copies a part of the value's elements to host memory, where it lies dense. If a device alone has them, that
- * takes about as long as any copy from it; MM_DEVICE_FAILED. */
-enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
-                              struct mm_error *error);
-
-/* Whether the value still has its name: else it ends with its last reference. Any thread that holds it. */
-static inline bool mm_stored_is_named(const struct mm_stored *value) {
-    return __atomic_load_n(&value->is_named, __ATOMIC_RELAXED) != 0;
-}
-
-/* Whether this is memory of the value. */
-static inline bool mm_stored_has(const struct mm_stored *value, const void *data) {
-    return value->data != NULL && (uintptr_t)data - (uintptr_t)value->data < value->bytes;
-}
-
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 
@@ -198,12 +123,11 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
 /* What all namespaces take. The last four sizes add up to the limit. */
 struct mm_store_totals {
-    size_t count;               /* values with a name */
-    size_t host_bytes;          /* what of them lies in host memory */
-    size_t nameless_host_bytes; /* the same of values without a name that are still held */
-    size_t stored_bytes;        /* of values with a name */
-    size_t reserved_bytes;      /* of values still to come */
-    size_t released_bytes;      /* of values without a name that are still held */
+    size_t count;          /* values with a name */
+    size_t host_bytes;     /* what of them lies in host memory */
+    size_t stored_bytes;   /* of values with a name */
+    size_t reserved_bytes; /* of values still to come */
+    size_t released_bytes; /* of values without a name that are still held */
     size_t free_bytes;
 };
 

@@ -72,7 +72,8 @@ bool mm_body_is_small(const struct mm_request *request) {
     return bytes_max(request) <= SMALL_BYTES;
 }
 
-size_t mm_body_kept_bytes(const struct mm_request *request, uint64_t bytes) {
+/* How much is kept of so many bytes of the body. */
+static size_t kept_bytes(const struct mm_request *request, uint64_t bytes) {
     return request->passes_on && bytes > MM_BODY_PASSED_BYTES ? MM_BODY_PASSED_BYTES : (size_t)bytes;
 }
 
@@ -81,7 +82,7 @@ size_t mm_body_kept_bytes(const struct mm_request *request, uint64_t bytes) {
 /* What the request is known to need in all. Of a body that may be passed on that is not known yet. */
 static size_t expected_bytes(const struct mm_request *request) {
     const bool is_known = request->content_length != MM_LENGTH_UNKNOWN && !request->may_pass;
-    return is_known ? mm_body_kept_bytes(request, request->content_length) + request->need_bytes : 0;
+    return is_known ? kept_bytes(request, request->content_length) + request->need_bytes : 0;
 }
 
 enum mm_status mm_body_reserve_first(struct mm_request *request) {
@@ -98,8 +99,8 @@ enum mm_status mm_body_reserve_first(struct mm_request *request) {
 /* Makes room for the first `bytes` of the body, and as far as the next step reaches. */
 static enum mm_status make_room(struct mm_request *request, size_t bytes) {
     struct mm_reservation *memory = &request->memory;
-    const size_t most = mm_body_kept_bytes(request, bytes_max(request));
-    const size_t needed = mm_body_kept_bytes(request, bytes), held = request->body.bytes;
+    const size_t most = kept_bytes(request, bytes_max(request));
+    const size_t needed = kept_bytes(request, bytes), held = request->body.bytes;
     if (needed <= held)
         return MM_OK;
     size_t unused = mm_reservation_unused(memory);

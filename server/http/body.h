@@ -25,9 +25,6 @@ enum mm_status mm_body_reserve_first(struct mm_request *request);
  * resume. The connection's thread. */
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
 
-/* How much is kept of so many bytes of the body. Any thread. */
-size_t mm_body_kept_bytes(const struct mm_request *request, uint64_t bytes);
-
 /* Whether the body has at most 64 KiB, and is not chunked. */
 bool mm_body_is_small(const struct mm_request *request);
 

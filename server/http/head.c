@@ -112,39 +112,29 @@ enum mm_status mm_head_judge(struct mm_request *request, const char *method, con
     return error->status;
 }
 
-/* Only identity, or an empty list. */
-static bool is_identity(const char *value, size_t bytes) {
+/* Whether a list of codings has nothing but identity. */
+static bool is_identity(const char *list) {
     static const char word[] = MM_HEAD_CODINGS, between[] = ", \t";
-    for (size_t index = 0; index < bytes;) {
-        size_t length = 0;
-        while (index + length < bytes && memchr(between, value[index + length], sizeof between - 1) == NULL)
-            length++;
-        if (length > 0 && (length != sizeof word - 1 || strncasecmp(value + index, word, length) != 0))
+    size_t length;
+    for (list += strspn(list, between); *list != '\0'; list += length + strspn(list + length, between)) {
+        length = strcspn(list, between);
+        if (length != sizeof word - 1 || strncasecmp(list, word, length) != 0)
             return false;
-        index += length + 1;
     }
     return true;
 }
 
-/* The header may stand several times. */
-static enum MHD_Result read_coding(void *argument, enum MHD_ValueKind kind, const char *name,
-                                   size_t name_bytes, const char *value, size_t value_bytes) {
-    static const char wanted[] = MHD_HTTP_HEADER_CONTENT_ENCODING;
-    if (name_bytes != sizeof wanted - 1 || strncasecmp(name, wanted, name_bytes) != 0 ||
-        is_identity(value, value_bytes))
-        return MHD_YES;
-    mm_fail_field(
-        argument, MM_UNSUPPORTED_MEDIA_TYPE, MHD_HTTP_HEADER_CONTENT_ENCODING,
-        "Content-Encoding is '%.*s', but a body must come without compression; leave the header out, "
-        "or send 'identity'",
-        value_bytes > 80 ? 80 : (int)value_bytes, value);
-    return MHD_NO;
-}
-
 enum mm_status mm_head_judge_coding(struct mm_request *request) {
-    if (request->headers[MM_HEADER_CONTENT_ENCODING] != NULL)
-        MHD_get_connection_values_n(request->connection, MHD_HEADER_KIND, read_coding, &request->error);
-    return request->error.status;
+    char text[MM_ACCEPT_BYTES];
+    bool is_cut;
+    const char *list = mm_request_list(request, MM_HEADER_CONTENT_ENCODING, text, &is_cut);
+    if (list == NULL || (!is_cut && is_identity(list)))
+        return MM_OK;
+    return mm_fail_field(
+        &request->error, MM_UNSUPPORTED_MEDIA_TYPE, MHD_HTTP_HEADER_CONTENT_ENCODING,
+        "Content-Encoding is '%.80s', but a body must come without compression; leave the header out, "
+        "or send 'identity'",
+        list);
 }
 
 bool mm_head_is_about_coding(const struct mm_error *error) {

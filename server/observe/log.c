@@ -39,31 +39,6 @@ void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
     text[22] = (char)('0' + ms % 10);
 }
 
-/* Escapes a JSON string. A byte that is not UTF-8 is written as \xff. */
-static size_t escape(char *out, const char *text) {
-    const char *end = text + strlen(text);
-    size_t length = 0;
-    size_t bytes;
-    for (; text != end; text += bytes) {
-        const unsigned char byte = (unsigned char)*text;
-        bytes = mm_utf8_bytes(text, end);
-        if (byte == '"' || byte == '\\') {
-            out[length++] = '\\';
-            out[length++] = (char)byte;
-        } else if (byte < 0x20) {
-            length += (size_t)sprintf(out + length, "\\u%04x", byte);
-        } else if (bytes == 0) {
-            length += (size_t)sprintf(out + length, "\\\\x%02x", byte);
-            bytes = 1;
-        } else {
-            memcpy(out + length, text, bytes);
-            length += bytes;
-        }
-    }
-    out[length] = '\0';
-    return length;
-}
-
 void mm_log(const char *level, const char *format, ...) {
     char message[MESSAGE_MAX];
     char line[LINE_MAX_BYTES];
@@ -75,10 +50,9 @@ void mm_log(const char *level, const char *format, ...) {
     mm_log_time(when);
     int length;
     if (log_format == MM_LOG_JSON) {
-        length = sprintf(line, "{\"time\":\"%.*s\",\"level\":\"%s\",\"message\":\"", MM_LOG_TIME_BYTES, when,
-                         level);
-        length += (int)escape(line + length, message);
-        length += sprintf(line + length, "\"}\n");
+        length =
+            sprintf(line, "{\"time\":\"%.*s\",\"level\":\"%s\",\"message\":", MM_LOG_TIME_BYTES, when, level);
+        length = (int)(mm_put_text(mm_put_json_string(line + length, message), "}\n") - line);
     } else {
         length = snprintf(line, sizeof line, "%.*s %-5s %s\n", MM_LOG_TIME_BYTES, when, level, message);
     }

@@ -1,6 +1,6 @@
-/* GET /metrics: one row per metric, with the function that writes its samples in Prometheus' text format
- * 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label has its samples from the
- * start, at 0; those of devices come with the devices. */
+/* GET /metrics: one row per metric, with its counts or the function that writes its samples, in Prometheus'
+ * text format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label has its
+ * samples from the start, at 0; the samples of devices come with the devices. */
 #include "api/text.h"
 #include "gpu/store/store.h"
 #include "server/http/acceptor.h"
@@ -24,10 +24,18 @@ struct scrape {
     size_t device_count;
     struct mm_counts counts;
     struct mm_process process;
+    struct mm_watch_counts self_tests;
+    struct mm_store_totals store;
+    uint64_t peer_bytes;
     uint64_t queue_jobs;
     uint64_t queue_jobs_max;
     uint64_t queue_bytes;
     uint64_t in_flight; /* requests, without this one */
+    uint64_t connections_active;
+    uint64_t connections_idle;
+    uint64_t staging_used;
+    uint64_t staging_kept;
+    uint64_t staging_free;
     uint64_t log_dropped;
 };
 
@@ -142,66 +150,6 @@ static void write_flops(const struct scrape *scrape) {
     write_variants(scrape, true);
 }
 
-static void write_paths(const struct scrape *scrape) {
-    for (unsigned kind = MM_PATH_NONE + 1; kind < MM_PATH_COUNT; kind++)
-        put_count(scrape, LABELS({"path", mm_path_name((enum mm_path_kind)kind)}),
-                  scrape->counts.paths[kind]);
-}
-
-static void write_products(const struct scrape *scrape) {
-    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
-        put_count(scrape, LABELS({"dtype", mm_dtype_name((enum mm_dtype)dtype)}),
-                  scrape->counts.products[dtype]);
-}
-
-static void write_verdicts(const struct scrape *scrape) {
-    for (unsigned verdict = 0; verdict < MM_VERDICT_COUNT; verdict++)
-        put_count(scrape, LABELS({"result", mm_verdict_name((enum mm_verdict)verdict)}),
-                  scrape->counts.verdicts[verdict]);
-}
-
-static void write_self_tests(const struct scrape *scrape) {
-    const struct mm_engine *engine = mm_server_engine(scrape->server);
-    struct mm_watch_counts counts = {0};
-    if (engine != NULL)
-        counts = mm_engine_watch_counts(engine);
-    put_count(scrape, LABELS({"result", "passed"}), counts.passed);
-    put_count(scrape, LABELS({"result", "failed"}), counts.failed);
-    put_count(scrape, LABELS({"result", "undone"}), counts.undone);
-}
-
-static void write_transfers(const struct scrape *scrape) {
-    put_count(scrape, LABELS({"direction", "upload"}), scrape->counts.uploaded_bytes);
-    put_count(scrape, LABELS({"direction", "download"}), scrape->counts.downloaded_bytes);
-    uint64_t peer_bytes = 0;
-    for (size_t index = 0; index < scrape->device_count; index++)
-        peer_bytes += __atomic_load_n(&scrape->devices[index]->peer_bytes, __ATOMIC_RELAXED);
-    put_count(scrape, LABELS({"direction", "peer"}), peer_bytes);
-}
-
-/* A connection has one request at a time. */
-static void write_connections(const struct scrape *scrape) {
-    const uint64_t open = mm_acceptor_open(scrape->server->acceptor);
-    const uint64_t in_flight = mm_counts_in_flight(&scrape->counts);
-    const uint64_t active = in_flight < open ? in_flight : open;
-    put_count(scrape, LABELS({"state", "active"}), active);
-    put_count(scrape, LABELS({"state", "idle"}), open - active);
-}
-
-static void write_closed(const struct scrape *scrape) {
-    static const char *const reasons[MM_CLOSED_COUNT] = {[MM_CLOSED_EVICTED] = "evicted",
-                                                         [MM_CLOSED_ADDRESS] = "address",
-                                                         [MM_CLOSED_SLOW_READER] = "slow_reader"};
-    for (size_t reason = 0; reason < MM_CLOSED_COUNT; reason++)
-        put_count(scrape, LABELS({"reason", reasons[reason]}), scrape->counts.closed[reason]);
-}
-
-static void write_rejected(const struct scrape *scrape) {
-    for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT; status++)
-        put_count(scrape, LABELS({"reason", mm_status_name((enum mm_status)status)}),
-                  scrape->counts.rejected[status]);
-}
-
 static void write_keys(const struct scrape *scrape) {
     const struct mm_keys *keys = scrape->server->keys;
     const size_t count = keys == NULL ? 0 : mm_keys_label_count(keys);
@@ -209,24 +157,11 @@ static void write_keys(const struct scrape *scrape) {
         put_count(scrape, LABELS({"key", mm_keys_label(keys, index)}), mm_keys_requests(keys, index));
 }
 
-static void write_reload_failures(const struct scrape *scrape) {
-    put_count(scrape, LABELS({"what", "keys"}), scrape->counts.reload_failures[MM_RELOAD_KEYS]);
-    put_count(scrape, LABELS({"what", "tls"}), scrape->counts.reload_failures[MM_RELOAD_TLS]);
-}
-
 /* Without TLS there is no sample: 0 would look like a certificate that expired long ago. */
 static void write_certificate_expiry(const struct scrape *scrape) {
     const time_t expiry = mm_tls_expiry();
     if (expiry != 0)
         put_count(scrape, NO_LABELS, (uint64_t)expiry);
-}
-
-static void write_cancelled(const struct scrape *scrape) {
-    static const unsigned stages[] = {MM_SPAN_RECEIVE, MM_SPAN_DECODE, MM_SPAN_QUEUE,
-                                      MM_SPAN_KERNEL,  MM_SPAN_ENCODE, MM_STAGE_SEND};
-    for (size_t index = 0; index < sizeof stages / sizeof stages[0]; index++)
-        put_count(scrape, LABELS({"stage", mm_stage_name(stages[index])}),
-                  scrape->counts.cancelled[stages[index]]);
 }
 
 enum { DEVICE_LABEL_MAX = 32 };
@@ -265,33 +200,6 @@ static void write_device_errors(const struct scrape *scrape) {
     }
 }
 
-static void write_staging(const struct scrape *scrape) {
-    const struct mm_budget *budget = &scrape->server->budget;
-    const size_t used = mm_budget_used(budget), kept = mm_buffers_kept(budget->buffers);
-    put_count(scrape, LABELS({"state", "used"}), used);
-    put_count(scrape, LABELS({"state", "kept"}), kept);
-    put_count(scrape, LABELS({"state", "free"}), budget->bytes - mm_size_min(budget->bytes, used + kept));
-}
-
-static struct mm_store_totals store_totals(const struct scrape *scrape) {
-    struct mm_store_totals totals = {0};
-    if (scrape->server->store != NULL)
-        totals = mm_store_totals(scrape->server->store);
-    return totals;
-}
-
-static void write_store_matrices(const struct scrape *scrape) {
-    put_count(scrape, NO_LABELS, store_totals(scrape).count);
-}
-
-static void write_store_bytes(const struct scrape *scrape) {
-    const struct mm_store_totals totals = store_totals(scrape);
-    put_count(scrape, LABELS({"state", "stored"}), totals.stored_bytes);
-    put_count(scrape, LABELS({"state", "reserved"}), totals.reserved_bytes);
-    put_count(scrape, LABELS({"state", "released"}), totals.released_bytes);
-    put_count(scrape, LABELS({"state", "free"}), totals.free_bytes);
-}
-
 static void write_store_requests(const struct scrape *scrape) {
     static const char *const ops[MM_STORE_OPS] = {[MM_STORE_PUT] = "put",
                                                   [MM_STORE_GET] = "get",
@@ -326,14 +234,33 @@ static void write_started(const struct scrape *scrape) {
     put_number(scrape, NO_LABELS, scrape->server->started_seconds);
 }
 
-#define COUNT(member) .count_at = offsetof(struct scrape, member)
+/* A count of struct scrape, and the value of the label that it stands under. */
+struct sample {
+    const char *value; /* NULL ends a list */
+    size_t at;
+};
+
+#define AT(member) offsetof(struct scrape, member)
+#define SAMPLES(...) ((const struct sample[]){__VA_ARGS__, {NULL, 0}})
+
+/* The three forms of a row: one count without a label; a count for each value of a label, listed; and an
+ * array of counts, from index `first` to before `end`, whose label's values a function names. */
+#define COUNT(member) .samples = SAMPLES({"", AT(member)})
+#define COUNTS(label_, ...) .label = (label_), .samples = SAMPLES(__VA_ARGS__)
+#define ARRAY(label_, name, member, first_, end_)                                                            \
+    .label = (label_), .name_of = (name), .array_at = AT(member), .first = (first_), .end = (end_)
 
 static const struct family {
     const char *name;
     const char *type;
     const char *help;
-    void (*write)(const struct scrape *scrape); /* NULL: the family is one count */
-    size_t count_at;                            /* in struct scrape, then */
+    void (*write)(const struct scrape *scrape); /* NULL: the row lists its counts */
+    const char *label;                          /* NULL: none */
+    const struct sample *samples;               /* NULL: an array */
+    const char *(*name_of)(unsigned index);
+    size_t array_at;
+    unsigned first;
+    unsigned end;
 } families[] = {
     {"matmuld_http_requests_total", "counter",
      "Requests by path and HTTP status; 499: the client disconnected before the reply. Malformed requests "
@@ -348,16 +275,18 @@ static const struct family {
      "products share counts for each of them.",
      .write = write_kernels},
     {"matmuld_path_total", "counter",
-     "Products of variants that have several ways to a result, by the way taken.", .write = write_paths},
+     "Products of variants that have several ways to a result, by the way taken.",
+     ARRAY("path", mm_path_name, counts.paths, MM_PATH_NONE + 1, MM_PATH_COUNT)},
     {"matmuld_products_total", "counter", "Products that were computed, by the type of their operands.",
-     .write = write_products},
+     ARRAY("dtype", mm_dtype_name, counts.products, 0, MM_DTYPE_COUNT)},
     {"matmuld_verify_total", "counter",
      "Checked products by result; unjudged: infinities and NaN left nothing to compare.",
-     .write = write_verdicts},
+     ARRAY("result", mm_verdict_name, counts.verdicts, 0, MM_VERDICT_COUNT)},
     {"matmuld_transfer_bytes_total", "counter",
      "Bytes of matrices copied between host and device, and between devices (peer); none for products on the "
      "CPU.",
-     .write = write_transfers},
+     COUNTS("direction", {"upload", AT(counts.uploaded_bytes)}, {"download", AT(counts.downloaded_bytes)},
+            {"peer", AT(peer_bytes)})},
     {"matmuld_queue_jobs", "gauge", "Products that wait for a device.", COUNT(queue_jobs)},
     {"matmuld_queue_jobs_max", "gauge", "How many products may wait (--queue-depth).", COUNT(queue_jobs_max)},
     {"matmuld_queue_bytes", "gauge", "Bytes of the operands and results of products that wait.",
@@ -365,28 +294,34 @@ static const struct family {
     {"matmuld_requests_in_flight", "gauge",
      "Requests whose head was received and whose reply is not complete, without this one.", COUNT(in_flight)},
     {"matmuld_connections", "gauge", "Open connections; active: with a request, this one included.",
-     .write = write_connections},
+     COUNTS("state", {"active", AT(connections_active)}, {"idle", AT(connections_idle)})},
     {"matmuld_connections_closed_total", "counter",
      "Connections that the service closed; evicted: idle, to make room for new ones; address: over "
      "--connections-per-address; slow_reader: slower than --send-rate, or too slow while memory was "
      "full.",
-     .write = write_closed},
+     COUNTS("reason", {"evicted", AT(counts.closed[MM_CLOSED_EVICTED])},
+            {"address", AT(counts.closed[MM_CLOSED_ADDRESS])},
+            {"slow_reader", AT(counts.closed[MM_CLOSED_SLOW_READER])})},
     {"matmuld_rejected_total", "counter", "Requests answered with a problem, by its code.",
-     .write = write_rejected},
+     ARRAY("reason", mm_status_name, counts.rejected, MM_OK + 1, MM_STATUS_COUNT)},
     {"matmuld_key_requests_total", "counter",
      "Requests with a valid API key, by the key's name, or by its line if it has none.", .write = write_keys},
     {"matmuld_unauthorized_total", "counter", "Requests without a valid API key where one is needed.",
      COUNT(counts.rejected[MM_UNAUTHORIZED])},
     {"matmuld_reload_failures_total", "counter",
      "Reloads (SIGHUP) that failed, so what was in force stayed: API keys, or the certificate and its key.",
-     .write = write_reload_failures},
+     COUNTS("what", {"keys", AT(counts.reload_failures[MM_RELOAD_KEYS])},
+            {"tls", AT(counts.reload_failures[MM_RELOAD_TLS])})},
     {"matmuld_tls_certificate_expiry_timestamp_seconds", "gauge",
      "When the certificate in force expires, since the epoch; no sample without TLS.",
      .write = write_certificate_expiry},
     {"matmuld_cancelled_total", "counter",
      "Requests cancelled because the client disconnected, the deadline passed or the service stopped, by "
      "stage; kernel: anything on the device.",
-     .write = write_cancelled},
+     COUNTS("stage", {"receive", AT(counts.cancelled[MM_SPAN_RECEIVE])},
+            {"decode", AT(counts.cancelled[MM_SPAN_DECODE])}, {"queue", AT(counts.cancelled[MM_SPAN_QUEUE])},
+            {"kernel", AT(counts.cancelled[MM_SPAN_KERNEL])},
+            {"encode", AT(counts.cancelled[MM_SPAN_ENCODE])}, {"send", AT(counts.cancelled[MM_STAGE_SEND])})},
     {"matmuld_flops_total", "counter", "Floating-point operations of the kernels that ran: 2mnk a product.",
      .write = write_flops},
     {"matmuld_device_memory_bytes", "gauge", "Memory of each working device; the CPU's is the host's.",
@@ -396,13 +331,16 @@ static const struct family {
      .write = write_device_errors},
     {"matmuld_self_tests_total", "counter",
      "Tests of an idle device by known products, by result; undone: no memory, or the service stopped.",
-     .write = write_self_tests},
-    {"matmuld_staging_bytes", "gauge", "Memory budget for bodies and results.", .write = write_staging},
-    {"matmuld_store_matrices", "gauge", "Stored matrices.", .write = write_store_matrices},
+     COUNTS("result", {"passed", AT(self_tests.passed)}, {"failed", AT(self_tests.failed)},
+            {"undone", AT(self_tests.undone)})},
+    {"matmuld_staging_bytes", "gauge", "Memory budget for bodies and results.",
+     COUNTS("state", {"used", AT(staging_used)}, {"kept", AT(staging_kept)}, {"free", AT(staging_free)})},
+    {"matmuld_store_matrices", "gauge", "Stored matrices.", COUNT(store.count)},
     {"matmuld_store_bytes", "gauge",
      "Memory for stored matrices (--store-memory); reserved: for uploads; released: of matrices that were "
      "replaced, deleted or have expired, but are still used.",
-     .write = write_store_bytes},
+     COUNTS("state", {"stored", AT(store.stored_bytes)}, {"reserved", AT(store.reserved_bytes)},
+            {"released", AT(store.released_bytes)}, {"free", AT(store.free_bytes)})},
     {"matmuld_store_requests_total", "counter", "Admitted requests to stored matrices, by their end.",
      .write = write_store_requests},
     {"matmuld_log_dropped_total", "counter", "Log lines dropped because stderr did not take them.",
@@ -419,6 +357,16 @@ static const struct family {
      .write = write_started},
 };
 
+static void write_counts(const struct scrape *scrape, const struct family *family) {
+    const uint64_t *array = (const uint64_t *)((const char *)scrape + family->array_at);
+    const struct sample *sample = family->samples;
+    for (; sample != NULL && sample->value != NULL; sample++)
+        put_count(scrape, LABELS({family->label, family->label == NULL ? NULL : sample->value}),
+                  *(const uint64_t *)((const char *)scrape + sample->at));
+    for (unsigned index = family->first; index < family->end; index++)
+        put_count(scrape, LABELS({family->label, family->name_of(index)}), array[index]);
+}
+
 /* malloc'ed; NULL if memory runs out. */
 static char *make_page(struct scrape *scrape, size_t *length) {
     struct mm_text text;
@@ -427,14 +375,13 @@ static char *make_page(struct scrape *scrape, size_t *length) {
         return NULL;
     for (size_t index = 0; index < sizeof families / sizeof families[0]; index++) {
         const struct family *family = &families[index];
-        const void *count = (const char *)scrape + family->count_at;
         scrape->name = family->name;
         fprintf(scrape->out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
                 family->type);
         if (family->write != NULL)
             family->write(scrape);
         else
-            put_count(scrape, NO_LABELS, *(const uint64_t *)count);
+            write_counts(scrape, family);
     }
     return mm_text_close(scrape->out, &text, length);
 }
@@ -442,6 +389,7 @@ static char *make_page(struct scrape *scrape, size_t *length) {
 /* All but the memory of the devices. */
 static void look(struct scrape *scrape, struct mm_server *server) {
     struct mm_engine *engine = mm_server_engine(server);
+    const struct mm_budget *budget = &server->budget;
     scrape->server = server;
     scrape->queue_jobs_max = server->options->queue_depth;
     if (engine != NULL) {
@@ -449,10 +397,22 @@ static void look(struct scrape *scrape, struct mm_server *server) {
         scrape->devices = mm_engine_devices(engine, &scrape->device_count);
         scrape->queue_jobs = queue.jobs_waiting;
         scrape->queue_bytes = queue.bytes_waiting;
+        scrape->self_tests = mm_engine_watch_counts(engine);
     }
+    for (size_t index = 0; index < scrape->device_count; index++)
+        scrape->peer_bytes += __atomic_load_n(&scrape->devices[index]->peer_bytes, __ATOMIC_RELAXED);
+    if (server->store != NULL)
+        scrape->store = mm_store_totals(server->store);
+    scrape->staging_used = mm_budget_used(budget);
+    scrape->staging_kept = mm_buffers_kept(budget->buffers);
+    scrape->staging_free =
+        budget->bytes - mm_size_min(budget->bytes, scrape->staging_used + scrape->staging_kept);
     mm_metrics_sum(&scrape->counts);
     mm_process_look(&scrape->process);
-    scrape->in_flight = mm_counts_in_flight(&scrape->counts) - 1;
+    const uint64_t open = mm_acceptor_open(server->acceptor), busy = mm_counts_in_flight(&scrape->counts);
+    scrape->in_flight = busy - 1;
+    scrape->connections_active = mm_size_min(busy, open); /* a connection has one request at a time */
+    scrape->connections_idle = open - scrape->connections_active;
     scrape->log_dropped = mm_log_dropped();
 }
 

@@ -86,7 +86,7 @@ static bool read_variant(const struct option *option, char ***next, struct optio
 
 static bool read_dtype(const struct option *option, char ***next, struct options *options) {
     (void)option;
-    if (mm_dtype_find("dtype", take(next), mm_op_dtypes(MM_TRANSPOSE), &options->timing.dtype, NULL) != MM_OK)
+    if (mm_dtype_find("dtype", take(next), MM_DTYPE_ALL, &options->timing.dtype, NULL) != MM_OK)
         return false;
     options->dtypes |= MM_DTYPE_BIT(options->timing.dtype);
     return true;

@@ -1,0 +1,147 @@
+/* The members of a JSON request that are no arrays of elements: parameters, lists of their values, and
+ * operands that the server makes or has stored. Of all faults here the first is noted. */
+#include "api/json/json_scan.h"
+
+#include "api/slice.h"
+
+#include <string.h>
+
+static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
+    return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
+}
+
+/* Finds what a member of the request is. Each member may stand once. */
+static enum mm_json_event take_member(struct mm_json_scan *scan, const char *text) {
+    char room[MM_JSON_ROOM];
+    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
+    const enum mm_parameter parameter = mm_call_find(&scan->call, MM_CALL_BODY, name.text, name.length);
+    bool is_duplicate = false;
+    scan->name = scan->reader.token;
+    scan->operand = NULL;
+    scan->parameter = parameter;
+    for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
+        if (strcmp(name.text, mm_call_operand_names[index]) == 0)
+            scan->operand = &scan->operands[index];
+    if (scan->operand != NULL) {
+        is_duplicate = scan->operand->seen;
+        scan->operand->seen = true;
+    } else if (parameter != MM_PARAMETER_COUNT) {
+        is_duplicate = (scan->members & UINT64_C(1) << parameter) != 0;
+        scan->members |= UINT64_C(1) << parameter;
+    }
+    return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
+}
+
+/* The value of a parameter is a list. Its items are gathered into one text, as a query has them. */
+static void begin_list(struct mm_json_scan *scan) {
+    scan->in_list = true;
+    scan->list_length = 0;
+}
+
+/* An item that does not fit, or that is an array, makes the list malformed. */
+static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
+    const struct mm_json_token token = scan->reader.token;
+    const size_t room = sizeof scan->list_text - scan->list_length;
+    const bool fits = !is_open && token.bytes + 1 < room;
+    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->parameter == MM_PARAMETER_REDUCE;
+    const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
+    const struct mm_slice item = fits ? whole : wrong;
+    if (room <= 2)
+        return;
+    if (scan->list_length > 0)
+        scan->list_text[scan->list_length++] = ',';
+    memcpy(scan->list_text + scan->list_length, item.start, item.length);
+    scan->list_length += item.length;
+}
+
+/* After the first error no value is read: a body of a million unknown members costs as much as a million
+ * numbers. */
+static bool takes_values(const struct mm_json_scan *scan) {
+    return !scan->is_again && scan->error.status == MM_OK;
+}
+
+void mm_json_end_list(struct mm_json_scan *scan, const char *text) {
+    const char *name = mm_call_parameter_name(scan->parameter);
+    scan->in_list = false;
+    if (takes_values(scan) && mm_call_set_text(&scan->call, MM_CALL_BODY, name, strlen(name), scan->list_text,
+                                               scan->list_length, scan->store.limits, &scan->error) != MM_OK)
+        mm_json_locate(text, scan->name, &scan->error);
+}
+
+/* An operand that is an object is made by the server, or stored. Without a member `from` it is refused, as no
+ * array. */
+static void begin_source(struct mm_json_scan *scan) {
+    scan->operand->has_source = true;
+    scan->operand->wrong = MM_JSON_NO_ARRAY;
+    scan->operand->wrong_token = scan->reader.token;
+}
+
+static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char *text) {
+    char room[MM_JSON_ROOM];
+    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
+    const char *operand = mm_call_operand_names[scan->operand - scan->operands];
+    const bool is_from = strcmp(name.text, "from") == 0, is_duplicate = is_from && scan->operand->has_from;
+    scan->operand->has_from |= is_from;
+    if (is_duplicate)
+        return fail_duplicate(scan);
+    if (is_from || scan->error.status != MM_OK)
+        return MM_JSON_NAME;
+    mm_fail_field(&scan->error, MM_BAD_REQUEST, operand, "%s has the member '%.40s', but takes 'from' alone",
+                  operand, name.text);
+    mm_json_locate(text, scan->reader.token, &scan->error);
+    return MM_JSON_NAME;
+}
+
+/* {"from": "uniform(7)"} is the parameter a_from, or b_from. */
+static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
+    char room[MM_JSON_ROOM];
+    if (!takes_values(scan))
+        return;
+    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
+    const bool is_a = scan->operand == &scan->operands[0];
+    const char *name = is_a ? "a.from" : "b.from";
+    enum mm_status status = MM_OK;
+    if (is_open || value.kind != MM_VALUE_TEXT)
+        status = mm_value_fail(name, "is", "a string like \"uniform(7)\"", &value, &scan->error);
+    else
+        status = mm_call_set_source(&scan->call, is_a ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM, name,
+                                    value.text, value.length, &scan->error);
+    if (status != MM_OK)
+        mm_json_locate(text, scan->reader.token, &scan->error);
+}
+
+static void take_parameter(struct mm_json_scan *scan, const char *text) {
+    char name_room[MM_JSON_ROOM], room[MM_JSON_ROOM];
+    if (!takes_values(scan))
+        return;
+    const struct mm_value name = mm_json_value(text, scan->name, name_room);
+    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
+    if (mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value, scan->store.limits,
+                          &scan->error) != MM_OK)
+        mm_json_locate(text, scan->reader.token, &scan->error);
+}
+
+enum mm_json_event mm_json_take_name(struct mm_json_scan *scan, const char *text) {
+    if (scan->reader.depth == 1)
+        return take_member(scan, text);
+    const bool is_source = scan->reader.depth == 2 && scan->operand != NULL && scan->operand->has_source;
+    return is_source ? take_source_name(scan, text) : MM_JSON_NAME;
+}
+
+bool mm_json_take_parameter(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text) {
+    const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
+    const bool has_source = scan->operand != NULL && scan->operand->has_source;
+    if (depth == 1 && scan->operand == NULL && is_array && mm_call_takes_list(scan->parameter))
+        begin_list(scan);
+    else if (depth == 1 && scan->operand == NULL)
+        take_parameter(scan, text);
+    else if (depth == 2 && scan->in_list)
+        take_list_item(scan, is_open, text);
+    else if (depth == 1 && is_open && !is_array)
+        begin_source(scan);
+    else if (depth == 2 && has_source)
+        take_source(scan, is_open, text);
+    else
+        return false;
+    return true;
+}

@@ -1,0 +1,87 @@
+/* Makes stored values, and finds and reads their elements. */
+#include "gpu/store/stored.h"
+
+#include "gpu/device/backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* From the kernel: no one can guess the tag of another's value. */
+static bool make_etag(char etag[MM_ETAG_MAX + 1]) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char random[(MM_ETAG_MAX - 2) / 2];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return false;
+    *etag++ = '"';
+    for (size_t index = 0; index < sizeof random; index++) {
+        *etag++ = digits[random[index] >> 4];
+        *etag++ = digits[random[index] & 15];
+    }
+    *etag++ = '"';
+    *etag = '\0';
+    return true;
+}
+
+struct mm_stored *mm_stored_make(const struct mm_shape *shape, enum mm_dtype dtype, void *data,
+                                 struct mm_replica *home) {
+    const struct mm_matrix view = mm_shape_view(shape, false, dtype);
+    struct mm_stored *value = calloc(1, sizeof *value);
+    if (value == NULL || !make_etag(value->etag)) {
+        free(value);
+        return NULL;
+    }
+    value->shape = *shape;
+    value->dtype = dtype;
+    value->data = data;
+    value->bytes = mm_matrix_bytes(&view);
+    value->home = home;
+    if (home == NULL)
+        strcpy(value->device, "cpu");
+    else
+        snprintf(value->device, sizeof value->device, "%s:%u", home->device->backend->name,
+                 home->device->index);
+    return value;
+}
+
+void mm_stored_free(struct mm_stored *value) {
+    struct mm_replica *replica;
+    while ((replica = value->replicas) != NULL) {
+        value->replicas = replica->next;
+        replica->release(replica);
+    }
+    free(value);
+}
+
+void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica) {
+    replica->next = __atomic_load_n(&value->replicas, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&value->replicas, &replica->next, replica, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+
+struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device) {
+    struct mm_replica *replica = __atomic_load_n(&value->replicas, __ATOMIC_ACQUIRE);
+    while (replica != NULL && replica->device != device)
+        replica = replica->next;
+    return replica;
+}
+
+enum mm_status mm_replica_judge_home(const struct mm_replica *home, struct mm_error *error) {
+    if (home == NULL || !mm_device_has_failed(home->device))
+        return MM_OK;
+    return mm_fail(error, MM_DEVICE_FAILED, "the matrix was in the memory of %s:%u alone, which has failed",
+                   home->device->backend->name, home->device->index);
+}
+
+enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
+                              struct mm_error *error) {
+    const enum mm_status status = mm_replica_judge_home(value->home, error);
+    if (status != MM_OK || mm_window_elements(part) == 0)
+        return status;
+    if (value->home != NULL)
+        return value->home->read(value->home, part, value->dtype, to, error);
+    mm_window_pack(part, value->dtype, value->data, to);
+    return MM_OK;
+}
