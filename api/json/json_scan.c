@@ -8,6 +8,7 @@
 #include "api/slice.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,8 +208,8 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
 /* The query or a member may have named the type before. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
-        if (mm_call_resolve(&scan->call, NULL) == MM_OK)
-            scan->dtype = scan->call.dtype;
+        if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)
+            scan->dtype = scan->into->dtype;
         scan->store.element_bytes = mm_dtype_bytes(scan->dtype);
     }
     scan->store.used_bytes = scan->operand->offset = mm_json_aligned(scan->store.used_bytes);
@@ -275,21 +276,19 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
 static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text) {
     char room[MM_JSON_ROOM];
     const struct mm_value name = mm_json_value(text, scan->reader.token, room);
-    const enum mm_parameter parameter = mm_call_find(&scan->call, MM_CALL_BODY, name.text, name.length);
-    bool is_duplicate = false;
+    const struct mm_parameters *parameters = &scan->into->parameters;
     scan->name = scan->reader.token;
     scan->operand = NULL;
-    scan->parameter = parameter;
-    for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
-        if (strcmp(name.text, mm_call_operand_names[index]) == 0)
-            scan->operand = &scan->operands[index];
-    if (scan->operand != NULL) {
-        is_duplicate = scan->operand->seen;
+    scan->row = mm_parameter_find(parameters, MM_IN_JSON, name.text, name.length);
+    if (scan->row == NULL)
+        return MM_JSON_NAME;
+    if (scan->row->kind == MM_KIND_OPERAND) {
+        scan->operand = &scan->operands[mm_operand_index(scan->row)];
         scan->operand->seen = true;
-    } else if (parameter != MM_PARAMETER_COUNT) {
-        is_duplicate = (scan->members & UINT64_C(1) << parameter) != 0;
-        scan->members |= UINT64_C(1) << parameter;
     }
+    const uint64_t bit = UINT64_C(1) << (scan->row - parameters->table->rows);
+    const bool is_duplicate = (scan->members & bit) != 0;
+    scan->members |= bit;
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
@@ -304,7 +303,7 @@ static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *
     const struct mm_json_token token = scan->reader.token;
     const size_t room = sizeof scan->list_text - scan->list_length;
     const bool fits = !is_open && token.bytes + 1 < room;
-    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->parameter == MM_PARAMETER_REDUCE;
+    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->row->kind == MM_KIND_FIGURES;
     const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
     const struct mm_slice item = fits ? whole : wrong;
     if (room <= 2)
@@ -322,10 +321,11 @@ static bool takes_values(const struct mm_json_scan *scan) {
 }
 
 static void end_list(struct mm_json_scan *scan, const char *text) {
-    const char *name = mm_call_parameter_name(scan->parameter);
+    const char *name = scan->row->name;
     scan->in_list = false;
-    if (takes_values(scan) && mm_call_set_text(&scan->call, MM_CALL_BODY, name, strlen(name), scan->list_text,
-                                               scan->list_length, scan->store.limits, &scan->error) != MM_OK)
+    if (takes_values(scan) &&
+        mm_parameter_set_text(&scan->into->parameters, MM_IN_JSON, name, strlen(name), scan->list_text,
+                              scan->list_length, scan->store.limits, &scan->error) != MM_OK)
         mm_json_locate(text, scan->name, &scan->error);
 }
 
@@ -339,7 +339,7 @@ static void begin_source(struct mm_json_scan *scan) {
 static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char *text) {
     char room[MM_JSON_ROOM];
     const struct mm_value name = mm_json_value(text, scan->reader.token, room);
-    const char *operand = mm_call_operand_names[scan->operand - scan->operands];
+    const char *operand = scan->row->name;
     const bool is_from = strcmp(name.text, "from") == 0, is_duplicate = is_from && scan->operand->has_from;
     scan->operand->has_from |= is_from;
     if (is_duplicate)
@@ -352,20 +352,20 @@ static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* {"from": "uniform(7)"} is the parameter a_from, or b_from. */
+/* {"from": "uniform(7)"} of the operand a is the parameter a_from. */
 static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char room[MM_JSON_ROOM];
     if (!takes_values(scan))
         return;
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    const bool is_a = scan->operand == &scan->operands[0];
-    const char *name = is_a ? "a.from" : "b.from";
+    char name[MM_PARAMETER_NAME_MAX];
     enum mm_status status = MM_OK;
+    snprintf(name, sizeof name, "%s.from", scan->row->name);
     if (is_open || value.kind != MM_VALUE_TEXT)
         status = mm_value_fail(name, "is", "a string like \"uniform(7)\"", &value, &scan->error);
     else
-        status = mm_call_set_source(&scan->call, is_a ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM, name,
-                                    value.text, value.length, &scan->error);
+        status = mm_operand_set_source(scan->into, &scan->into->of[scan->operand - scan->operands], name,
+                                       (struct mm_slice){value.text, value.length}, &scan->error);
     if (status != MM_OK)
         mm_json_locate(text, scan->reader.token, &scan->error);
 }
@@ -376,8 +376,8 @@ static void take_parameter(struct mm_json_scan *scan, const char *text) {
         return;
     const struct mm_value name = mm_json_value(text, scan->name, name_room);
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    if (mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value, scan->store.limits,
-                          &scan->error) != MM_OK)
+    if (mm_parameter_set_value(&scan->into->parameters, name.text, name.length, &value, scan->store.limits,
+                               &scan->error) != MM_OK)
         mm_json_locate(text, scan->reader.token, &scan->error);
 }
 
@@ -385,7 +385,8 @@ static void take_parameter(struct mm_json_scan *scan, const char *text) {
 static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
     const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
-    if (depth == 1 && scan->operand == NULL && is_array && mm_call_takes_list(scan->parameter)) {
+    const bool is_list = scan->row != NULL && mm_kind_is_list(scan->row->kind);
+    if (depth == 1 && is_list && is_array) {
         begin_list(scan);
     } else if (depth == 1 && scan->operand == NULL) {
         take_parameter(scan, text);
@@ -457,7 +458,7 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     memset(&scan->reader, 0, sizeof scan->reader);
     scan->last = scan->operand = NULL;
     scan->members = 0;
-    scan->parameter = MM_PARAMETER_COUNT;
+    scan->row = NULL;
     scan->in_list = false;
     scan->level = 0;
     scan->is_over = false;
@@ -465,12 +466,12 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     scan->body_bytes = body_bytes;
 }
 
-void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+void *mm_json_scan_begin(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                          const struct mm_limits *limits, struct mm_reservation *memory) {
-    struct mm_json_scan *scan = malloc(sizeof *scan);
+    struct mm_json_scan *scan = malloc(sizeof *scan + into->kind->bytes);
     if (scan == NULL)
         return NULL;
-    scan->call = *call;
+    scan->into = memcpy(scan + 1, into, into->kind->bytes);
     scan->error.status = MM_OK;
     scan->dtype = MM_FLOAT32;
     scan->is_again = false;
@@ -507,7 +508,7 @@ void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body
 bool mm_json_scan_is_quick(const void *reading) {
     const struct mm_json_scan *scan = reading;
     return scan->reader.place == MM_JSON_BEHIND && scan->store.keeps &&
-           strcmp(scan->call.names[MM_PARAMETER_DTYPE], mm_dtype_name(scan->dtype)) == 0;
+           strcmp(scan->into->dtype_name, mm_dtype_name(scan->dtype)) == 0;
 }
 
 void mm_json_scan_yield(void *reading) {

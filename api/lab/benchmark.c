@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
-    {"matmul", MM_CALL_BENCHMARK, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
-    {"transpose", MM_CALL_BENCHMARK, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
-    {.name = "shared_access", .place = MM_CALL_PROBE},
-    {.name = "occupancy", .place = MM_CALL_OCCUPANCY},
+    {"matmul", MM_BENCHMARK_OF_VARIANTS, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
+    {"transpose", MM_BENCHMARK_OF_VARIANTS, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {.name = "shared_access", .kind = MM_BENCHMARK_OF_ACCESSES},
+    {.name = "occupancy", .kind = MM_BENCHMARK_OF_OCCUPANCY},
 };
 
 static const struct mm_benchmark_format formats[] = {
@@ -32,7 +32,7 @@ const struct mm_benchmark_op *mm_benchmark_ops(size_t *count) {
 
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_op *op = ops;
-    while (op->place != MM_CALL_BENCHMARK || op->op != mm_benchmark_request(benchmark)->op)
+    while (op->kind != MM_BENCHMARK_OF_VARIANTS || op->op != mm_benchmark_request(benchmark)->op)
         op++;
     return op;
 }
@@ -70,9 +70,9 @@ enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen,
 static bool writes_reply(const struct mm_benchmark_format *format, const struct mm_benchmark_op *op) {
     if (op == NULL)
         return true;
-    return op->place == MM_CALL_BENCHMARK ? format->encode != NULL
-           : op->place == MM_CALL_PROBE   ? format->encode_probe != NULL
-                                          : format->encode_occupancy != NULL;
+    return op->kind == MM_BENCHMARK_OF_VARIANTS   ? format->encode != NULL
+           : op->kind == MM_BENCHMARK_OF_ACCESSES ? format->encode_probe != NULL
+                                                  : format->encode_occupancy != NULL;
 }
 
 enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
