@@ -99,8 +99,9 @@ enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *er
 
 /* Whether the memory of all matrices is the host's, whatever the backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
-    return mm_operands_all_are_inline(&call->operands) && !mm_selection_is_part(&call->selection) &&
-           call->out[0] == '\0' && mm_selection_has_matrix(&call->selection);
+    return mm_operands_inline_count(&call->operands) == call->operands.count &&
+           !mm_selection_is_part(&call->selection) && call->out[0] == '\0' &&
+           mm_selection_has_matrix(&call->selection);
 }
 
 static enum mm_status judge_together(const struct mm_call *call, const size_t operand_bytes[MM_OPERANDS_MAX],

@@ -133,18 +133,11 @@ enum mm_status mm_operand_read_source(struct mm_parameters *values, const struct
                                  (struct mm_slice){given->text, given->length}, error);
 }
 
-bool mm_operands_all_are_inline(const struct mm_operands *operands) {
-    unsigned index = 0;
-    while (index < operands->count && mm_operand_is_inline(&operands->of[index]))
-        index++;
-    return index == operands->count;
-}
-
-bool mm_operands_none_is_inline(const struct mm_operands *operands) {
-    unsigned index = 0;
-    while (index < operands->count && !mm_operand_is_inline(&operands->of[index]))
-        index++;
-    return index == operands->count;
+unsigned mm_operands_inline_count(const struct mm_operands *operands) {
+    unsigned count = 0;
+    for (unsigned index = 0; index < operands->count; index++)
+        count += mm_operand_is_inline(&operands->of[index]);
+    return count;
 }
 
 /* --- types */

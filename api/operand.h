@@ -118,8 +118,7 @@ static inline bool mm_operand_is_generated(const struct mm_operand *operand) {
 static inline bool mm_operand_is_stored(const struct mm_operand *operand) {
     return operand->source.kind == MM_SOURCE_STORED;
 }
-bool mm_operands_all_are_inline(const struct mm_operands *operands);
-bool mm_operands_none_is_inline(const struct mm_operands *operands);
+unsigned mm_operands_inline_count(const struct mm_operands *operands);
 
 /* Sets operands->dtype, of stored operands or by its name; float32 on failure. MM_BAD_REQUEST: stored
  * operands differ from each other or from the name. MM_UNSUPPORTED lists the types of the operation. */

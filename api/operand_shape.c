@@ -26,7 +26,7 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
             named |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
                      mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
     }
-    return mm_operands_none_is_inline(operands) || (named & dimensions) == dimensions ||
+    return mm_operands_inline_count(operands) == 0 || (named & dimensions) == dimensions ||
            (named & shapes) == shapes;
 }
 
@@ -210,20 +210,18 @@ static enum mm_status make_shape(struct mm_operands *operands, struct mm_operand
     return MM_OK;
 }
 
-static enum mm_status fail_both(const char *operand, struct mm_error *error) {
-    return mm_fail_field(error, MM_BAD_REQUEST, operand,
-                         "%s is in the body, and %s_from says that the server has it; leave one out", operand,
-                         operand);
-}
-
 enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
                                       const struct mm_shape *const shapes[MM_OPERANDS_MAX],
                                       struct mm_error *error) {
-    const bool are_inline = mm_operands_all_are_inline(operands);
+    const bool are_inline = mm_operands_inline_count(operands) == operands->count;
     struct mm_operand *const end = operands->of + operands->count;
-    for (unsigned index = 0; index < operands->count; index++)
+    for (unsigned index = 0; index < operands->count; index++) {
+        const char *name = operands->of[index].role.name;
         if (shapes[index] != NULL && !mm_operand_is_inline(&operands->of[index]))
-            return fail_both(operands->of[index].role.name, error);
+            return mm_fail_field(error, MM_BAD_REQUEST, name,
+                                 "%s is in the body, and %s_from says that the server has it; leave one out",
+                                 name, name);
+    }
     enum mm_status status =
         are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
     if (status == MM_OK)

@@ -224,7 +224,7 @@ static enum mm_status complete_operands(struct mm_call *call, struct mm_error *e
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
     struct mm_operands *operands = &call->operands;
     enum mm_status status = MM_OK;
-    if (mm_operands_all_are_inline(operands))
+    if (mm_operands_inline_count(operands) == operands->count)
         return MM_OK;
     for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
         struct mm_operand *operand = &operands->of[index];

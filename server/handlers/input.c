@@ -102,9 +102,7 @@ enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *inpu
     return status;
 }
 
-void mm_input_release(struct mm_request *request, struct mm_input *input) {
-    if (input->operands != NULL)
-        mm_operands_release(input->operands, &request->memory);
+void mm_input_release(struct mm_input *input) {
     free(input->copied_type);
     input->copied_type = NULL;
 }

@@ -9,8 +9,7 @@ enum { MM_LONG_BYTES = 256 << 10 };
 
 /* Begins as zeros, with `operands` set. */
 struct mm_input {
-    struct mm_operands *operands;   /* in the endpoint's struct, which outlives the input; initialised. NULL:
-                                     * the   request was refused before */
+    struct mm_operands *operands;   /* the endpoint's, which initialises and releases them */
     const struct mm_codec *decoder; /* NULL: only the body can tell */
     const char *content_type; /* MHD's until the worker pool decodes, which needs a copy; NULL: absent */
     char *copied_type;        /* that copy; owned */
@@ -36,5 +35,5 @@ bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input)
  * or one of the worker pool. */
 enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error);
 
-/* Releases the operands, and what `input` owns. */
-void mm_input_release(struct mm_request *request, struct mm_input *input);
+/* Frees what `input` owns. */
+void mm_input_release(struct mm_input *input);

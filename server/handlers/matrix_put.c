@@ -50,18 +50,24 @@ static struct put *put_of(const struct mm_request *request) {
     return request->own;
 }
 
-static bool has_dimensions(const struct mm_request *request) {
-    static const char *const names[] = {"m", "n", "shape"};
-    size_t index = 0;
-    while (index < sizeof names / sizeof names[0] &&
-           MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, names[index]) == NULL)
-        index++;
-    return index < sizeof names / sizeof names[0];
+/* After the query was read: its dimensions tell that a body is raw. */
+static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
+    struct put *put = put_of(request);
+    const struct mm_operands *operands = &put->values.operands;
+    const struct mm_parameters *parameters = &operands->parameters;
+    const uint64_t dimensions = mm_parameter_bit(parameters, &operands->dimensions[MM_DIMENSION_M]) |
+                                mm_parameter_bit(parameters, &operands->dimensions[MM_DIMENSION_N]) |
+                                mm_parameter_bit(parameters, &operands->of[0].shape);
+    return mm_codec_for_stored(request->headers[MM_HEADER_CONTENT_TYPE],
+                               (parameters->named & dimensions) != 0, body_seen, first, &put->input.decoder,
+                               &request->error);
 }
 
-static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
-    return mm_codec_for_stored(request->headers[MM_HEADER_CONTENT_TYPE], has_dimensions(request), body_seen,
-                               first, &put_of(request)->input.decoder, &request->error);
+/* What is wrong with the query is told only if nothing is wrong with the type. */
+static enum mm_status read_query(struct mm_request *request) {
+    (void)mm_input_read_query(request, &put_of(request)->values.operands.parameters);
+    (void)choose_decoder(request, false, 0);
+    return request->error.status;
 }
 
 /* Once the decoder is known. Only raw bodies need dimensions: any other body tells its shape. */
@@ -107,9 +113,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     put->input.operands = &put->values.operands;
     enum mm_status status = mm_matrix_judge_name(request, MM_STORE_PUT);
     if (status == MM_OK)
-        status = choose_decoder(request, false, 0);
-    if (status == MM_OK)
-        status = mm_input_read_query(request, &put->values.operands.parameters);
+        status = read_query(request);
     if (status == MM_OK)
         status = mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
     if (status == MM_OK)
@@ -396,7 +400,7 @@ static void drop_memory(struct mm_request *request) {
 
 static void release(struct mm_request *request) {
     drop_memory(request);
-    mm_input_release(request, &put_of(request)->input);
+    mm_input_release(&put_of(request)->input);
 }
 
 const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct put),

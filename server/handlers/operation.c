@@ -324,7 +324,7 @@ static void drop_memory(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     drop_memory(request);
-    mm_input_release(request, &operation->input);
+    mm_input_release(&operation->input);
     mm_held_release(&operation->held);
 }
 

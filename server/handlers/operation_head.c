@@ -13,7 +13,7 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
     const struct mm_call *call = &operation->call;
-    const bool has_body = !mm_operands_none_is_inline(&call->operands);
+    const bool has_body = mm_operands_inline_count(&call->operands) > 0;
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
     if (!mm_selection_has_matrix(&call->selection) || call->selection.figures != 0)
         return MM_OK; /* mm_operation_judge chooses */
