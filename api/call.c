@@ -6,10 +6,8 @@
 
 #define ROW(name, kind, places, member) MM_PARAMETER(name, kind, places, struct mm_call, member)
 #define FROM(name, index)                                                                                    \
-    {                                                                                                        \
-        name, MM_KIND_SOURCE, MM_IN_QUERY | MM_IN_FORM, offsetof(struct mm_call, operands.of[index].source), \
-            mm_operand_read_source                                                                           \
-    }
+    MM_PARAMETER_READ(name, SOURCE, MM_IN_QUERY | MM_IN_FORM, struct mm_call, operands.of[index].source,     \
+                      mm_operand_read_source)
 
 static const struct mm_parameter product_rows[] = {
     ROW("a", OPERAND, MM_IN_JSON | MM_IN_FORM, operands.of[0]),

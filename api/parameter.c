@@ -57,11 +57,11 @@ static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_p
 enum mm_status mm_parameter_give(struct mm_parameters *values, const struct mm_parameter *row,
                                  const union mm_parameter_value *value, struct mm_error *error) {
     char *held = (char *)values + row->offset;
-    const size_t bytes = mm_kind_bytes(row->kind);
-    if ((values->given & bit_of(values, row)) != 0 && memcmp(held, value, bytes) != 0)
+    assert(row->bytes <= sizeof *value);
+    if ((values->given & bit_of(values, row)) != 0 && memcmp(held, value, row->bytes) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, row->name,
                              "%s is given twice with different values; give it once", row->name);
-    memcpy(held, value, bytes);
+    memcpy(held, value, row->bytes);
     values->given |= bit_of(values, row);
     return MM_OK;
 }

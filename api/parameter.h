@@ -21,7 +21,7 @@ struct mm_parameter {
     const char *name; /* on the wire */
     enum mm_kind kind;
     unsigned places;           /* bits of enum mm_parameter_place */
-    size_t offset;             /* of the value, in the endpoint's struct; its type follows from the kind */
+    size_t offset, bytes;      /* of the value in the endpoint's struct; its type follows from the kind */
     mm_parameter_reader *read; /* NULL: the kind says how. Of kind OWN: the endpoint has read it before */
 };
 
@@ -32,7 +32,9 @@ struct mm_parameter_table {
 
 /* A row whose kind says how its value is read, and a table of an array of rows. */
 #define MM_PARAMETER(name, kind, places, type, member)                                                       \
-    { name, MM_KIND_##kind, places, offsetof(type, member), NULL }
+    MM_PARAMETER_READ(name, kind, places, type, member, NULL)
+#define MM_PARAMETER_READ(name, kind, places, type, member, read)                                            \
+    { name, MM_KIND_##kind, places, offsetof(type, member), sizeof((type *)NULL)->member, read }
 #define MM_PARAMETER_TABLE(rows)                                                                             \
     { rows, sizeof(rows) / sizeof(rows)[0] }
 

@@ -12,41 +12,33 @@
 
 enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 
-/* What each kind takes, in words: as text, and as a JSON value; and the bytes of a value. */
+/* What each kind takes, in words: as text, and as a JSON value. */
 static const struct {
     const char *text;
     const char *value;
-    size_t bytes;
     const char *words[2]; /* of a flag that is written in words: false and true */
 } kinds[] = {
-#define BYTES(member) sizeof((union mm_parameter_value *)NULL)->member
-    [MM_KIND_NAME] = {"a name without NUL bytes", "a string without NUL characters", BYTES(name)},
+    [MM_KIND_NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [MM_KIND_MATRIX] =
         {"1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
-         "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
-         BYTES(matrix)},
-    [MM_KIND_FLAG] = {"true, false, 1 or 0", "true or false", BYTES(flag)},
-    [MM_KIND_PERMISSION] = {"allow or never", "\"allow\" or \"never\"", BYTES(flag), {"never", "allow"}},
-    [MM_KIND_ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\"", BYTES(flag), {"float32", "tf32"}},
-    [MM_KIND_REPLY] = {"matrix or none", "\"matrix\" or \"none\"", BYTES(reply)},
+         "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor .."},
+    [MM_KIND_FLAG] = {"true, false, 1 or 0", "true or false"},
+    [MM_KIND_PERMISSION] = {"allow or never", "\"allow\" or \"never\"", {"never", "allow"}},
+    [MM_KIND_ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\"", {"float32", "tf32"}},
+    [MM_KIND_REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
     [MM_KIND_RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
-                       "a string like \"0:4\", with two decimal numbers, each of which may be left out",
-                       BYTES(range)},
+                       "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
     [MM_KIND_FIGURES] =
         {"a list of sum, trace, min, max, max_abs, norm and finite, with commas between them",
          "a string or an array of \"sum\", \"trace\", \"min\", \"max\", \"max_abs\", \"norm\" and "
-         "\"finite\"",
-         BYTES(number)},
-    [MM_KIND_COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295",
-                       BYTES(number)},
-    [MM_KIND_WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1", BYTES(number)},
-    [MM_KIND_SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000",
-                         BYTES(number)},
-    [MM_KIND_DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 0", BYTES(number)},
-    [MM_KIND_SIZE] = {"a whole decimal number of at least 1", "a whole number of at least 1", BYTES(number)},
+         "\"finite\""},
+    [MM_KIND_COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
+    [MM_KIND_WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
+    [MM_KIND_SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
+    [MM_KIND_DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 0"},
+    [MM_KIND_SIZE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [MM_KIND_SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4",
-                       "an array of 1 to 8 whole numbers, like [8, 1, 5, 4]", BYTES(shape)},
-    [MM_KIND_SOURCE] = {.bytes = BYTES(source)},
+                       "an array of 1 to 8 whole numbers, like [8, 1, 5, 4]"},
 };
 
 _Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
@@ -54,10 +46,6 @@ _Static_assert(MM_STORE_NAME_MAX == 128, "the form of a name says so");
 
 const char *mm_kind_form(enum mm_kind kind, bool is_text) {
     return is_text ? kinds[kind].text : kinds[kind].value;
-}
-
-size_t mm_kind_bytes(enum mm_kind kind) {
-    return kinds[kind].bytes;
 }
 
 static bool read_name(const struct mm_value *given, union mm_parameter_value *value) {

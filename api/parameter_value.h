@@ -56,9 +56,6 @@ union mm_parameter_value {
 /* What a kind takes, in words: as text, or as a value of JSON. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
-/* How many bytes of union mm_parameter_value a kind's member has. */
-size_t mm_kind_bytes(enum mm_kind kind);
-
 /* Whether a value is a list: with commas in a text, an array in JSON. */
 static inline bool mm_kind_is_list(enum mm_kind kind) {
     return kind == MM_KIND_SHAPE || kind == MM_KIND_FIGURES;

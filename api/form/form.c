@@ -178,19 +178,24 @@ static enum mm_status agree_on_dtype(struct reading *reading, struct mm_error *e
             files[count++] = &operands[index];
     if (count == 0)
         return into->kind->resolve(into, error);
-    const struct mm_npy_header *first = &files[0]->header, *last = &files[count - 1]->header;
+    const struct mm_npy_header *first = &files[0]->header;
     const char *first_name = mm_dtype_name(first->dtype);
-    const char *names = count == 2 ? "a and b" : files[0]->name;
     const char *asked = into->dtype_name;
     const bool is_asked = mm_parameter_is_set(&into->parameters, asked);
     const enum mm_status status = is_asked ? into->kind->resolve(into, error) : MM_OK;
+    char names[MM_OPERANDS_MAX * MM_PARAMETER_NAME_MAX] = "";
     if (status != MM_OK)
         return status;
-    if (first->dtype != last->dtype)
-        return mm_fail_field(error, MM_BAD_REQUEST, "b",
-                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "
-                             "NumPy does by b.astype(a.dtype)",
-                             mm_dtype_name(last->dtype), last->descr, first_name, first->descr);
+    for (unsigned index = 0; index < count; index++) {
+        const struct operand *file = files[index];
+        strcat(strcat(names, index > 0 ? " and " : ""), file->name);
+        if (file->header.dtype != first->dtype)
+            return mm_fail_field(error, MM_BAD_REQUEST, file->name,
+                                 "%s has elements of type %s ('%s'), but %s of type %s ('%s'); convert one, "
+                                 "as NumPy does by %s.astype(%s.dtype)",
+                                 file->name, mm_dtype_name(file->header.dtype), file->header.descr,
+                                 files[0]->name, first_name, first->descr, file->name, files[0]->name);
+    }
     if (first->is_void && !is_asked)
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype",
                              "the elements of %s are of type '%s', which NumPy writes for types that it does "

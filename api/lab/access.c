@@ -110,20 +110,16 @@ static enum mm_status read_offsets(struct mm_parameters *values, const struct mm
 }
 
 #define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct mm_access_request, member)
-#define SET(name, set)                                                                                       \
-    { name, MM_KIND_OWN, MM_IN_JSON, offsetof(struct mm_access_request, sets[set]), read_set }
+#define SET(name, set) READ(name, sets[set], read_set)
+#define READ(name, member, read)                                                                             \
+    MM_PARAMETER_READ(name, OWN, MM_IN_JSON, struct mm_access_request, member, read)
 
 static const struct mm_parameter parameters[] = {
-    ROW("backend", NAME, backend),
-    ROW("timeout_ms", WHOLE, timeout_ms),
-    ROW("op", OWN, parameters),
-    SET("patterns", MM_ACCESS_PATTERNS),
-    SET("strides", MM_ACCESS_STRIDES),
-    SET("word_bytes", MM_ACCESS_WORD_BYTES),
-    SET("padded", MM_ACCESS_PADDED),
-    SET("bank_bytes", MM_ACCESS_BANK_BYTES),
-    SET("access", MM_ACCESS_KIND),
-    {"offsets", MM_KIND_OWN, MM_IN_JSON, offsetof(struct mm_access_request, words), read_offsets},
+    ROW("backend", NAME, backend),     ROW("timeout_ms", WHOLE, timeout_ms),
+    ROW("op", OWN, parameters),        SET("patterns", MM_ACCESS_PATTERNS),
+    SET("strides", MM_ACCESS_STRIDES), SET("word_bytes", MM_ACCESS_WORD_BYTES),
+    SET("padded", MM_ACCESS_PADDED),   SET("bank_bytes", MM_ACCESS_BANK_BYTES),
+    SET("access", MM_ACCESS_KIND),     READ("offsets", words, read_offsets),
 };
 
 static const struct mm_parameter_table table = MM_PARAMETER_TABLE(parameters);

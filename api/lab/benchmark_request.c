@@ -148,11 +148,10 @@ static enum mm_status read_operand(struct mm_parameters *values, const struct mm
 
 #define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct values, member)
 #define OPERAND(name, index)                                                                                 \
-    { name, MM_KIND_OPERAND, MM_IN_JSON, offsetof(struct values, call.operands.of[index]), read_operand }
+    MM_PARAMETER_READ(name, OPERAND, MM_IN_JSON, struct values, call.operands.of[index], read_operand)
 #define FROM(name, index) /* is given by its operand */                                                      \
     MM_PARAMETER(name, SOURCE, 0, struct values, call.operands.of[index].source)
-#define VARIANTS                                                                                             \
-    { "variants", MM_KIND_OWN, MM_IN_JSON, offsetof(struct values, into), read_variants }
+#define VARIANTS MM_PARAMETER_READ("variants", OWN, MM_IN_JSON, struct values, into, read_variants)
 
 static const struct mm_parameter product_rows[] = {
     OPERAND("a", 0),

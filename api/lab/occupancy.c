@@ -80,7 +80,7 @@ static enum mm_status read_list(struct mm_parameters *values, const struct mm_pa
 }
 
 #define LIST(name, list)                                                                                     \
-    { name, MM_KIND_OWN, MM_IN_JSON, offsetof(struct mm_occupancy_request, counts[list]), read_list }
+    MM_PARAMETER_READ(name, OWN, MM_IN_JSON, struct mm_occupancy_request, counts[list], read_list)
 
 static const struct mm_parameter parameters[] = {
     MM_PARAMETER("op", OWN, MM_IN_JSON, struct mm_occupancy_request, parameters),

@@ -239,7 +239,7 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
         const struct mm_parameter *row = &values->table->rows[index];
         if (row->kind != MM_KIND_OPERAND && !mm_kind_is_list(row->kind))
             REQUIRE(memcmp((const char *)values + row->offset, (const char *)others + row->offset,
-                           mm_kind_bytes(row->kind)) == 0);
+                           row->bytes) == 0);
     }
 }
 

@@ -26,8 +26,7 @@ static enum mm_status set_number(const char *name, double number) {
 
 static uint64_t number_of(const struct mm_parameter *row) {
     const char *value = (const char *)&call + row->offset;
-    return mm_kind_bytes(row->kind) == sizeof(bool) ? *(const bool *)value
-                                                    : *(const uint64_t *)(const void *)value;
+    return row->bytes == sizeof(bool) ? *(const bool *)value : *(const uint64_t *)(const void *)value;
 }
 
 static const struct {
