@@ -34,6 +34,7 @@ static const struct {
          "\"finite\""},
     [MM_KIND_COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
     [MM_KIND_WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
+    [MM_KIND_TIME] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [MM_KIND_SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
     [MM_KIND_DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 0"},
     [MM_KIND_SIZE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
@@ -141,11 +142,9 @@ static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool i
         return *number <= UINT32_MAX;
     if (kind == MM_KIND_SECONDS)
         return *number <= SECONDS_MAX;
-    if (kind == MM_KIND_WHOLE) {
+    if (kind == MM_KIND_WHOLE || kind == MM_KIND_TIME)
         *number = *number < MM_PARAMETER_WHOLE_MAX ? *number : MM_PARAMETER_WHOLE_MAX;
-        return is_text || given->number < DBL_MAX;
-    }
-    return true;
+    return kind != MM_KIND_TIME || is_text || given->number < DBL_MAX;
 }
 
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
@@ -170,6 +169,7 @@ bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
         return given->kind == MM_VALUE_TEXT && mm_result_read_figures(text, &value->number);
     case MM_KIND_COUNT:
     case MM_KIND_WHOLE:
+    case MM_KIND_TIME:
     case MM_KIND_SECONDS:
     case MM_KIND_DIMENSION:
     case MM_KIND_SIZE:

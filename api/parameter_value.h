@@ -24,6 +24,7 @@ enum mm_kind {
     MM_KIND_FIGURES,    /* number: bits of enum mm_figure */
     MM_KIND_COUNT,      /* number: from 1 to 2³²−1 */
     MM_KIND_WHOLE,      /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX */
+    MM_KIND_TIME,       /* number: as WHOLE, but a number of JSON beyond all doubles is refused */
     MM_KIND_SECONDS,    /* number: from 1 to a year */
     MM_KIND_DIMENSION,  /* number: from 0; 2⁶⁴−1 stands for all that are larger */
     MM_KIND_SIZE,       /* number: a dimension from 1 */
@@ -66,9 +67,8 @@ static inline bool mm_kind_is_dimension(enum mm_kind kind) {
     return kind == MM_KIND_DIMENSION || kind == MM_KIND_SIZE;
 }
 
-/* Reads a value; false if it is none of this kind. As text, 1 is true and 0 is false. Of JSON, the largest
- * double is refused for a time, because it stands for every number beyond it. All of *value but the kind's
- * member becomes zeros. Not for the kinds that others read. */
+/* Reads a value; false if it is none of this kind. As text, 1 is true and 0 is false. All of *value but the
+ * kind's member becomes zeros. Not for the kinds that others read. */
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
                   union mm_parameter_value *value);
 
