@@ -7,7 +7,7 @@
  * `cancel`. */
 #pragma once
 
-#include "api/call.h"
+#include "api/operand.h"
 #include "gpu/queue/job.h"
 
 #define MM_LENGTH_UNKNOWN UINT64_MAX /* a chunked body */
@@ -54,9 +54,10 @@ struct mm_reply_body {
 /* How a format reads a body while it arrives. The body lies in memory of the caller that is aligned to 64
  * bytes and has room for all that was received. */
 struct mm_body_reader {
-    /* Begins a body of body_bytes, or MM_LENGTH_UNKNOWN; call has the parameters of the query. limits and
-     * memory are kept until the end. NULL if memory runs out: then mm_codec_decode may try again. */
-    void *(*begin)(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+    /* Begins a body of body_bytes, or MM_LENGTH_UNKNOWN. `into` has the parameters of the query; the reader
+     * copies it, and the endpoint's struct behind it. limits and memory are kept until the end. NULL if
+     * memory runs out: then mm_codec_decode may try again. */
+    void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
     /* Reads on in a body that has body_bytes by now and may have moved. Returns how many bytes the body has
@@ -70,9 +71,10 @@ struct mm_body_reader {
     /* Whether finish will be quick, now that all was fed. */
     bool (*is_quick)(const void *reading);
 
-    /* Ends the reading, as decode does, or without a result. body->bytes is what feed returned last, or the
-     * body's length if nothing was fed. After MM_BUSY the reading goes on: finish or cancel it later. */
-    enum mm_status (*finish)(void *reading, struct mm_call *call, const struct mm_body *body,
+    /* Ends the reading: fills the endpoint's struct, or leaves it untouched. body->bytes is what feed
+     * returned last, or the body's length if nothing was fed. After MM_BUSY the reading goes on: finish or
+     * cancel it later. */
+    enum mm_status (*finish)(void *reading, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error);
     void (*cancel)(void *reading);
 };
@@ -106,11 +108,11 @@ struct mm_codec {
     /* Judges the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
      * arrives. MM_BAD_REQUEST, MM_TOO_LARGE, MM_UNSUPPORTED (the dtype). Allocates nothing. NULL: nothing to
      * judge. Called again with the true length when a chunked body has ended. */
-    enum mm_status (*plan)(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+    enum mm_status (*plan)(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 
     /* Lays views over a complete body whose length `plan` has judged, in no time to speak of. */
-    void (*decode)(struct mm_call *call, const struct mm_body *body);
+    void (*decode)(struct mm_operands *into, const struct mm_body *body);
     const struct mm_body_reader *reader;
 
     /* The most dimensions of a result that its replies can hold. */
@@ -130,6 +132,10 @@ struct mm_codec {
     /* Completes the body once the time of encoding is known. NULL: nothing to add. */
     void (*finish)(const struct mm_answer *answer, struct mm_reply_body *body);
 };
+
+/* Bodies of the JSON codec that work. */
+#define MM_MATMUL_EXAMPLE "{\"a\": [[1,2]], \"b\": [[3],[4]]}"
+#define MM_TRANSPOSE_EXAMPLE "{\"a\": [[1,2]]}"
 
 /* All that there are. */
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
@@ -163,10 +169,10 @@ enum mm_status mm_codec_fail_figures(struct mm_error *error);
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error);
 
-/* Reads a complete body into the operands of the call: views into the body or into call->storage, which holds
- * nothing on failure. The query's parameters are set before, and the codec's plan has judged them with the
+/* Reads a complete body into the operands: views into the body or into their storage, which holds nothing on
+ * failure. The query's parameters are set before, and the codec's plan has judged them with the
  * body's length. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
  * dtype), MM_BUSY, MM_INTERNAL. */
-enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
-                               const struct mm_limits *limits, struct mm_reservation *memory,
-                               struct mm_error *error);
+enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,
+                               const struct mm_body *body, const struct mm_limits *limits,
+                               struct mm_reservation *memory, struct mm_error *error);

@@ -1,10 +1,42 @@
-/* How a made operand is written, and how it gets its shape. */
+/* Where operands come from, and of which type they are. */
 #include "api/operand.h"
 
+#include "api/element.h"
 #include "gpu/clock.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static const struct {
+    unsigned count;
+    struct mm_operand_role roles[MM_OPERANDS_MAX];
+} operands_of[MM_OP_COUNT] = {
+    [MM_MATMUL] = {2,
+                   {{"a", MM_DIMENSION_M, MM_DIMENSION_K, false},
+                    {"b", MM_DIMENSION_K, MM_DIMENSION_N, true}}},
+    [MM_TRANSPOSE] = {1, {{"a", MM_DIMENSION_M, MM_DIMENSION_N, false}}},
+};
+
+void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kind *kind) {
+    memset(operands, 0, kind->bytes);
+    operands->parameters.table = &kind->table;
+    operands->kind = kind;
+    operands->count = operands_of[kind->op].count;
+    strcpy(operands->dtype_name, mm_dtype_name(MM_FLOAT32));
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        operands->of[index].role = operands_of[kind->op].roles[index];
+        if (index >= operands->count)
+            operands->of[index].shape = mm_shape_of_matrix(0, 0);
+    }
+}
+
+void mm_operands_release(struct mm_operands *operands, struct mm_reservation *memory) {
+    mm_reservation_free(memory, &operands->storage);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        operands->of[index].view = (struct mm_matrix){0};
+}
+
+/* --- sources */
 
 /* What stands between the words, such as "uniform(" and ")"; false if they are not there. */
 static bool is_between(struct mm_slice text, const char *head, struct mm_slice *inner) {
@@ -25,265 +57,126 @@ static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     return digits.length > 0;
 }
 
-/* A name keeps the value that it had first, for both operands: all of a request sees the same. */
-static enum mm_status hold(struct mm_held *held, unsigned index, const char *name, const char *matrix,
-                           struct mm_source *source, struct mm_error *error) {
+/* The value that this name has in the request: from the first time that the request names it. */
+static struct mm_stored *find_held(const struct mm_held *held, const char *matrix) {
+    for (unsigned index = 0; index < held->count; index++)
+        if (strcmp(held->values[index]->name, matrix) == 0)
+            return held->values[index];
+    return NULL;
+}
+
+/* If the operand has another source already, there may be no place for a value. Then *stored is NULL, and
+ * mm_parameter_give refuses the second source. */
+static enum mm_status hold(struct mm_held *held, const char *written, const char *matrix,
+                           struct mm_stored **stored, struct mm_error *error) {
     if (held == NULL || held->store == NULL)
-        return mm_fail_field(error, MM_UNSUPPORTED, name,
+        return mm_fail_field(error, MM_UNSUPPORTED, written,
                              "%s is '%s', but this server stores no matrices (--store-memory 0); give "
                              "uniform(SEED) or identity()",
-                             name, matrix);
-    struct mm_stored **value = &held->values[index], *other = held->values[1 - index];
-    if (*value == NULL && other != NULL && strcmp(other->name, matrix) == 0)
-        *value = other;
-    if (*value == NULL)
-        *value = mm_store_hold(held->store, held->space, matrix, true, mm_clock_ns());
-    if (*value == NULL)
-        return mm_store_fail_missing(name, matrix, error);
-    *source = (struct mm_source){.kind = MM_SOURCE_STORED};
-    source->stored = strcmp((*value)->name, matrix) == 0 ? *value : NULL; /* NULL: another was given before */
+                             written, matrix);
+    *stored = find_held(held, matrix);
+    if (*stored != NULL || held->count == MM_OPERANDS_MAX)
+        return MM_OK;
+    *stored = mm_store_hold(held->store, held->space, matrix, true, mm_clock_ns());
+    if (*stored == NULL)
+        return mm_store_fail_missing(written, matrix, error);
+    held->values[held->count++] = *stored;
     return MM_OK;
 }
 
-/* Both operands share a reference if they are one value by one name. */
-void mm_operand_release(struct mm_held *held) {
-    if (held->values[1] == held->values[0])
-        held->values[1] = NULL;
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) {
-        if (held->values[index] != NULL)
-            mm_store_release(held->store, held->values[index]);
-        held->values[index] = NULL;
-    }
+void mm_held_release(struct mm_held *held) {
+    while (held->count > 0)
+        mm_store_release(held->store, held->values[--held->count]);
 }
 
-enum mm_status mm_operand_read_source(const struct mm_call *call, unsigned index, const char *name,
-                                      struct mm_slice text, struct mm_source *source,
-                                      struct mm_error *error) {
+static enum mm_status read_source(struct mm_held *held, const char *written, struct mm_slice text,
+                                  struct mm_source *source, struct mm_error *error) {
     struct mm_slice inner;
     char matrix[MM_STORE_NAME_MAX + 1] = "";
-    if (call->is_stored)
-        return mm_fail_field(error, MM_BAD_REQUEST, name,
-                             "%s is '%.*s', but PUT takes the elements themselves; to store what the server "
-                             "has or makes, give out to a product or a transpose",
-                             name, text.length > 40 ? 40 : (int)text.length, text.start);
-    *source = (struct mm_source){.kind = MM_SOURCE_UNIFORM};
-    if (is_between(text, "uniform(", &inner) && read_seed(inner, &source->seed))
+    if (is_between(text, "uniform(", &inner) && read_seed(inner, &source->seed)) {
+        source->kind = MM_SOURCE_UNIFORM;
         return MM_OK;
-    *source = (struct mm_source){.kind = MM_SOURCE_IDENTITY};
+    }
+    source->seed = 0;
+    source->kind = MM_SOURCE_IDENTITY;
     if (mm_slice_is(text, "identity()"))
         return MM_OK;
-    *source = (struct mm_source){.kind = MM_SOURCE_HOST};
+    source->kind = MM_SOURCE_STORED;
     if (text.length <= MM_STORE_NAME_MAX)
         memcpy(matrix, text.start, text.length);
     if (mm_store_is_name(matrix) && strlen(matrix) == text.length)
-        return hold(call->held, index, name, matrix, source, error);
-    return mm_fail_field(error, MM_UNSUPPORTED, name,
+        return hold(held, written, matrix, &source->stored, error);
+    return mm_fail_field(error, MM_UNSUPPORTED, written,
                          "%s is '%.*s', but must be the name of a stored matrix, uniform(SEED), with SEED "
                          "from 0 to 2^64-1, or identity()",
-                         name, text.length > 40 ? 40 : (int)text.length, text.start);
+                         written, text.length > 40 ? 40 : (int)text.length, text.start);
 }
 
-bool mm_operand_all_are_inline(const struct mm_call *call) {
-    return mm_operand_is_inline(call, 0) && mm_operand_is_inline(call, 1);
+enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_operand *operand,
+                                     const char *written, struct mm_slice text, struct mm_error *error) {
+    const struct mm_parameter *row = mm_parameter_of(&operands->parameters, &operand->source);
+    union mm_parameter_value value;
+    if (row == NULL)
+        return mm_fail_field(error, MM_BAD_REQUEST, written,
+                             "%s is '%.*s', but PUT takes the elements themselves; to store what the server "
+                             "has or makes, give out to a product or a transpose",
+                             written, text.length > 40 ? 40 : (int)text.length, text.start);
+    memset(&value, 0, sizeof value);
+    const enum mm_status status = read_source(operands->held, written, text, &value.source, error);
+    return status == MM_OK ? mm_parameter_give(&operands->parameters, row, &value, error) : status;
 }
 
-bool mm_operand_none_is_inline(const struct mm_call *call) {
-    return !mm_operand_is_inline(call, 0) && (mm_call_operands(call) == 1 || !mm_operand_is_inline(call, 1));
+enum mm_status mm_operand_read_source(struct mm_parameters *values, const struct mm_parameter *row,
+                                      const struct mm_value *given, struct mm_error *error) {
+    struct mm_operands *operands = (struct mm_operands *)values;
+    return mm_operand_set_source(operands, &operands->of[mm_operand_index(row)], row->name,
+                                 (struct mm_slice){given->text, given->length}, error);
 }
 
-enum mm_status mm_operand_take_dtype(struct mm_call *call, struct mm_error *error) {
-    char *dtype = call->names[MM_PARAMETER_DTYPE];
-    for (unsigned index = 0; index < mm_call_operands(call); index++) {
-        if (!mm_operand_is_stored(call, index))
-            continue;
-        const struct mm_stored *value = mm_operand_source(call, index)->stored;
-        const char *name = mm_dtype_name(value->dtype);
-        if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(dtype, name) != 0)
-            return mm_fail_field(
-                error, MM_BAD_REQUEST, mm_call_operand_names[index],
-                "%s is the stored matrix '%s', whose elements are %s, but they should be %s; "
-                "both operands have one type, which dtype need not name",
-                mm_call_operand_names[index], value->name, name, dtype);
-        strcpy(dtype, name);
-        call->given |= UINT64_C(1) << MM_PARAMETER_DTYPE;
-    }
+unsigned mm_operands_inline_count(const struct mm_operands *operands) {
+    unsigned count = 0;
+    for (unsigned index = 0; index < operands->count; index++)
+        count += mm_operand_is_inline(&operands->of[index]);
+    return count;
+}
+
+/* --- types */
+
+static enum mm_status take_stored_type(struct mm_operands *operands, const struct mm_operand *operand,
+                                       struct mm_error *error) {
+    struct mm_parameters *parameters = &operands->parameters;
+    const struct mm_stored *value = operand->source.stored;
+    const char *type = mm_dtype_name(value->dtype), *name = operand->role.name;
+    if (mm_parameter_is_set(parameters, operands->dtype_name) && strcmp(operands->dtype_name, type) != 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, name,
+                             "%s is the stored matrix '%s', whose elements are %s, but they should be %s; "
+                             "both operands have one type, which dtype need not name",
+                             name, value->name, type, operands->dtype_name);
+    strcpy(operands->dtype_name, type);
+    parameters->told |= mm_parameter_bit(parameters, operands->dtype_name);
     return MM_OK;
 }
 
-enum mm_status mm_operand_judge_mixture(const struct mm_call *call, struct mm_error *error) {
-    const char *shape = mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE);
-    const char *number = mm_call_given_name(call, MM_PARAMETER_M, MM_PARAMETER_LDB);
-    if (shape == NULL || number == NULL)
-        return MM_OK;
-    return mm_fail_field(error, MM_BAD_REQUEST, number,
-                         "%s and %s are both given, but shapes are given by %s, without leading dimensions, "
-                         "or else by %s; leave one out",
-                         shape, number, call->op == MM_MATMUL ? "a_shape and b_shape" : "shape",
-                         call->op == MM_MATMUL ? "m, k and n" : "m and n");
+enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error *error) {
+    operands->dtype = MM_FLOAT32;
+    for (unsigned index = 0; index < operands->count; index++)
+        if (mm_operand_is_stored(&operands->of[index]) &&
+            take_stored_type(operands, &operands->of[index], error) != MM_OK)
+            return MM_BAD_REQUEST;
+    return mm_dtype_find("dtype", operands->dtype_name, MM_DTYPE_ALL, &operands->dtype, error);
 }
 
-/* --- shapes */
-
-enum mm_parameter mm_operand_shape_parameter(const struct mm_call *call, unsigned index) {
-    if (call->op == MM_TRANSPOSE)
-        return MM_PARAMETER_SHAPE;
-    return index == 0 ? MM_PARAMETER_A_SHAPE : MM_PARAMETER_B_SHAPE;
-}
-
-/* The dimensions of op(A) and op(B), rows first. */
-static enum mm_parameter rows_parameter(unsigned index) {
-    return index == 0 ? MM_PARAMETER_M : MM_PARAMETER_K;
-}
-
-static enum mm_parameter cols_parameter(const struct mm_call *call, unsigned index) {
-    return index == 0 && call->op == MM_MATMUL ? MM_PARAMETER_K : MM_PARAMETER_N;
-}
-
-static bool is_turned(const struct mm_call *call, unsigned index) {
-    return call->numbers[index == 0 ? MM_PARAMETER_TRANSPOSE_A : MM_PARAMETER_TRANSPOSE_B] != 0;
-}
-
-/* An operand tells a dimension: the same as the client gave. If the other one told another, that is judged
- * with all else about the product. */
-static enum mm_status tell(struct mm_call *call, unsigned index, uint64_t by_client,
-                           enum mm_parameter parameter, size_t length, struct mm_error *error) {
-    const uint64_t given = call->numbers[parameter];
-    const char *name = mm_call_parameter_name(parameter), *operand = mm_call_operand_names[index];
-    if (!mm_call_has(call, parameter)) {
-        call->numbers[parameter] = length;
-        call->given |= UINT64_C(1) << parameter;
-        return MM_OK;
-    }
-    if (given == length || (by_client >> parameter & 1) == 0)
-        return MM_OK;
-    return mm_fail_field(error, MM_BAD_SHAPE, name,
-                         "%s is %zu, but %s has %zu there; leave %s out, since %s tells it", name,
-                         (size_t)given, operand, length, name, operand);
-}
-
-/* Takes the shape of an operand that has one: what was given for it, if anything was. */
-static enum mm_status take_shape(struct mm_call *call, unsigned index, const struct mm_shape *shape,
-                                 struct mm_error *error) {
-    struct mm_shape *own = &call->operands[index].shape;
-    const enum mm_parameter whole = mm_operand_shape_parameter(call, index);
-    char given_text[MM_SHAPE_TEXT_MAX], text[MM_SHAPE_TEXT_MAX];
-    if (mm_call_has(call, whole) &&
-        (own->rank != shape->rank ||
-         memcmp(own->dims, shape->dims, shape->rank * sizeof own->dims[0]) != 0)) {
-        mm_shape_text(own, given_text);
-        mm_shape_text(shape, text);
-        return mm_fail_field(error, MM_BAD_SHAPE, mm_call_parameter_name(whole), "%s is %s, but %s is %s",
-                             mm_call_parameter_name(whole), given_text, mm_call_operand_names[index], text);
-    }
-    *own = *shape;
-    return MM_OK;
-}
-
-enum mm_status mm_operand_complete_shape(struct mm_call *call, unsigned index, struct mm_shape *shape,
-                                         struct mm_error *error) {
-    const struct mm_shape *told = &call->operands[index].shape;
-    const bool is_cut = shape->dims[shape->rank - 1] == 0;
-    if (is_cut && told->rank >= shape->rank &&
-        memcmp(told->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
-        *shape = *told;
-    const enum mm_status status = take_shape(call, index, shape, error);
-    call->given &= ~(UINT64_C(1) << mm_operand_shape_parameter(call, index));
-    return status;
-}
-
-/* It tells dimensions; a vector has 1 where it lacks one. by_client: bits as in call->given, of what the
- * client gave. */
-static enum mm_status tell_dimensions(struct mm_call *call, unsigned index, uint64_t by_client,
-                                      struct mm_error *error) {
-    const struct mm_shape *shape = &call->operands[index].shape;
-    const bool turned = is_turned(call, index) && shape->rank > 1;
-    const size_t rows = mm_shape_rows(shape, index == 1), cols = mm_shape_cols(shape, index == 1);
-    const enum mm_status status =
-        tell(call, index, by_client, rows_parameter(index), turned ? cols : rows, error);
-    return status != MM_OK
-               ? status
-               : tell(call, index, by_client, cols_parameter(call, index), turned ? rows : cols, error);
-}
-
-enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *error) {
-    const uint64_t by_client = call->given;
-    const bool by_shapes = mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE) != NULL;
-    enum mm_status status = MM_OK;
-    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++) {
-        if (!mm_operand_is_stored(call, index))
-            continue;
-        status = take_shape(call, index, &mm_operand_source(call, index)->stored->shape, error);
-        if (by_shapes)
-            call->given |= UINT64_C(1) << mm_operand_shape_parameter(call, index);
-        else if (status == MM_OK)
-            status = tell_dimensions(call, index, by_client, error);
-    }
-    return status;
-}
-
-/* Makes the shape of a made operand, unless all of it was given. */
-static enum mm_status make_shape(struct mm_call *call, unsigned index, struct mm_error *error) {
-    const enum mm_parameter rows = rows_parameter(index), cols = cols_parameter(call, index);
-    const enum mm_parameter whole = mm_operand_shape_parameter(call, index);
-    const enum mm_parameter missing = !mm_call_has(call, rows) ? rows : cols;
-    if (mm_call_has(call, whole))
-        return MM_OK;
-    if (!mm_call_has(call, missing))
-        return mm_fail_field(error, MM_BAD_REQUEST, mm_call_parameter_name(missing),
-                             "%s is missing, but %s is made by the server: give %s, or the whole shape by %s",
-                             mm_call_parameter_name(missing), mm_call_operand_names[index],
-                             mm_call_parameter_name(missing), mm_call_parameter_name(whole));
-    const bool turned = is_turned(call, index);
-    call->operands[index].shape =
-        mm_shape_of_matrix(call->numbers[turned ? cols : rows], call->numbers[turned ? rows : cols]);
-    return MM_OK;
-}
-
-static enum mm_status fail_both(const char *operand, struct mm_error *error) {
-    return mm_fail_field(error, MM_BAD_REQUEST, operand,
-                         "%s is in the body, and %s_from says that the server has it; leave one out", operand,
-                         operand);
-}
-
-static enum mm_status refuse_strides(const struct mm_call *call, struct mm_error *error) {
-    const char *name = mm_call_given_name(call, MM_PARAMETER_LDA, MM_PARAMETER_LDB);
-    if (name == NULL)
-        return MM_OK;
+enum mm_status mm_operand_fail_bool(const struct mm_operand *operand, struct mm_error *error) {
+    const char *name = operand->role.name;
     return mm_fail_field(error, MM_BAD_REQUEST, name,
-                         "%s is given, but only a raw body (application/octet-stream) has a leading "
-                         "dimension; leave it out",
-                         name);
+                         "an element of %s is neither 0 nor 1, but dtype is 'bool'; is it uint8?", name);
 }
 
-enum mm_status mm_operand_shapes(struct mm_call *call,
-                                 const struct mm_shape *const shapes[MM_CALL_OPERANDS_MAX],
-                                 struct mm_error *error) {
-    const unsigned count = mm_call_operands(call);
-    const uint64_t by_client = call->given;
-    enum mm_status status = MM_OK;
-    for (unsigned index = 0; index < count; index++)
-        if (shapes[index] != NULL && !mm_operand_is_inline(call, index))
-            return fail_both(mm_call_operand_names[index], error);
-    if (mm_operand_all_are_inline(call))
-        status = mm_call_refuse_dimensions(call, error);
-    else
-        status = mm_operand_judge_mixture(call, error);
-    if (status == MM_OK)
-        status = refuse_strides(call, error);
-    for (unsigned index = 0; index < count && status == MM_OK; index++) {
-        const struct mm_shape *shape = shapes[index];
-        if (mm_operand_is_stored(call, index))
-            shape = &mm_operand_source(call, index)->stored->shape;
-        if (shape == NULL)
-            continue;
-        status = take_shape(call, index, shape, error);
-        if (status == MM_OK && !mm_operand_all_are_inline(call)) /* else the product is judged as a whole */
-            status = tell_dimensions(call, index, by_client, error);
+enum mm_status mm_operands_judge_elements(const struct mm_operands *operands, struct mm_error *error) {
+    for (unsigned index = 0; index < operands->count; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        if (mm_operand_is_inline(operand) && mm_element_is_past_bool(&operand->view))
+            return mm_operand_fail_bool(operand, error);
     }
-    for (unsigned index = 0; index < count && status == MM_OK; index++)
-        if (mm_operand_is_made(call, index))
-            status = make_shape(call, index, error);
-    if (status == MM_OK && count == 1)
-        call->operands[1].shape = mm_shape_of_matrix(0, 0);
-    return status;
+    return MM_OK;
 }

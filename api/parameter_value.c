@@ -16,15 +16,16 @@ enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 static const struct {
     const char *text;
     const char *value;
-} forms[] = {
+    const char *words[2]; /* of a flag that is written in words: false and true */
+} kinds[] = {
     [MM_KIND_NAME] = {"a name without NUL bytes", "a string without NUL characters"},
-    [MM_KIND_FLAG] = {"true, false, 1 or 0", "true or false"},
-    [MM_KIND_PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
-    [MM_KIND_ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\""},
-    [MM_KIND_REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
     [MM_KIND_MATRIX] =
         {"1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
          "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor .."},
+    [MM_KIND_FLAG] = {"true, false, 1 or 0", "true or false"},
+    [MM_KIND_PERMISSION] = {"allow or never", "\"allow\" or \"never\"", {"never", "allow"}},
+    [MM_KIND_ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\"", {"float32", "tf32"}},
+    [MM_KIND_REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
     [MM_KIND_RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
                        "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
     [MM_KIND_FIGURES] =
@@ -33,36 +34,34 @@ static const struct {
          "\"finite\""},
     [MM_KIND_COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
     [MM_KIND_WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
+    [MM_KIND_TIME] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [MM_KIND_SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
-    [MM_KIND_DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
+    [MM_KIND_DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 0"},
+    [MM_KIND_SIZE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [MM_KIND_SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4",
                        "an array of 1 to 8 whole numbers, like [8, 1, 5, 4]"},
 };
 
 _Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
+_Static_assert(MM_STORE_NAME_MAX == 128, "the form of a name says so");
 
 const char *mm_kind_form(enum mm_kind kind, bool is_text) {
-    return is_text ? forms[kind].text : forms[kind].value;
+    return is_text ? kinds[kind].text : kinds[kind].value;
 }
 
-/* The words of some kinds, by their numbers. */
-static const char *const words[][2] = {[MM_KIND_PERMISSION] = {"never", "allow"},
-                                       [MM_KIND_ACCURACY] = {"float32", "tf32"},
-                                       [MM_KIND_REPLY] = {"matrix", "none"}};
-
-static bool read_name(const struct mm_value *given, struct mm_parameter_value *value) {
+static bool read_name(const struct mm_value *given, union mm_parameter_value *value) {
     if (given->kind != MM_VALUE_TEXT || memchr(given->text, '\0', given->length) != NULL)
         return false;
-    const size_t kept = given->length < MM_CALL_NAME_MAX ? given->length : MM_CALL_NAME_MAX;
+    const size_t kept = given->length < MM_PARAMETER_NAME_MAX ? given->length : MM_PARAMETER_NAME_MAX;
     memcpy(value->name, given->text, kept);
     return true;
 }
 
-static bool read_matrix(const struct mm_value *given, struct mm_parameter_value *value) {
-    if (given->kind != MM_VALUE_TEXT || given->length > MM_CALL_MATRIX_MAX)
+static bool read_matrix(const struct mm_value *given, union mm_parameter_value *value) {
+    if (given->kind != MM_VALUE_TEXT || given->length > MM_STORE_NAME_MAX)
         return false;
-    memcpy(value->name, given->text, given->length);
-    return strlen(value->name) == given->length && mm_store_is_name(value->name);
+    memcpy(value->matrix, given->text, given->length);
+    return strlen(value->matrix) == given->length && mm_store_is_name(value->matrix);
 }
 
 static bool text_is(const struct mm_value *given, const char *word) {
@@ -98,12 +97,12 @@ static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     return true;
 }
 
-/* A number of JSON. From MM_CALL_WHOLE_MAX on it comes out as 2⁶⁴−1, too. */
-static bool read_number(const struct mm_value *given, uint64_t *number) {
+/* A number of JSON. From MM_PARAMETER_WHOLE_MAX on it comes out as 2⁶⁴−1, too. */
+static bool read_number(const struct mm_value *given, double least, uint64_t *number) {
     const double value = given->number;
-    if (given->kind != MM_VALUE_NUMBER || !(value >= 1) || floor(value) != value)
+    if (given->kind != MM_VALUE_NUMBER || !(value >= least) || floor(value) != value)
         return false;
-    *number = value < (double)MM_CALL_WHOLE_MAX ? (uint64_t)value : UINT64_MAX;
+    *number = value < (double)MM_PARAMETER_WHOLE_MAX ? (uint64_t)value : UINT64_MAX;
     return true;
 }
 
@@ -115,51 +114,70 @@ void mm_kind_describe(const struct mm_value *given, bool is_text, char *out, siz
         mm_value_describe(given, out, out_bytes);
 }
 
-bool mm_kind_read(enum mm_kind kind, bool is_body, const struct mm_value *given, bool is_text,
-                  struct mm_parameter_value *value) {
-    uint64_t *number = &value->number;
+static bool read_flag(const struct mm_value *given, bool is_text, bool *flag) {
+    *flag = given->kind == MM_VALUE_TRUE || (is_text && (text_is(given, "true") || text_is(given, "1")));
+    return *flag || given->kind == MM_VALUE_FALSE ||
+           (is_text && (text_is(given, "false") || text_is(given, "0")));
+}
+
+static bool read_word(enum mm_kind kind, const struct mm_value *given, bool *flag) {
+    *flag = text_is(given, kinds[kind].words[1]);
+    return *flag || text_is(given, kinds[kind].words[0]);
+}
+
+static bool read_reply(const struct mm_value *given, enum mm_reply *reply) {
+    *reply = text_is(given, "matrix") ? MM_REPLY_MATRIX
+             : text_is(given, "none") ? MM_REPLY_NONE
+                                      : MM_REPLY_DEFAULT;
+    return *reply != MM_REPLY_DEFAULT;
+}
+
+/* A number within the bounds of its kind. */
+static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool is_text, uint64_t *number) {
+    const unsigned least = kind == MM_KIND_DIMENSION ? 0 : 1;
+    if (is_text ? !read_decimal(given->text, given->length, number) || *number < least
+                : !read_number(given, least, number))
+        return false;
+    if (kind == MM_KIND_COUNT)
+        return *number <= UINT32_MAX;
+    if (kind == MM_KIND_SECONDS)
+        return *number <= SECONDS_MAX;
+    if (kind == MM_KIND_WHOLE || kind == MM_KIND_TIME)
+        *number = *number < MM_PARAMETER_WHOLE_MAX ? *number : MM_PARAMETER_WHOLE_MAX;
+    return kind != MM_KIND_TIME || is_text || given->number < DBL_MAX;
+}
+
+bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
+                  union mm_parameter_value *value) {
+    const struct mm_slice text = {given->text, given->length};
+    memset(value, 0, sizeof *value);
     switch (kind) {
     case MM_KIND_NAME:
         return read_name(given, value);
     case MM_KIND_MATRIX:
         return read_matrix(given, value);
     case MM_KIND_FLAG:
-        *number =
-            given->kind == MM_VALUE_TRUE || (is_text && (text_is(given, "true") || text_is(given, "1")));
-        return *number == 1 || given->kind == MM_VALUE_FALSE ||
-               (is_text && (text_is(given, "false") || text_is(given, "0")));
+        return read_flag(given, is_text, &value->flag);
     case MM_KIND_PERMISSION:
     case MM_KIND_ACCURACY:
+        return read_word(kind, given, &value->flag);
     case MM_KIND_REPLY:
-        *number = text_is(given, words[kind][1]);
-        return *number == 1 || text_is(given, words[kind][0]);
+        return read_reply(given, &value->reply);
+    case MM_KIND_RANGE:
+        return given->kind == MM_VALUE_TEXT && mm_result_read_range(text, &value->range);
+    case MM_KIND_FIGURES:
+        return given->kind == MM_VALUE_TEXT && mm_result_read_figures(text, &value->number);
     case MM_KIND_COUNT:
     case MM_KIND_WHOLE:
+    case MM_KIND_TIME:
     case MM_KIND_SECONDS:
     case MM_KIND_DIMENSION:
-        if (kind == MM_KIND_DIMENSION && is_body && given->kind == MM_VALUE_NUMBER && given->number == 0.0)
-            return true;
-        if (!(is_text ? read_decimal(given->text, given->length, number) : read_number(given, number)))
-            return false;
-        if (kind == MM_KIND_DIMENSION)
-            return true;
-        if (kind == MM_KIND_COUNT)
-            return *number > 0 && *number <= UINT32_MAX;
-        if (kind == MM_KIND_SECONDS)
-            return *number > 0 && *number <= SECONDS_MAX;
-        if (!is_text && is_body && given->number >= DBL_MAX)
-            return false;
-        *number = *number < MM_CALL_WHOLE_MAX ? *number : MM_CALL_WHOLE_MAX;
-        return *number > 0;
+    case MM_KIND_SIZE:
+        return read_bounded(kind, given, is_text, &value->number);
     case MM_KIND_SHAPE:
         return is_text && read_shape(given, &value->shape);
-    case MM_KIND_RANGE:
-        return given->kind == MM_VALUE_TEXT &&
-               mm_result_read_range((struct mm_slice){given->text, given->length}, &value->range);
-    case MM_KIND_FIGURES:
-        return given->kind == MM_VALUE_TEXT &&
-               mm_result_read_figures((struct mm_slice){given->text, given->length}, number);
     case MM_KIND_SOURCE:
+    case MM_KIND_OPERAND:
     case MM_KIND_OWN:
         break;
     }

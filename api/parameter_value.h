@@ -5,53 +5,72 @@
 #include "api/value.h"
 #include "gpu/matrix/source.h"
 #include "gpu/product/shape.h"
+#include "gpu/store/store.h"
 
-enum { MM_CALL_NAME_MAX = 63, MM_CALL_MATRIX_MAX = 128 };
+enum { MM_PARAMETER_NAME_MAX = 63 };
 
 /* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
-#define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
+#define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
+/* Each kind with the type of its values, a member of union mm_parameter_value. */
 enum mm_kind {
-    MM_KIND_NAME,
-    MM_KIND_FLAG,
-    MM_KIND_PERMISSION,
-    MM_KIND_ACCURACY,
-    MM_KIND_REPLY,
-    MM_KIND_SOURCE,
-    MM_KIND_MATRIX,
-    MM_KIND_RANGE,
-    MM_KIND_FIGURES,
-    MM_KIND_COUNT,
-    MM_KIND_WHOLE,
-    MM_KIND_SECONDS,
-    MM_KIND_DIMENSION,
-    MM_KIND_SHAPE,
-    MM_KIND_OWN
+    MM_KIND_NAME,       /* name: cut to MM_PARAMETER_NAME_MAX characters */
+    MM_KIND_MATRIX,     /* matrix: the name of a stored matrix */
+    MM_KIND_FLAG,       /* flag */
+    MM_KIND_PERMISSION, /* flag: allow, else never */
+    MM_KIND_ACCURACY,   /* flag: tf32, else float32 */
+    MM_KIND_REPLY,      /* reply */
+    MM_KIND_RANGE,      /* range */
+    MM_KIND_FIGURES,    /* number: bits of enum mm_figure */
+    MM_KIND_COUNT,      /* number: from 1 to 2³²−1 */
+    MM_KIND_WHOLE,      /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX */
+    MM_KIND_TIME,       /* number: as WHOLE, but a number of JSON beyond all doubles is refused */
+    MM_KIND_SECONDS,    /* number: from 1 to a year */
+    MM_KIND_DIMENSION,  /* number: from 0; 2⁶⁴−1 stands for all that are larger */
+    MM_KIND_SIZE,       /* number: a dimension from 1 */
+    MM_KIND_SHAPE,      /* shape */
+    MM_KIND_SOURCE,     /* source: read by mm_operand_read_source (api/operand.h) */
+    MM_KIND_OPERAND,    /* a matrix: read by codecs */
+    MM_KIND_OWN         /* anything: read by the endpoint */
 };
+
+enum mm_reply { MM_REPLY_DEFAULT, MM_REPLY_MATRIX, MM_REPLY_NONE };
 
 /* Rows or columns from `from` on and before `to`; SIZE_MAX: to the end. */
 struct mm_range {
+    bool is_given;
     size_t from;
     size_t to;
 };
 
-/* A value in its normal form; the kind tells which member counts. All zeros before it is read. */
-struct mm_parameter_value {
-    char name[MM_CALL_MATRIX_MAX + 1];
+union mm_parameter_value {
+    char name[MM_PARAMETER_NAME_MAX + 1];
+    char matrix[MM_STORE_NAME_MAX + 1];
+    bool flag;
+    enum mm_reply reply;
     uint64_t number;
-    struct mm_shape shape; /* what lies behind its rank is 0 */
-    struct mm_source source;
     struct mm_range range;
+    struct mm_shape shape;
+    struct mm_source source;
 };
 
 /* What a kind takes, in words: as text, or as a value of JSON. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
-/* Reads a value; false if it is none of this kind. Of text true is also 1, and 0 is a dimension. is_body: of
- * a member of a JSON body, in which 0 is a dimension too, and the largest double is refused, since it stands
- * for every number beyond it. Not for MM_KIND_SOURCE and MM_KIND_OWN. */
-bool mm_kind_read(enum mm_kind kind, bool is_body, const struct mm_value *given, bool is_text,
-                  struct mm_parameter_value *value);
+/* Whether a value is a list: with commas in a text, an array in JSON. */
+static inline bool mm_kind_is_list(enum mm_kind kind) {
+    return kind == MM_KIND_SHAPE || kind == MM_KIND_FIGURES;
+}
+
+/* Whether mm_limits.dimension_max bounds a value. */
+static inline bool mm_kind_is_dimension(enum mm_kind kind) {
+    return kind == MM_KIND_DIMENSION || kind == MM_KIND_SIZE;
+}
+
+/* Reads a value; false if it is none of this kind. As text, 1 is true and 0 is false. All of *value but the
+ * kind's member becomes zeros. Not for the kinds that others read. */
+bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
+                  union mm_parameter_value *value);
 
 /* A value as an error shows it: text as it came, a value of JSON in words. */
 void mm_kind_describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes);

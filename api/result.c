@@ -23,6 +23,7 @@ bool mm_result_read_range(struct mm_slice text, struct mm_range *range) {
         return false;
     const size_t before = (size_t)(colon - text.start);
     const struct mm_slice from = {text.start, before}, to = {colon + 1, text.length - before - 1};
+    range->is_given = true;
     return read_end(from, 0, &range->from) && read_end(to, SIZE_MAX, &range->to);
 }
 
@@ -51,12 +52,10 @@ bool mm_result_read_figures(struct mm_slice text, uint64_t *figures) {
 /* --- the part */
 
 /* Cuts a dimension, which is the last but `behind` of the shape. */
-static enum mm_status cut(const struct mm_call *call, enum mm_parameter parameter, unsigned behind,
+static enum mm_status cut(const char *name, const struct mm_range *range, unsigned behind,
                           struct mm_shape *shape, size_t *first, size_t *count, struct mm_error *error) {
-    const struct mm_range *range = parameter == MM_PARAMETER_ROWS ? &call->rows : &call->cols;
-    const char *name = mm_call_parameter_name(parameter);
     char text[MM_SHAPE_TEXT_MAX];
-    if (!mm_call_has(call, parameter))
+    if (!range->is_given)
         return MM_OK;
     mm_shape_text(shape, text);
     if (shape->rank <= behind)
@@ -73,17 +72,17 @@ static enum mm_status cut(const struct mm_call *call, enum mm_parameter paramete
     return MM_OK;
 }
 
-enum mm_status mm_result_cut(const struct mm_call *call, struct mm_shape *shape, struct mm_window *part,
-                             struct mm_error *error) {
+enum mm_status mm_selection_cut(const struct mm_selection *selection, struct mm_shape *shape,
+                                struct mm_window *part, struct mm_error *error) {
     *part = (struct mm_window){.count = mm_shape_matrices(shape),
                                .all_rows = mm_shape_rows(shape, false),
                                .all_cols = mm_shape_cols(shape, false)};
     part->rows = part->all_rows;
     part->cols = part->all_cols;
-    enum mm_status status = cut(call, MM_PARAMETER_ROWS, 1, shape, &part->row, &part->rows, error);
+    enum mm_status status = cut("rows", &selection->rows, 1, shape, &part->row, &part->rows, error);
     if (status == MM_OK)
-        status = cut(call, MM_PARAMETER_COLS, 0, shape, &part->col, &part->cols, error);
-    const bool is_traced = (call->numbers[MM_PARAMETER_REDUCE] >> MM_FIGURE_TRACE & 1) != 0;
+        status = cut("cols", &selection->cols, 0, shape, &part->col, &part->cols, error);
+    const bool is_traced = (selection->figures >> MM_FIGURE_TRACE & 1) != 0;
     if (status != MM_OK || !is_traced || (shape->rank >= 2 && part->rows == part->cols))
         return status;
     return mm_fail_field(error, MM_BAD_SHAPE, "reduce",

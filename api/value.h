@@ -18,8 +18,8 @@ enum mm_value_kind {
 
 struct mm_value {
     enum mm_value_kind kind;
-    const char *text; /* with MM_VALUE_TEXT: UTF-8, ended by NUL; borrowed */
-    size_t length;    /* of the text; of an array 0 if it is empty */
+    const char *text; /* of a string, UTF-8, ended by NUL; of an array or object, its JSON; borrowed */
+    size_t length;    /* of the text in bytes; 0: the array or object is empty */
     double number;    /* with MM_VALUE_NUMBER; beyond all doubles it is the largest, with its sign */
 };
 

@@ -2,6 +2,7 @@
  * beside a codec by Jansson's tree alone, without any of the contract's rules. Both take turns. A line for
  * each figure, in nanoseconds a number: KIND.decode, KIND.decode_jansson, KIND.encode or KIND.encode_jansson.
  * The first round warms up, and is not printed. Usage: json_bench EDGE ROUNDS */
+#include "api/call.h"
 #include "api/codec.h"
 #include "gpu/device/backend.h"
 
@@ -97,13 +98,13 @@ static double decode(struct bench *bench) {
     struct mm_error error;
     mm_call_init(&call, MM_MATMUL);
     const double start = now_ns();
-    enum mm_status status = mm_codec_decode(bench->codec, &call, &body, &limits, &memory, &error);
+    enum mm_status status = mm_codec_decode(bench->codec, &call.operands, &body, &limits, &memory, &error);
     const double ns = now_ns() - start;
     require(status == MM_OK, error.detail);
-    require(memcmp(call.operands[0].view.data, bench->elements, bytes) == 0 &&
-                memcmp(call.operands[1].view.data, (char *)bench->elements + bytes, bytes) == 0,
+    require(memcmp(call.operands.of[0].view.data, bench->elements, bytes) == 0 &&
+                memcmp(call.operands.of[1].view.data, (char *)bench->elements + bytes, bytes) == 0,
             "other elements were read than were written");
-    mm_call_release(&call, &memory);
+    mm_operands_release(&call.operands, &memory);
     mm_reservation_close(&memory);
     return ns / (double)(2 * bench->edge * bench->edge);
 }

@@ -7,7 +7,6 @@
 #include "api/csv/csv.h"
 #include "api/form/multipart.h"
 #include "api/npy/npy.h"
-#include "api/operand.h"
 #include "api/slice.h"
 
 #include <assert.h>
@@ -34,12 +33,14 @@ struct operand {
 };
 
 struct reading {
-    struct mm_call call; /* of the query, then of the parameters read so far */
+    struct mm_operands
+        *into;     /* a copy, behind this struct: the parameters of the query and those read so far */
+    bool is_alone; /* the body is one file, which is operand 0, and no form */
     const struct mm_limits *limits;
     struct mm_reservation *memory;
     struct mm_multipart multipart;
     struct mm_part part;
-    struct operand operands[MM_CALL_OPERANDS_MAX];
+    struct operand operands[MM_OPERANDS_MAX];
     struct operand *operand; /* of the current part; NULL: it is a parameter */
     bool in_header;          /* of the current .npy file; of a file alone: it was read */
     size_t bytes;            /* of the body, as far as it has arrived */
@@ -105,10 +106,10 @@ static bool is_csv(const struct mm_part *part, const char *body) {
 
 static enum mm_multipart_event begin_part(struct reading *reading, const char *body) {
     const struct mm_part *part = &reading->part;
-    reading->operand = NULL;
-    for (unsigned index = 0; index < mm_call_operands(&reading->call); index++)
-        if (part->name_length == 1 && body[part->name] == reading->operands[index].name[0])
-            reading->operand = &reading->operands[index];
+    const struct mm_parameter *row =
+        mm_parameter_find(&reading->into->parameters, MM_IN_FORM, body + part->name, part->name_length);
+    const bool is_operand = row != NULL && row->kind == MM_KIND_OPERAND;
+    reading->operand = is_operand ? &reading->operands[mm_operand_index(row)] : NULL;
     reading->in_header = reading->operand != NULL && !is_csv(part, body);
     if (reading->operand == NULL)
         return MM_MULTIPART_HEAD;
@@ -128,8 +129,9 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
     struct operand *operand = reading->operand;
     enum mm_status status = MM_OK;
     if (operand == NULL)
-        status = mm_call_set_text(&reading->call, MM_CALL_FORM, body + part->name, part->name_length,
-                                  body + part->data, part->bytes, reading->limits, &reading->error);
+        status = mm_parameter_set_text(&reading->into->parameters, MM_IN_FORM, body + part->name,
+                                       part->name_length, body + part->data, part->bytes, reading->limits,
+                                       &reading->error);
     else if (operand->is_csv) {
         operand->elements = part->data;
         operand->bytes = part->bytes;
@@ -162,93 +164,100 @@ static size_t read_on(struct reading *reading, char *body, size_t bytes, bool is
     return bytes;
 }
 
-/* --- the call */
+/* --- the operands */
 
 /* All .npy files must have one element type, which no parameter may contradict; CSV is read as this type. One
  * that NumPy does not know must be named by the parameter. */
-static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand *operands,
-                                     struct mm_error *error) {
-    const struct operand *files[MM_CALL_OPERANDS_MAX];
+static enum mm_status agree_on_dtype(struct reading *reading, struct mm_error *error) {
+    struct mm_operands *into = reading->into;
+    const struct operand *operands = reading->operands;
+    const struct operand *files[MM_OPERANDS_MAX];
     unsigned count = 0;
-    for (unsigned index = 0; index < mm_call_operands(call); index++)
+    for (unsigned index = 0; index < into->count; index++)
         if (operands[index].seen && !operands[index].is_csv)
             files[count++] = &operands[index];
     if (count == 0)
-        return mm_call_resolve(call, error);
-    const struct mm_npy_header *first = &files[0]->header, *last = &files[count - 1]->header;
+        return into->kind->resolve(into, error);
+    const struct mm_npy_header *first = &files[0]->header;
     const char *first_name = mm_dtype_name(first->dtype);
-    const char *names = count == 2 ? "a and b" : files[0]->name;
-    char *asked = call->names[MM_PARAMETER_DTYPE];
-    if (mm_call_has(call, MM_PARAMETER_DTYPE) && mm_call_resolve(call, error) != MM_OK)
-        return MM_UNSUPPORTED;
-    if (first->dtype != last->dtype)
-        return mm_fail_field(error, MM_BAD_REQUEST, "b",
-                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "
-                             "NumPy does by b.astype(a.dtype)",
-                             mm_dtype_name(last->dtype), last->descr, first_name, first->descr);
-    if (first->is_void && !mm_call_has(call, MM_PARAMETER_DTYPE))
+    const char *asked = into->dtype_name;
+    const bool is_asked = mm_parameter_is_set(&into->parameters, asked);
+    const enum mm_status status = is_asked ? into->kind->resolve(into, error) : MM_OK;
+    char names[MM_OPERANDS_MAX * MM_PARAMETER_NAME_MAX] = "";
+    if (status != MM_OK)
+        return status;
+    for (unsigned index = 0; index < count; index++) {
+        const struct operand *file = files[index];
+        strcat(strcat(names, index > 0 ? " and " : ""), file->name);
+        if (file->header.dtype != first->dtype)
+            return mm_fail_field(error, MM_BAD_REQUEST, file->name,
+                                 "%s has elements of type %s ('%s'), but %s of type %s ('%s'); convert one, "
+                                 "as NumPy does by %s.astype(%s.dtype)",
+                                 file->name, mm_dtype_name(file->header.dtype), file->header.descr,
+                                 files[0]->name, first_name, first->descr, file->name, files[0]->name);
+    }
+    if (first->is_void && !is_asked)
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype",
                              "the elements of %s are of type '%s', which NumPy writes for types that it does "
                              "not know; if they are %s, add %sdtype=%s",
-                             names, first->descr, first_name, call->is_stored ? "?" : "-F ", first_name);
-    if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, first_name) != 0)
+                             names, first->descr, first_name, reading->is_alone ? "?" : "-F ", first_name);
+    if (is_asked && strcmp(asked, first_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
                              "dtype is '%s', but the elements of %s are of type %s ('%s'); %s", asked, names,
                              first_name, first->descr,
                              first->is_void ? "give that type, or convert them"
                                             : "leave dtype out, since a .npy file names its type");
-    snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", first_name);
-    call->given |= UINT64_C(1) << MM_PARAMETER_DTYPE; /* a stored operand may not contradict it either */
-    return mm_call_resolve(call, error);
+    strcpy(into->dtype_name, first_name);
+    into->parameters.told |= mm_parameter_bit(&into->parameters, asked); /* stored operands have the same */
+    return into->kind->resolve(into, error);
 }
 
 /* Finds the shapes of CSV files, now that the type is known. */
 static enum mm_status open_csv(struct reading *reading, const char *body, struct mm_error *error) {
     enum mm_status status = MM_OK;
-    for (unsigned index = 0; index < mm_call_operands(&reading->call) && status == MM_OK; index++) {
+    for (unsigned index = 0; index < reading->into->count && status == MM_OK; index++) {
         struct operand *operand = &reading->operands[index];
         if (!operand->is_csv)
             continue;
-        status = mm_csv_open(operand->name, body + operand->elements, operand->bytes, reading->call.dtype,
+        status = mm_csv_open(operand->name, body + operand->elements, operand->bytes, reading->into->dtype,
                              &operand->csv, error);
         operand->header.shape = mm_shape_of_matrix(operand->csv.rows, operand->csv.cols);
     }
     return status;
 }
 
-/* Whether the elements are copied, since they do not lie in the body as a view could show them. Stored ones
- * lie in C order. */
+/* Whether the elements are copied, because they do not lie in the body as a view could show them. */
 static bool is_copied(const struct reading *reading, const struct operand *operand) {
-    const unsigned viewed_rank = reading->call.is_stored ? 1 : 2;
+    const unsigned viewed_rank = reading->into->kind->is_row_major ? 1 : 2;
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
 /* Copies such files into memory of just their size, for their views. `bytes` are those of the operands. */
 static enum mm_status copy_files(struct reading *reading, const char *body, const size_t *bytes,
                                  struct mm_error *error) {
-    struct mm_call *call = &reading->call;
+    struct mm_operands *into = reading->into;
     const struct operand *operands = reading->operands;
-    size_t places[MM_CALL_OPERANDS_MAX], all_bytes = 0;
+    size_t places[MM_OPERANDS_MAX], all_bytes = 0;
     enum mm_status status = MM_OK;
-    for (unsigned index = 0; index < mm_call_operands(call); index++) {
+    for (unsigned index = 0; index < into->count; index++) {
         places[index] = mm_size_round_up(all_bytes, ALIGNMENT);
         if (is_copied(reading, &operands[index]) && bytes[index] > 0)
             all_bytes = places[index] + bytes[index];
     }
     if (all_bytes > 0)
-        status = mm_reservation_acquire(reading->memory, all_bytes, &call->storage, error);
-    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++) {
+        status = mm_reservation_acquire(reading->memory, all_bytes, &into->storage, error);
+    for (unsigned index = 0; index < into->count && status == MM_OK; index++) {
         const struct operand *operand = &operands[index];
         if (!is_copied(reading, operand) || bytes[index] == 0)
             continue;
-        void *data = call->operands[index].view.data = (char *)call->storage.data + places[index];
+        void *data = into->of[index].view.data = (char *)into->storage.data + places[index];
         if (operand->is_csv)
             status = mm_csv_read(&operand->csv, data, error);
         else
-            mm_npy_reorder(&operand->header.shape, call->dtype, body + operand->elements, data);
+            mm_npy_reorder(&operand->header.shape, into->dtype, body + operand->elements, data);
     }
     if (status != MM_OK)
-        mm_call_release(call, reading->memory);
+        mm_operands_release(into, reading->memory);
     return status;
 }
 
@@ -285,18 +294,18 @@ static bool is_column_major(const struct reading *reading, const struct operand 
 
 /* Judges the types and sizes of the operands, and makes the views. */
 static enum mm_status complete(struct reading *reading, char *body, struct mm_error *error) {
-    struct mm_call *call = &reading->call;
+    struct mm_operands *into = reading->into;
     const struct operand *operands = reading->operands;
-    const unsigned count = mm_call_operands(call);
-    size_t bytes[MM_CALL_OPERANDS_MAX];
-    const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
+    const unsigned count = into->count;
+    size_t bytes[MM_OPERANDS_MAX];
+    const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
     for (unsigned index = 0; index < count; index++)
-        if (!operands[index].seen && mm_operand_is_inline(call, index))
+        if (!operands[index].seen && mm_operand_is_inline(&into->of[index]))
             return mm_fail_field(
                 error, MM_BAD_REQUEST, operands[index].name,
                 "the form has no part named %s; add a .npy or .csv file, as curl does by -F %s=@%s.npy",
                 operands[index].name, operands[index].name, operands[index].name);
-    enum mm_status status = agree_on_dtype(call, operands, error);
+    enum mm_status status = agree_on_dtype(reading, error);
     if (status == MM_OK)
         status = open_csv(reading, body, error);
     if (status != MM_OK)
@@ -304,11 +313,11 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     for (unsigned index = 0; index < count; index++)
         if (operands[index].seen)
             shapes[index] = &operands[index].header.shape;
-    status = mm_operand_shapes(call, shapes, error);
+    status = mm_operands_set_shapes(into, shapes, error);
     if (status != MM_OK)
         return status;
-    mm_call_view(call);
-    status = mm_call_sizes(call, reading->limits, bytes, error);
+    mm_operands_view(into);
+    status = into->kind->sizes(into, reading->limits, bytes, error);
     for (unsigned index = 0; index < count && status == MM_OK; index++)
         if (operands[index].seen && !operands[index].is_csv)
             status = check_length(&operands[index], bytes[index], error);
@@ -317,28 +326,34 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < count; index++) {
-        call->operands[index].column_major = is_column_major(reading, &operands[index]);
+        into->of[index].column_major = is_column_major(reading, &operands[index]);
         if (is_copied(reading, &operands[index]) || !operands[index].seen)
             continue;
-        call->views_body = true;
-        call->operands[index].view.data =
-            align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(call->dtype));
+        into->views_body = true;
+        into->of[index].view.data =
+            align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(into->dtype));
     }
     return MM_OK;
 }
 
 /* --- the codec's functions */
 
-static void *begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                   const struct mm_limits *limits, struct mm_reservation *memory) {
-    struct reading *reading = malloc(sizeof *reading);
+static struct reading *begin_any(const struct mm_operands *into, const struct mm_limits *limits,
+                                 struct mm_reservation *memory) {
+    struct reading *reading = malloc(sizeof *reading + into->kind->bytes);
     if (reading == NULL)
         return NULL;
-    *reading =
-        (struct reading){.call = *call, .limits = limits, .memory = memory, .event = MM_MULTIPART_WAIT};
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        reading->operands[index].name = mm_call_operand_names[index];
-    if (mm_multipart_begin(&reading->multipart, content_type, NULL) == MM_OK)
+    *reading = (struct reading){.limits = limits, .memory = memory, .event = MM_MULTIPART_WAIT};
+    reading->into = memcpy(reading + 1, into, into->kind->bytes);
+    for (unsigned index = 0; index < into->count; index++)
+        reading->operands[index].name = into->of[index].role.name;
+    return reading;
+}
+
+static void *begin(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
+                   const struct mm_limits *limits, struct mm_reservation *memory) {
+    struct reading *reading = begin_any(into, limits, memory);
+    if (reading == NULL || mm_multipart_begin(&reading->multipart, content_type, NULL) == MM_OK)
         return reading;
     free(reading);
     return NULL;
@@ -352,14 +367,15 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;
-    if (is_copied(reading, &reading->operands[0]) || is_copied(reading, &reading->operands[1]))
-        return false;
+    for (unsigned index = 0; index < reading->into->count; index++)
+        if (is_copied(reading, &reading->operands[index]))
+            return false;
     const struct mm_multipart *multipart = &reading->multipart;
     const size_t begun = multipart->expected > multipart->at ? multipart->expected : multipart->at;
     return reading->event == MM_MULTIPART_END || (begun <= reading->bytes && reading->bytes - begun <= SHORT);
 }
 
-static enum mm_status finish(void *argument, struct mm_call *call, const struct mm_body *body,
+static enum mm_status finish(void *argument, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error) {
     struct reading *reading = argument;
     (void)read_on(reading, body->data, body->bytes, true);
@@ -369,7 +385,7 @@ static enum mm_status finish(void *argument, struct mm_call *call, const struct 
     else if (error != NULL)
         *error = reading->error;
     if (status == MM_OK)
-        *call = reading->call;
+        memcpy(into, reading->into, into->kind->bytes);
     if (status != MM_BUSY)
         free(reading);
     return status;
@@ -385,27 +401,28 @@ const struct mm_codec mm_form_codec = {
     .reader = &reader,
 };
 
-/* --- a file alone, which is the operand a */
+/* --- a file alone, which is operand 0 */
 
-static struct reading *begin_alone(const struct mm_call *call, const struct mm_limits *limits,
+static struct reading *begin_alone(const struct mm_operands *into, const struct mm_limits *limits,
                                    struct mm_reservation *memory, bool is_csv) {
-    struct reading *reading = malloc(sizeof *reading);
+    struct reading *reading = begin_any(into, limits, memory);
     if (reading == NULL)
         return NULL;
-    *reading = (struct reading){.call = *call, .limits = limits, .memory = memory};
+    reading->is_alone = true;
     reading->operand = &reading->operands[0];
-    *reading->operand = (struct operand){.name = mm_call_operand_names[0], .seen = true, .is_csv = is_csv};
+    reading->operand->seen = true;
+    reading->operand->is_csv = is_csv;
     return reading;
 }
 
-static void *begin_npy(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+static void *begin_npy(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                        const struct mm_limits *limits, struct mm_reservation *memory) {
-    return begin_alone(call, limits, memory, false);
+    return begin_alone(into, limits, memory, false);
 }
 
-static void *begin_csv(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+static void *begin_csv(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                        const struct mm_limits *limits, struct mm_reservation *memory) {
-    return begin_alone(call, limits, memory, true);
+    return begin_alone(into, limits, memory, true);
 }
 
 /* Reads no more than the header, which tells whether the elements are copied. */
@@ -422,7 +439,7 @@ static bool is_quick_alone(const void *argument) {
     return reading->in_header && !is_copied(reading, reading->operand);
 }
 
-static enum mm_status finish_alone(void *argument, struct mm_call *call, const struct mm_body *body,
+static enum mm_status finish_alone(void *argument, struct mm_operands *into, const struct mm_body *body,
                                    struct mm_error *error) {
     struct reading *reading = argument;
     struct operand *operand = reading->operand;
@@ -437,7 +454,7 @@ static enum mm_status finish_alone(void *argument, struct mm_call *call, const s
         status = complete(reading, data == NULL ? none : data, error);
     }
     if (status == MM_OK)
-        *call = reading->call;
+        memcpy(into, reading->into, into->kind->bytes);
     if (status != MM_BUSY)
         free(reading);
     return status;

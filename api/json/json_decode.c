@@ -1,7 +1,6 @@
-/* The decoding of a JSON request: what the scanner has found becomes a call, or an error. */
+/* The decoding of a JSON request: what the scanner has found becomes operands and parameters, or an error. */
 #include "api/element.h"
 #include "api/json/json_scan.h"
-#include "api/operand.h"
 
 #include <assert.h>
 #include <math.h>
@@ -91,9 +90,8 @@ static bool is_nearly_held(const struct mm_element *type, double number) {
     return held;
 }
 
-static enum mm_status fail_element(const struct mm_json_scan *scan, unsigned index, const char *text,
-                                   struct mm_error *error) {
-    const struct mm_json_scanned *operand = &scan->operands[index];
+static enum mm_status fail_element(const struct mm_json_scan *scan, const struct mm_json_scanned *operand,
+                                   const char *name, const char *text, struct mm_error *error) {
     const struct mm_element *type = mm_element(scan->dtype);
     char room[MM_JSON_ROOM], got[64], here[PLACE_MAX];
     const struct mm_value value = mm_json_value(text, operand->refused, room);
@@ -103,10 +101,9 @@ static enum mm_status fail_element(const struct mm_json_scan *scan, unsigned ind
         snprintf(got, sizeof got, "not exactly %.0f", value.number);
     else
         mm_value_describe(&value, got, sizeof got);
-    mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index], "%s is %s, but %s takes %s%s",
-                  write_place(mm_call_operand_names[index], &operand->refused_at, false, here), got,
-                  mm_dtype_name(scan->dtype), type->takes,
-                  is_near && has_point ? "; write whole numbers without a point" : "");
+    mm_fail_field(error, MM_BAD_REQUEST, name, "%s is %s, but %s takes %s%s",
+                  write_place(name, &operand->refused_at, false, here), got, mm_dtype_name(scan->dtype),
+                  type->takes, is_near && has_point ? "; write whole numbers without a point" : "");
     mm_fail_expected(error, "%s", type->takes);
     mm_fail_got(error, "%s", got);
     mm_json_locate(text, operand->refused, error);
@@ -115,13 +112,13 @@ static enum mm_status fail_element(const struct mm_json_scan *scan, unsigned ind
 
 static enum mm_status judge_elements(const struct mm_json_scan *scan, const char *text,
                                      struct mm_error *error) {
-    for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
+    for (unsigned index = 0; index < scan->into->count; index++)
         if (scan->operands[index].has_refused)
-            return fail_element(scan, index, text, error);
+            return fail_element(scan, &scan->operands[index], scan->into->of[index].role.name, text, error);
     return MM_OK;
 }
 
-/* --- the call */
+/* --- the operands */
 
 /* [] is a matrix of 0×0. */
 static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
@@ -130,37 +127,42 @@ static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
 }
 
 /* Sets the dtype, the shapes and their views, without data. A dtype that is not supported counts as float32:
- * it is refused at the end, after all that is malformed. An operand that the operation does not have is
- * empty. */
+ * it is refused at the end, after all that is malformed. */
 static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, struct mm_error *error) {
-    struct mm_call *call = &scan->call;
-    if (mm_call_resolve(call, NULL) != MM_OK)
-        call->dtype = call->result_dtype = MM_FLOAT32;
-    struct mm_shape of_operands[] = {shape_of(&scan->operands[0]), shape_of(&scan->operands[1])};
-    const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
-    for (unsigned index = 0; index < mm_call_operands(call); index++) {
-        const struct mm_json_scanned *operand = &scan->operands[index];
-        if (!mm_operand_is_inline(call, index) && (!operand->seen || operand->has_source))
+    struct mm_operands *into = scan->into;
+    struct mm_shape of_operands[MM_OPERANDS_MAX];
+    const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
+    (void)into->kind->resolve(into, NULL);
+    for (unsigned index = 0; index < into->count; index++) {
+        const struct mm_json_scanned *scanned = &scan->operands[index];
+        struct mm_operand *operand = &into->of[index];
+        if (!mm_operand_is_inline(operand) && (!scanned->seen || scanned->has_source))
             continue;
-        if (judge_shape(operand, mm_call_operand_names[index], text, error) != MM_OK)
+        if (judge_shape(scanned, operand->role.name, text, error) != MM_OK)
             return MM_BAD_REQUEST;
-        if ((scan->members >> mm_operand_shape_parameter(call, index) & 1) != 0) {
-            of_operands[index] = operand->shape;
-            if (mm_operand_complete_shape(call, index, &of_operands[index], error) != MM_OK)
+        of_operands[index] = shape_of(scanned);
+        if ((scan->members & mm_parameter_bit(&into->parameters, &operand->shape)) != 0) {
+            of_operands[index] = scanned->shape;
+            if (mm_operand_complete_shape(into, operand, &of_operands[index], error) != MM_OK)
                 return MM_BAD_SHAPE;
         }
         shapes[index] = &of_operands[index];
     }
-    const enum mm_status status = mm_operand_shapes(call, shapes, error);
+    const enum mm_status status = mm_operands_set_shapes(into, shapes, error);
     if (status == MM_OK)
-        mm_call_view(call);
+        mm_operands_view(into);
     return status;
 }
 
-/* What both take, one behind the other as they come. */
-static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_CALL_OPERANDS_MAX]) {
-    const unsigned last = scan->last == &scan->operands[0] ? 0 : 1, first = 1 - last;
-    return bytes[last] == 0 ? bytes[first] : mm_json_aligned(bytes[first]) + bytes[last];
+/* What all operands take, one behind the other as they come: the last one, and gaps up to each that has any
+ * bytes. */
+static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_OPERANDS_MAX]) {
+    const size_t last = scan->last == NULL ? 0 : bytes[scan->last - scan->operands];
+    size_t before = 0;
+    for (unsigned index = 0; index < scan->into->count; index++)
+        if (&scan->operands[index] != scan->last && bytes[index] > 0)
+            before = mm_json_aligned(before) + bytes[index];
+    return last == 0 ? before : mm_json_aligned(before) + last;
 }
 
 /* Scans the body again if its type became known behind its elements, or they found no room: memory of just
@@ -168,13 +170,13 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
  * judged all the same, since what is malformed is told first. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
-    const bool is_judged = scan->dtype == scan->call.dtype;
+    const bool is_judged = scan->dtype == scan->into->dtype;
     struct mm_buffer storage = {0};
-    size_t bytes[MM_CALL_OPERANDS_MAX] = {0};
+    size_t bytes[MM_OPERANDS_MAX] = {0};
     enum mm_status status = is_judged ? judge_elements(scan, body->data, error) : MM_OK;
     if (status != MM_OK)
         return status;
-    status = mm_call_sizes(&scan->call, scan->store.limits, bytes, error);
+    status = scan->into->kind->sizes(scan->into, scan->store.limits, bytes, error);
     if (status == MM_OK && is_judged && scan->store.keeps)
         return MM_OK;
     mm_json_scan_yield(scan);
@@ -183,14 +185,14 @@ static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body
         status = mm_reservation_acquire(scan->store.reservation, all_bytes, &storage, error);
     if (status == MM_BUSY || status == MM_INTERNAL || (status != MM_OK && is_judged))
         return status;
-    mm_json_scan_again(scan, scan->call.dtype, storage, body);
+    mm_json_scan_again(scan, scan->into->dtype, storage, body);
     return judge_elements(scan, body->data, error) == MM_OK ? status : MM_BAD_REQUEST;
 }
 
-/* Completes the scan's call from a text that is JSON. */
+/* Completes the scan's operands from a text that is JSON. */
 static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *body,
                                struct mm_error *error) {
-    struct mm_call *call = &scan->call;
+    struct mm_operands *into = scan->into;
     if (scan->error.status != MM_OK) {
         if (error != NULL)
             *error = scan->error;
@@ -200,21 +202,21 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
     if (status == MM_OK)
         status = read_again(scan, body, error);
     if (status == MM_OK)
-        status = mm_call_resolve(call, error);
+        status = into->kind->resolve(into, error);
     if (status != MM_OK)
         return status;
-    call->storage = scan->store.memory;
+    into->storage = scan->store.memory;
     scan->store.memory = (struct mm_buffer){0};
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX && call->storage.data != NULL; index++)
-        if (mm_operand_is_inline(call, index))
-            call->operands[index].view.data = (char *)call->storage.data + scan->operands[index].offset;
+    for (unsigned index = 0; index < into->count && into->storage.data != NULL; index++)
+        if (mm_operand_is_inline(&into->of[index]))
+            into->of[index].view.data = (char *)into->storage.data + scan->operands[index].offset;
     return MM_OK;
 }
 
-static enum mm_status finish(void *reading, struct mm_call *call, const struct mm_body *body,
+static enum mm_status finish(void *reading, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error) {
     struct mm_json_scan *scan = reading;
-    const char *example = mm_json_codec.example[scan->call.op];
+    const char *example = mm_json_codec.example[scan->into->kind->op];
     enum mm_status status;
     mm_json_scan_complete(scan, body);
     if (body->bytes == 0)
@@ -224,7 +226,7 @@ static enum mm_status finish(void *reading, struct mm_call *call, const struct m
     else
         status = complete(scan, body, error);
     if (status == MM_OK)
-        *call = scan->call;
+        memcpy(into, scan->into, into->kind->bytes);
     if (status != MM_BUSY)
         mm_json_scan_cancel(scan);
     return status;

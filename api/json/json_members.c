@@ -12,9 +12,9 @@ enum mm_status mm_json_check(const char *text, size_t bytes, const char *example
     return event == MM_JSON_END ? MM_OK : mm_json_fail(&reader, text, example, error);
 }
 
-struct mm_json_reader mm_json_within(struct mm_json_token value) {
-    const bool is_object = value.kind == MM_VALUE_OBJECT;
-    return (struct mm_json_reader){.at = value.at + 1,
+struct mm_json_reader mm_json_within(const struct mm_value *value) {
+    const bool is_object = value->kind == MM_VALUE_OBJECT;
+    return (struct mm_json_reader){.at = 1,
                                    .place = is_object ? MM_JSON_FIRST_NAME : MM_JSON_FIRST_ELEMENT,
                                    .depth = 1,
                                    .objects = is_object};
@@ -22,6 +22,8 @@ struct mm_json_reader mm_json_within(struct mm_json_token value) {
 
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member) {
+    if (bytes == 0)
+        return false;
     enum mm_json_event event = mm_json_next(reader, text, bytes, true);
     if (event == MM_JSON_OPEN && reader->depth == 1) /* the text's object */
         event = mm_json_next(reader, text, bytes, true);

@@ -4,6 +4,7 @@
 
 #include "api/slice.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
@@ -14,21 +15,19 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
 static enum mm_json_event take_member(struct mm_json_scan *scan, const char *text) {
     char room[MM_JSON_ROOM];
     const struct mm_value name = mm_json_value(text, scan->reader.token, room);
-    const enum mm_parameter parameter = mm_call_find(&scan->call, MM_CALL_BODY, name.text, name.length);
-    bool is_duplicate = false;
+    const struct mm_parameters *parameters = &scan->into->parameters;
     scan->name = scan->reader.token;
     scan->operand = NULL;
-    scan->parameter = parameter;
-    for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
-        if (strcmp(name.text, mm_call_operand_names[index]) == 0)
-            scan->operand = &scan->operands[index];
-    if (scan->operand != NULL) {
-        is_duplicate = scan->operand->seen;
+    scan->row = mm_parameter_find(parameters, MM_IN_JSON, name.text, name.length);
+    if (scan->row == NULL)
+        return MM_JSON_NAME;
+    if (scan->row->kind == MM_KIND_OPERAND) {
+        scan->operand = &scan->operands[mm_operand_index(scan->row)];
         scan->operand->seen = true;
-    } else if (parameter != MM_PARAMETER_COUNT) {
-        is_duplicate = (scan->members & UINT64_C(1) << parameter) != 0;
-        scan->members |= UINT64_C(1) << parameter;
     }
+    const uint64_t bit = UINT64_C(1) << (scan->row - parameters->table->rows);
+    const bool is_duplicate = (scan->members & bit) != 0;
+    scan->members |= bit;
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
@@ -43,7 +42,7 @@ static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *
     const struct mm_json_token token = scan->reader.token;
     const size_t room = sizeof scan->list_text - scan->list_length;
     const bool fits = !is_open && token.bytes + 1 < room;
-    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->parameter == MM_PARAMETER_REDUCE;
+    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->row->kind == MM_KIND_FIGURES;
     const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
     const struct mm_slice item = fits ? whole : wrong;
     if (room <= 2)
@@ -61,10 +60,11 @@ static bool takes_values(const struct mm_json_scan *scan) {
 }
 
 void mm_json_end_list(struct mm_json_scan *scan, const char *text) {
-    const char *name = mm_call_parameter_name(scan->parameter);
+    const char *name = scan->row->name;
     scan->in_list = false;
-    if (takes_values(scan) && mm_call_set_text(&scan->call, MM_CALL_BODY, name, strlen(name), scan->list_text,
-                                               scan->list_length, scan->store.limits, &scan->error) != MM_OK)
+    if (takes_values(scan) &&
+        mm_parameter_set_text(&scan->into->parameters, MM_IN_JSON, name, strlen(name), scan->list_text,
+                              scan->list_length, scan->store.limits, &scan->error) != MM_OK)
         mm_json_locate(text, scan->name, &scan->error);
 }
 
@@ -79,7 +79,7 @@ static void begin_source(struct mm_json_scan *scan) {
 static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char *text) {
     char room[MM_JSON_ROOM];
     const struct mm_value name = mm_json_value(text, scan->reader.token, room);
-    const char *operand = mm_call_operand_names[scan->operand - scan->operands];
+    const char *operand = scan->row->name;
     const bool is_from = strcmp(name.text, "from") == 0, is_duplicate = is_from && scan->operand->has_from;
     scan->operand->has_from |= is_from;
     if (is_duplicate)
@@ -92,20 +92,20 @@ static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* {"from": "uniform(7)"} is the parameter a_from, or b_from. */
+/* {"from": "uniform(7)"} of the operand a is the parameter a_from. */
 static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char room[MM_JSON_ROOM];
     if (!takes_values(scan))
         return;
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    const bool is_a = scan->operand == &scan->operands[0];
-    const char *name = is_a ? "a.from" : "b.from";
+    char name[MM_PARAMETER_NAME_MAX];
     enum mm_status status = MM_OK;
+    snprintf(name, sizeof name, "%s.from", scan->row->name);
     if (is_open || value.kind != MM_VALUE_TEXT)
         status = mm_value_fail(name, "is", "a string like \"uniform(7)\"", &value, &scan->error);
     else
-        status = mm_call_set_source(&scan->call, is_a ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM, name,
-                                    value.text, value.length, &scan->error);
+        status = mm_operand_set_source(scan->into, &scan->into->of[scan->operand - scan->operands], name,
+                                       (struct mm_slice){value.text, value.length}, &scan->error);
     if (status != MM_OK)
         mm_json_locate(text, scan->reader.token, &scan->error);
 }
@@ -116,8 +116,8 @@ static void take_parameter(struct mm_json_scan *scan, const char *text) {
         return;
     const struct mm_value name = mm_json_value(text, scan->name, name_room);
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    if (mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value, scan->store.limits,
-                          &scan->error) != MM_OK)
+    if (mm_parameter_set_value(&scan->into->parameters, name.text, name.length, &value, scan->store.limits,
+                               &scan->error) != MM_OK)
         mm_json_locate(text, scan->reader.token, &scan->error);
 }
 
@@ -130,8 +130,9 @@ enum mm_json_event mm_json_take_name(struct mm_json_scan *scan, const char *text
 
 bool mm_json_take_parameter(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text) {
     const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
+    const bool is_list = scan->row != NULL && mm_kind_is_list(scan->row->kind);
     const bool has_source = scan->operand != NULL && scan->operand->has_source;
-    if (depth == 1 && scan->operand == NULL && is_array && mm_call_takes_list(scan->parameter))
+    if (depth == 1 && is_list && is_array)
         begin_list(scan);
     else if (depth == 1 && scan->operand == NULL)
         take_parameter(scan, text);

@@ -8,6 +8,7 @@
 #include "api/slice.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,8 +134,8 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
 /* The query or a member may have named the type before. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
-        if (mm_call_resolve(&scan->call, NULL) == MM_OK)
-            scan->dtype = scan->call.dtype;
+        if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)
+            scan->dtype = scan->into->dtype;
         scan->store.element_bytes = mm_dtype_bytes(scan->dtype);
     }
     scan->store.used_bytes = scan->operand->offset = mm_json_aligned(scan->store.used_bytes);
@@ -255,7 +256,7 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     memset(&scan->reader, 0, sizeof scan->reader);
     scan->last = scan->operand = NULL;
     scan->members = 0;
-    scan->parameter = MM_PARAMETER_COUNT;
+    scan->row = NULL;
     scan->in_list = false;
     scan->level = 0;
     scan->is_over = false;
@@ -263,12 +264,12 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     scan->body_bytes = body_bytes;
 }
 
-void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+void *mm_json_scan_begin(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                          const struct mm_limits *limits, struct mm_reservation *memory) {
-    struct mm_json_scan *scan = malloc(sizeof *scan);
+    struct mm_json_scan *scan = malloc(sizeof *scan + into->kind->bytes);
     if (scan == NULL)
         return NULL;
-    scan->call = *call;
+    scan->into = memcpy(scan + 1, into, into->kind->bytes);
     scan->error.status = MM_OK;
     scan->dtype = MM_FLOAT32;
     scan->is_again = false;
@@ -305,7 +306,7 @@ void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body
 bool mm_json_scan_is_quick(const void *reading) {
     const struct mm_json_scan *scan = reading;
     return scan->reader.place == MM_JSON_BEHIND && scan->store.keeps &&
-           strcmp(scan->call.names[MM_PARAMETER_DTYPE], mm_dtype_name(scan->dtype)) == 0;
+           strcmp(scan->into->dtype_name, mm_dtype_name(scan->dtype)) == 0;
 }
 
 void mm_json_scan_yield(void *reading) {

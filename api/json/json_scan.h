@@ -1,5 +1,5 @@
 /* A JSON request, read while it arrives: elements go straight into memory of their type, all other members
- * into a call. It finds what is wrong with the body, and where. */
+ * into the endpoint's struct. It finds what is wrong with the body, and where. */
 #pragma once
 
 #include "api/codec.h"
@@ -41,23 +41,23 @@ struct mm_json_scanned {
 
 /* One thread at a time, but not always the same one. */
 struct mm_json_scan {
-    struct mm_call call;   /* of the query, then of the members read so far */
-    struct mm_error error; /* of the first member that the call did not take; else MM_OK */
-    bool is_over;          /* all was read, and `event` tells how it ended */
+    struct mm_operands *into; /* a copy, behind this struct: the query and the members read so far */
+    struct mm_error error;    /* of the first member with a wrong name or value; else MM_OK */
+    bool is_over;             /* all was read, and `event` tells how it ended */
     enum mm_json_event event;
 
     enum mm_dtype dtype; /* what the elements are taken for */
     struct mm_json_store store;
-    struct mm_json_scanned operands[MM_CALL_OPERANDS_MAX];
+    struct mm_json_scanned operands[MM_OPERANDS_MAX];
     struct mm_json_scanned *last; /* the operand whose elements lie last in the store; or NULL */
 
     /* Where the reading stands. */
     uint64_t body_bytes;
     struct mm_json_reader reader;
-    uint64_t members; /* bit p: parameter p was a member */
+    uint64_t members; /* the rows that were members: bits as in struct mm_parameters */
     struct mm_json_token name;
-    struct mm_json_scanned *operand;  /* of the current member; NULL: it is a parameter */
-    enum mm_parameter parameter;      /* likewise; MM_PARAMETER_COUNT: it is no parameter */
+    const struct mm_parameter *row;   /* of the current member; NULL: the name is unknown */
+    struct mm_json_scanned *operand;  /* of the current member; NULL: it is no operand */
     bool in_list;                     /* the parameter's value is an array, which is being read */
     char list_text[MM_JSON_LIST_MAX]; /* its items, as the query has them, with commas between */
     size_t list_length;
@@ -66,7 +66,7 @@ struct mm_json_scan {
     bool is_again;              /* the members are known */
 };
 
-/* Reads bodies into calls; each `reading` is a struct mm_json_scan. Elements are of the call's dtype, unless
+/* Reads bodies into operands; each `reading` is a struct mm_json_scan. Elements are of their dtype, unless
  * the body names another before its first matrix. They are stored in memory of the reservation, of no more
  * than limits->memory_bytes_max, and 64 bytes that align the second matrix.
  *
@@ -76,7 +76,7 @@ extern const struct mm_body_reader mm_json_reader;
 
 /* --- what json_decode.c makes the reader of */
 
-void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+void *mm_json_scan_begin(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                          const struct mm_limits *limits, struct mm_reservation *memory);
 size_t mm_json_scan_feed(void *reading, void *body, size_t body_bytes);
 void mm_json_scan_yield(void *reading);

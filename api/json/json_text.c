@@ -379,9 +379,11 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
     } else if (token.kind == MM_VALUE_NUMBER) {
         (void)read_number(text + token.at, text + token.at + token.bytes, &value.number);
         value.number = fmin(fmax(value.number, -DBL_MAX), DBL_MAX);
-    } else if (token.kind == MM_VALUE_ARRAY) {
-        const char *const end = text + token.at + token.bytes;
-        value.length = mm_json_skip_spaces(text + token.at + 1, end) + 1 != end;
+    } else if (token.kind == MM_VALUE_ARRAY || token.kind == MM_VALUE_OBJECT) {
+        value.text = text + token.at;
+        const char *const end = value.text + token.bytes;
+        const bool is_empty = mm_json_skip_spaces(value.text + 1, end) + 1 == end;
+        value.length = is_empty ? 0 : token.bytes;
     }
     return value;
 }

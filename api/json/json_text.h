@@ -78,8 +78,8 @@ void mm_json_locate(const char *text, struct mm_json_token token, struct mm_erro
 
 enum { MM_JSON_ROOM = 256 }; /* for texts: all that have a meaning are shorter */
 
-/* The value of a token that was read; of an array only whether it is empty. A string's text is written to
- * `room`, without its escapes, cut to fit. */
+/* The value of a token that was read. A string's text is written to `room`, without its escapes, cut to fit.
+ */
 struct mm_value mm_json_value(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]);
 
 /* --- for small texts that are complete (json_members.c) */
@@ -96,8 +96,9 @@ struct mm_json_member {
     char room[MM_JSON_ROOM];
 };
 
-/* Reads the next one in a checked text. `reader` begins as zeros for the text's object, or with
- * mm_json_within for an array or object in it. False: there are no more. */
+/* Reads the next one in a checked text. `reader` begins as zeros for the text's object. In an array or object
+ * that is a member's value, `text` and `bytes` are the value's, and `reader` begins with mm_json_within.
+ * False: there are no more. */
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member);
-struct mm_json_reader mm_json_within(struct mm_json_token value);
+struct mm_json_reader mm_json_within(const struct mm_value *value);

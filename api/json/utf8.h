@@ -38,7 +38,8 @@ static inline char *mm_put_json_string(char *end, const char *text) {
         else if (first < ' ')
             end = mm_put_hex(mm_put_text(end, "\\u"), first, 4);
         else
-            end = mempcpy(mm_put_text(end, first == '"' || first == '\\' ? "\\" : ""), text, bytes);
+            end = (char *)memcpy(mm_put_text(end, first == '"' || first == '\\' ? "\\" : ""), text, bytes) +
+                  bytes;
         text += bytes > 0 ? bytes : 1;
     }
     *end++ = '"';

@@ -1,6 +1,8 @@
 /* A request for `shared_access`: sets or offsets, and the accesses that they make. It knows no device. */
 #include "api/lab/access.h"
 
+#include "api/json/json_text.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -63,46 +65,67 @@ static enum mm_status read_one(enum mm_access_set kind, const char *name, const 
     return MM_OK;
 }
 
-enum mm_status mm_access_read_set(enum mm_access_set kind, const char *name, const char *text,
-                                  const struct mm_json_member *member, uint32_t *set,
-                                  struct mm_error *error) {
-    struct mm_json_reader reader = mm_json_within(member->token);
-    const size_t end = member->token.at + member->token.bytes;
+static enum mm_status read_set(struct mm_parameters *values, const struct mm_parameter *row,
+                               const struct mm_value *given, struct mm_error *error) {
+    const size_t offset = row->offset - offsetof(struct mm_access_request, sets);
+    const enum mm_access_set kind = (enum mm_access_set)(offset / sizeof(uint32_t));
+    uint32_t *set = &((struct mm_access_request *)values)->sets[kind];
+    struct mm_json_reader reader = mm_json_within(given);
     struct mm_json_member element;
     enum mm_status status = MM_OK;
-    if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0 || kinds[kind].is_single)
-        return read_one(kind, name, "is", &member->value, set, error);
-    while (status == MM_OK && mm_json_step(&reader, text, end, &element))
-        status = read_one(kind, name, "has", &element.value, set, error);
+    if (given->kind != MM_VALUE_ARRAY || given->length == 0 || kinds[kind].is_single)
+        return read_one(kind, row->name, "is", given, set, error);
+    while (status == MM_OK && mm_json_step(&reader, given->text, given->length, &element))
+        status = read_one(kind, row->name, "has", &element.value, set, error);
     return status;
 }
 
-enum mm_status mm_access_read_offsets(const char *text, const struct mm_json_member *member,
-                                      struct mm_access_request *request, struct mm_error *error) {
+static enum mm_status read_offsets(struct mm_parameters *values, const struct mm_parameter *row,
+                                   const struct mm_value *given, struct mm_error *error) {
     static const char entries[] = "whole numbers from 0 to 2047, or null";
     static const char form[] = "a list of 1 to 32 numbers or nulls, not all of them null";
     _Static_assert(MM_OFFSET_MAX == 2047 && MM_WARP_LANES == 32, "the forms say so");
-    struct mm_json_reader reader = mm_json_within(member->token);
+    struct mm_access_request *request = (struct mm_access_request *)values;
+    struct mm_json_reader reader = mm_json_within(given);
     struct mm_json_member entry;
     unsigned count = 0;
     bool has_number = false;
-    if (member->value.kind != MM_VALUE_ARRAY)
-        return mm_value_fail("offsets", "is", form, &member->value, error);
-    for (; mm_json_step(&reader, text, member->token.at + member->token.bytes, &entry); count++) {
+    if (given->kind != MM_VALUE_ARRAY)
+        return mm_value_fail(row->name, "is", form, given, error);
+    for (; mm_json_step(&reader, given->text, given->length, &entry); count++) {
         const double number = entry.value.number;
         const bool is_number = entry.value.kind == MM_VALUE_NUMBER;
         if (count == MM_WARP_LANES)
-            return mm_fail_form("offsets", "has", form, "more than 32 entries", error);
+            return mm_fail_form(row->name, "has", form, "more than 32 entries", error);
         if (is_number ? !(number >= 0 && number <= MM_OFFSET_MAX && number == (unsigned)number)
                       : entry.value.kind != MM_VALUE_NULL)
-            return mm_value_fail("offsets", "has", entries, &entry.value, error);
+            return mm_value_fail(row->name, "has", entries, &entry.value, error);
         request->words[count] = is_number ? (uint32_t)number : MM_LANE_INACTIVE;
         has_number = has_number || is_number;
     }
     for (; count < MM_WARP_LANES; count++)
         request->words[count] = MM_LANE_INACTIVE;
     request->has_offsets = true;
-    return has_number ? MM_OK : mm_fail_form("offsets", "has", form, "no number", error);
+    return has_number ? MM_OK : mm_fail_form(row->name, "has", form, "no number", error);
+}
+
+#define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct mm_access_request, member)
+#define SET(name, set) READ(name, sets[set], read_set)
+#define READ(name, member, read)                                                                             \
+    MM_PARAMETER_READ(name, OWN, MM_IN_JSON, struct mm_access_request, member, read)
+
+static const struct mm_parameter parameters[] = {
+    ROW("backend", NAME, backend),     ROW("timeout_ms", WHOLE, timeout_ms),
+    ROW("op", OWN, parameters),        SET("patterns", MM_ACCESS_PATTERNS),
+    SET("strides", MM_ACCESS_STRIDES), SET("word_bytes", MM_ACCESS_WORD_BYTES),
+    SET("padded", MM_ACCESS_PADDED),   SET("bank_bytes", MM_ACCESS_BANK_BYTES),
+    SET("access", MM_ACCESS_KIND),     READ("offsets", words, read_offsets),
+};
+
+static const struct mm_parameter_table table = MM_PARAMETER_TABLE(parameters);
+
+void mm_access_init(struct mm_access_request *request) {
+    *request = (struct mm_access_request){.parameters.table = &table, .backend = "auto"};
 }
 
 /* Adds the accesses by one pattern: one for each stride of the set, or a single one. */

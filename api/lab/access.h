@@ -3,7 +3,7 @@
  * pointer may be NULL except `error`. */
 #pragma once
 
-#include "api/json/json_text.h"
+#include "api/parameter.h"
 #include "gpu/lab/probe.h"
 
 #include <stdio.h>
@@ -19,9 +19,12 @@ enum mm_access_set {
     MM_ACCESS_SET_COUNT
 };
 
-/* What a request asks for. Begins as zeros. */
+/* What a request asks for. Begin with mm_access_init. */
 struct mm_access_request {
-    uint32_t sets[MM_ACCESS_SET_COUNT]; /* bit i stands for value i; 0: the set was not given */
+    struct mm_parameters parameters;         /* first */
+    uint64_t timeout_ms;                     /* 0: none was given */
+    char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
+    uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0: the set was not given */
     bool has_offsets;
     uint32_t words[MM_WARP_LANES]; /* the offsets, as in struct mm_access */
 };
@@ -29,15 +32,9 @@ struct mm_access_request {
 /* The most rows of shared memory that the table draws. */
 enum { MM_ACCESS_DRAWN_MAX = 8 };
 
-/* Adds a member's value, or list of different values, to *set, which is 0. `text` is the checked request.
- * MM_BAD_REQUEST: a value of another form, an empty list, or a value twice. */
-enum mm_status mm_access_read_set(enum mm_access_set kind, const char *name, const char *text,
-                                  const struct mm_json_member *member, uint32_t *set, struct mm_error *error);
-
-/* Reads the member `offsets`, a list of 1 to 32 numbers and nulls; lanes behind its end are inactive.
- * MM_BAD_REQUEST: another form, or no number. */
-enum mm_status mm_access_read_offsets(const char *text, const struct mm_json_member *member,
-                                      struct mm_access_request *request, struct mm_error *error);
+/* With the parameters of the experiment, all of them members of a JSON body. A set is a value or a list of
+ * different values. `offsets` is a list of 1 to 32 numbers and nulls; lanes behind its end are inactive. */
+void mm_access_init(struct mm_access_request *request);
 
 /* Makes a probe of the sets. A set that was not given stands for all values. Without `access` the accesses
  * are reads, and without `bank_bytes` the banks are as wide as the device's. First every combination in

@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
-    {"matmul", MM_CALL_BENCHMARK, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
-    {"transpose", MM_CALL_BENCHMARK, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
-    {.name = "shared_access", .place = MM_CALL_PROBE},
-    {.name = "occupancy", .place = MM_CALL_OCCUPANCY},
+    {"matmul", MM_BENCHMARK_OF_VARIANTS, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
+    {"transpose", MM_BENCHMARK_OF_VARIANTS, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {.name = "shared_access", .kind = MM_BENCHMARK_OF_ACCESSES},
+    {.name = "occupancy", .kind = MM_BENCHMARK_OF_OCCUPANCY},
 };
 
 static const struct mm_benchmark_format formats[] = {
@@ -29,7 +29,7 @@ const struct mm_benchmark_op *mm_benchmark_ops(size_t *count) {
 
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_op *op = ops;
-    while (op->place != MM_CALL_BENCHMARK || op->op != mm_benchmark_request(benchmark)->op)
+    while (op->kind != MM_BENCHMARK_OF_VARIANTS || op->op != mm_benchmark_request(benchmark)->op)
         op++;
     return op;
 }

@@ -5,31 +5,30 @@
 #pragma once
 
 #include "api/lab/occupancy.h"
-#include "api/operand.h"
+#include "api/call.h"
 #include "gpu/lab/benchmark.h"
 #include "gpu/lab/probe.h"
 
-enum {
-    MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10,
-    MM_BENCHMARK_REPEATS = 20, /* the default */
-    MM_BENCHMARK_NAME_MAX = 63
-};
+enum { MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10, MM_BENCHMARK_REPEATS = 20 /* the default */ };
 
 /* A body that works, for the details of errors. */
 #define MM_BENCHMARK_EXAMPLE "{\"m\": 1024, \"k\": 1024, \"n\": 1024}"
 
 /* A row as the client wrote it: [BACKEND:]VARIANT[/TILE]. Names are cut to fit. */
 struct mm_benchmark_name {
-    char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" if none was given */
-    char variant[MM_BENCHMARK_NAME_MAX + 1];
+    char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
+    char variant[MM_PARAMETER_NAME_MAX + 1];
     unsigned tile; /* 0: none was given */
 };
 
-/* An operation on the wire: of variants on matrices (MM_CALL_BENCHMARK), of a device's memories, or plain
- * arithmetic. The latter two have no more than a name. */
+/* What an operation on the wire is: it times variants on matrices, or accesses to a device's memories, or it
+ * only counts blocks. */
+enum mm_benchmark_kind { MM_BENCHMARK_OF_VARIANTS, MM_BENCHMARK_OF_ACCESSES, MM_BENCHMARK_OF_OCCUPANCY };
+
+/* All but the name and the kind belong to MM_BENCHMARK_OF_VARIANTS. */
 struct mm_benchmark_op {
     const char *name;
-    enum mm_call_place place; /* of its members */
+    enum mm_benchmark_kind kind;
     enum mm_op op;
     const char *rate; /* the JSON member with mm_benchmark_rate */
     const char *rate_unit;
@@ -45,16 +44,16 @@ struct mm_benchmark_call {
     const struct mm_benchmark_op *op;
     uint64_t timeout_ms; /* 0: none was given */
 
-    /* With MM_CALL_BENCHMARK. */
+    /* Of variants. */
     struct mm_benchmark_request request; /* without subjects */
     size_t name_count;                   /* 0: the server chooses the rows */
     struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
 
-    /* With MM_CALL_PROBE. */
-    char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" if none was given */
+    /* Of accesses. */
+    char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
     struct mm_probe probe;                   /* else without accesses */
 
-    struct mm_occupancy_request occupancy; /* with MM_CALL_OCCUPANCY; perhaps without a compute capability */
+    struct mm_occupancy_request occupancy; /* perhaps without a compute capability */
 };
 
 /* Whether a body of this Content-Type is JSON; the arguments as of mm_codec_for_request.

@@ -1,79 +1,18 @@
 /* A benchmark's request: reads its members and judges them in the contract's order. It does not know the
  * variants that the names stand for. */
 #include "api/lab/access.h"
+#include "api/json/json_text.h"
 #include "api/lab/benchmark.h"
-#include "api/call.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The text, and the values that were read from it. */
-struct reading {
-    struct mm_benchmark_call *call;
-    const struct mm_limits *limits;
-    const char *text;
-    size_t bytes;
-    enum mm_call_place place;
-    struct mm_call values;
-    struct mm_access_request access;
-};
-
-/* Reads [BACKEND:]VARIANT[/TILE]; false if a part is missing, or the tile is no whole number from 1 on. */
-static bool read_name(const char *text, struct mm_benchmark_name *name) {
-    const char *colon = strchr(text, ':');
-    const char *variant = colon == NULL ? text : colon + 1;
-    const size_t variant_length = strcspn(variant, "/");
-    const char *slash = variant[variant_length] == '/' ? variant + variant_length : NULL;
-    if (variant_length == 0 || colon == text)
-        return false;
-    snprintf(name->backend, sizeof name->backend, "%.*s", colon == NULL ? 4 : (int)(colon - text),
-             colon == NULL ? "auto" : text);
-    snprintf(name->variant, sizeof name->variant, "%.*s", (int)variant_length, variant);
-    name->tile = 0;
-    if (slash == NULL)
-        return true;
-    const size_t digits = strspn(slash + 1, "0123456789");
-    if (digits < 1 || digits > 9 || slash[1 + digits] != '\0')
-        return false;
-    for (size_t index = 1; index <= digits; index++)
-        name->tile = name->tile * 10 + (unsigned)(slash[index] - '0');
-    return name->tile > 0;
-}
-
-static enum mm_status read_variants(struct reading *reading, const struct mm_json_member *member,
-                                    struct mm_error *error) {
-    static const char form[] = "a list of names, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"";
-    struct mm_benchmark_call *call = reading->call;
-    struct mm_json_reader reader = mm_json_within(member->token);
-    struct mm_json_member name;
-    size_t count = 0;
-    if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0)
-        return mm_value_fail("variants", "is", form, &member->value, error);
-    for (; mm_json_step(&reader, reading->text, reading->bytes, &name); count++) {
-        struct mm_benchmark_name unwanted; /* if there are too many to keep */
-        if (name.value.kind != MM_VALUE_TEXT ||
-            !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
-            char element[32];
-            snprintf(element, sizeof element, "variants[%zu]", count);
-            mm_value_fail(element, "is", "a name, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"",
-                          &name.value, error);
-            if (error != NULL)
-                strcpy(error->field, "variants");
-            return MM_BAD_REQUEST;
-        }
-    }
-    if (count > MM_BENCHMARK_ROWS_MAX)
-        return mm_fail_limit(error, "variants", MM_BENCHMARK_ROWS_MAX,
-                             "variants has %zu names, but the limit is %d; send several benchmarks", count,
-                             MM_BENCHMARK_ROWS_MAX);
-    call->name_count = count;
-    return MM_OK;
-}
+/* --- what all requests have */
 
 /* Reads the operation, since the other members depend on it. */
-static enum mm_status read_op(struct reading *reading, struct mm_error *error) {
-    struct mm_benchmark_call *call = reading->call;
+static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_call *call,
+                              struct mm_error *error) {
     struct mm_json_reader reader = {0};
     struct mm_json_member member;
     char known[64] = "";
@@ -81,7 +20,7 @@ static enum mm_status read_op(struct reading *reading, struct mm_error *error) {
     const struct mm_benchmark_op *ops = mm_benchmark_ops(&count);
     call->op = &ops[0];
     do
-        if (!mm_json_step(&reader, reading->text, reading->bytes, &member))
+        if (!mm_json_step(&reader, text->start, text->length, &member))
             return MM_OK;
     while (strcmp(member.name.text, "op") != 0);
     if (member.value.kind != MM_VALUE_TEXT)
@@ -109,174 +48,279 @@ static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of keep_first");
 
-/* The operand of a name, a_from or b_from; MM_PARAMETER_COUNT if the benchmark takes no such operand. */
-static enum mm_parameter find_operand(const struct reading *reading, const char *name) {
-    const unsigned count = reading->place == MM_CALL_BENCHMARK ? mm_call_operands(&reading->values) : 0;
-    unsigned index = 0;
-    while (index < count && strcmp(name, mm_call_operand_names[index]) != 0)
-        index++;
-    return index == count ? MM_PARAMETER_COUNT : index == 0 ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM;
+/* Reads all members. *first is the error that the contract judges first, if there is any. */
+static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
+                         struct mm_parameters *values, struct mm_error *first) {
+    struct mm_json_reader reader = {0};
+    struct mm_json_member member;
+    *first = (struct mm_error){.status = MM_OK};
+    while (mm_json_step(&reader, text->start, text->length, &member)) {
+        struct mm_error one = {.status = MM_OK};
+        const struct mm_value *name = &member.name;
+        const struct mm_parameter *row = mm_parameter_find(values, MM_IN_JSON, name->text, name->length);
+        if (row != NULL && (values->named >> (row - values->table->rows) & 1) != 0)
+            mm_fail_field(&one, MM_BAD_REQUEST, name->text, "%s is given twice; give it once", name->text);
+        else
+            (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
+        /* Only the first failure gets a line and a column, since that reads the text from its beginning. */
+        if (keep_first(first, &one) && one.status == MM_BAD_REQUEST)
+            mm_json_locate(text->start, member.token, first);
+    }
+}
+
+/* --- a benchmark of variants */
+
+struct values {
+    struct mm_call call; /* first */
+    uint64_t repeats;
+    struct mm_benchmark_call *into; /* gets the names */
+};
+
+/* Reads [BACKEND:]VARIANT[/TILE]; false if a part is missing, or the tile is no whole number from 1 on. */
+static bool read_name(const char *text, struct mm_benchmark_name *name) {
+    const char *colon = strchr(text, ':');
+    const char *variant = colon == NULL ? text : colon + 1;
+    const size_t variant_length = strcspn(variant, "/");
+    const char *slash = variant[variant_length] == '/' ? variant + variant_length : NULL;
+    if (variant_length == 0 || colon == text)
+        return false;
+    snprintf(name->backend, sizeof name->backend, "%.*s", colon == NULL ? 4 : (int)(colon - text),
+             colon == NULL ? "auto" : text);
+    snprintf(name->variant, sizeof name->variant, "%.*s", (int)variant_length, variant);
+    name->tile = 0;
+    if (slash == NULL)
+        return true;
+    const size_t digits = strspn(slash + 1, "0123456789");
+    if (digits < 1 || digits > 9 || slash[1 + digits] != '\0')
+        return false;
+    for (size_t index = 1; index <= digits; index++)
+        name->tile = name->tile * 10 + (unsigned)(slash[index] - '0');
+    return name->tile > 0;
+}
+
+static enum mm_status read_variants(struct mm_parameters *values, const struct mm_parameter *row,
+                                    const struct mm_value *given, struct mm_error *error) {
+    static const char form[] = "a list of names, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"";
+    struct mm_benchmark_call *call = ((struct values *)values)->into;
+    struct mm_json_reader reader = mm_json_within(given);
+    struct mm_json_member name;
+    size_t count = 0;
+    if (given->kind != MM_VALUE_ARRAY || given->length == 0)
+        return mm_value_fail(row->name, "is", form, given, error);
+    for (; mm_json_step(&reader, given->text, given->length, &name); count++) {
+        struct mm_benchmark_name unwanted; /* if there are too many to keep */
+        if (name.value.kind != MM_VALUE_TEXT ||
+            !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
+            char element[32];
+            snprintf(element, sizeof element, "variants[%zu]", count);
+            mm_value_fail(element, "is", "a name, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"",
+                          &name.value, error);
+            if (error != NULL)
+                strcpy(error->field, "variants");
+            return MM_BAD_REQUEST;
+        }
+    }
+    if (count > MM_BENCHMARK_ROWS_MAX)
+        return mm_fail_limit(error, "variants", MM_BENCHMARK_ROWS_MAX,
+                             "variants has %zu names, but the limit is %d; send several benchmarks", count,
+                             MM_BENCHMARK_ROWS_MAX);
+    call->name_count = count;
+    return MM_OK;
 }
 
 /* {"from": "NAME"} */
-static enum mm_status read_operand(struct reading *reading, enum mm_parameter parameter,
-                                   const struct mm_json_member *member, struct mm_error *error) {
-    const char *name = parameter == MM_PARAMETER_A_FROM ? "a.from" : "b.from";
-    struct mm_json_reader reader = mm_json_within(member->token);
+static enum mm_status read_operand(struct mm_parameters *values, const struct mm_parameter *row,
+                                   const struct mm_value *given, struct mm_error *error) {
+    struct mm_operands *operands = (struct mm_operands *)values;
+    struct mm_json_reader reader = mm_json_within(given);
     struct mm_json_member from, more;
-    if (member->value.kind != MM_VALUE_OBJECT ||
-        !mm_json_step(&reader, reading->text, reading->bytes, &from) || strcmp(from.name.text, "from") != 0 ||
-        mm_json_step(&reader, reading->text, reading->bytes, &more))
-        return mm_value_fail(member->name.text, "is",
-                             "an object with 'from' alone, like {\"from\": \"NAME\"}", &member->value, error);
+    char name[MM_PARAMETER_NAME_MAX];
+    if (given->kind != MM_VALUE_OBJECT || !mm_json_step(&reader, given->text, given->length, &from) ||
+        strcmp(from.name.text, "from") != 0 || mm_json_step(&reader, given->text, given->length, &more))
+        return mm_value_fail(row->name, "is", "an object with 'from' alone, like {\"from\": \"NAME\"}", given,
+                             error);
+    snprintf(name, sizeof name, "%s.from", row->name);
     if (from.value.kind != MM_VALUE_TEXT)
         return mm_value_fail(name, "is", "a string like \"NAME\"", &from.value, error);
-    return mm_call_set_source(&reading->values, parameter, name, from.value.text, from.value.length, error);
+    return mm_operand_set_source(operands, &operands->of[mm_operand_index(row)], name,
+                                 (struct mm_slice){from.value.text, from.value.length}, error);
 }
 
-static enum mm_status read_member(struct reading *reading, enum mm_parameter parameter,
-                                  const struct mm_json_member *member, struct mm_error *error) {
-    const struct mm_value *name = &member->name;
-    if (parameter == MM_PARAMETER_OP) /* was read before all others */
-        return MM_OK;
-    if (parameter == MM_PARAMETER_VARIANTS)
-        return read_variants(reading, member, error);
-    if (parameter == MM_PARAMETER_A_FROM || parameter == MM_PARAMETER_B_FROM)
-        return read_operand(reading, parameter, member, error);
-    if (parameter >= MM_PARAMETER_PATTERNS && parameter <= MM_PARAMETER_ACCESS) {
-        const enum mm_access_set set = (enum mm_access_set)(parameter - MM_PARAMETER_PATTERNS);
-        return mm_access_read_set(set, name->text, reading->text, member, &reading->access.sets[set], error);
+#define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct values, member)
+#define OPERAND(name, index)                                                                                 \
+    MM_PARAMETER_READ(name, OPERAND, MM_IN_JSON, struct values, call.operands.of[index], read_operand)
+#define FROM(name, index) /* is given by its operand */                                                      \
+    MM_PARAMETER(name, SOURCE, 0, struct values, call.operands.of[index].source)
+#define VARIANTS MM_PARAMETER_READ("variants", OWN, MM_IN_JSON, struct values, into, read_variants)
+
+static const struct mm_parameter product_rows[] = {
+    OPERAND("a", 0),
+    OPERAND("b", 1),
+    ROW("dtype", NAME, call.operands.dtype_name),
+    ROW("result_dtype", NAME, call.result_dtype_name),
+    ROW("transpose_a", FLAG, call.operands.of[0].is_transposed),
+    ROW("transpose_b", FLAG, call.operands.of[1].is_transposed),
+    ROW("timeout_ms", WHOLE, call.timeout_ms),
+    ROW("op", OWN, call),
+    ROW("m", SIZE, call.operands.dimensions[MM_DIMENSION_M]),
+    ROW("k", SIZE, call.operands.dimensions[MM_DIMENSION_K]),
+    ROW("n", SIZE, call.operands.dimensions[MM_DIMENSION_N]),
+    ROW("repeats", WHOLE, repeats),
+    VARIANTS,
+    FROM("a_from", 0),
+    FROM("b_from", 1),
+};
+
+static const struct mm_parameter transposition_rows[] = {
+    OPERAND("a", 0),
+    ROW("dtype", NAME, call.operands.dtype_name),
+    ROW("timeout_ms", WHOLE, call.timeout_ms),
+    ROW("op", OWN, call),
+    ROW("m", SIZE, call.operands.dimensions[MM_DIMENSION_M]),
+    ROW("n", SIZE, call.operands.dimensions[MM_DIMENSION_N]),
+    ROW("repeats", WHOLE, repeats),
+    VARIANTS,
+    FROM("a_from", 0),
+};
+
+static const struct mm_operands_kind kinds[MM_OP_COUNT] = {
+    [MM_MATMUL] = MM_CALL_KIND(MM_MATMUL, product_rows, struct values),
+    [MM_TRANSPOSE] = MM_CALL_KIND(MM_TRANSPOSE, transposition_rows, struct values),
+};
+
+/* The first dimension that the request does not name and no operand tells. Wrong values count, too. */
+static const char *find_missing(struct mm_operands *operands) {
+    struct mm_parameters *parameters = &operands->parameters;
+    const uint64_t told = parameters->told;
+    parameters->told |= parameters->named;
+    for (unsigned index = 0; index < operands->count; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        const bool is_named = (parameters->named & mm_parameter_bit(parameters, operand)) != 0;
+        if (is_named && !mm_operand_is_generated(operand))
+            parameters->told |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
+                                mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
     }
-    if (parameter == MM_PARAMETER_OFFSETS)
-        return mm_access_read_offsets(reading->text, member, &reading->access, error);
-    if (parameter >= MM_PARAMETER_COMPUTE_CAPABILITY && parameter <= MM_PARAMETER_SHARED_BYTES)
-        return mm_occupancy_read((enum mm_occupancy_list)(parameter - MM_PARAMETER_COMPUTE_CAPABILITY),
-                                 name->text, reading->text, member, &reading->call->occupancy, error);
-    return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
-                             reading->limits, error);
+    const char *missing = mm_operands_missing_dimension(operands);
+    parameters->told = told;
+    return missing;
 }
 
-#define BIT(parameter) (UINT64_C(1) << MM_PARAMETER_##parameter)
-
-/* The dimensions that operands tell, also if their names stand for nothing. given: bits of what was named. */
-static uint64_t told_dimensions(const struct mm_call *values, uint64_t given) {
-    const uint64_t of_a = values->op == MM_MATMUL ? BIT(M) | BIT(K) : BIT(M) | BIT(N);
-    return ((given & BIT(A_FROM)) != 0 && !mm_operand_is_made(values, 0) ? of_a : 0) |
-           ((given & BIT(B_FROM)) != 0 && !mm_operand_is_made(values, 1) ? BIT(K) | BIT(N) : 0);
-}
-
-static enum mm_status read_members(struct reading *reading, struct mm_error *error) {
-    struct mm_json_reader reader = {0};
-    struct mm_json_member member;
-    struct mm_error first = {.status = MM_OK};
-    uint64_t given = 0;
-    while (mm_json_step(&reader, reading->text, reading->bytes, &member)) {
-        struct mm_error one = {.status = MM_OK};
-        enum mm_parameter parameter = find_operand(reading, member.name.text);
-        if (parameter == MM_PARAMETER_COUNT)
-            parameter = mm_call_find(&reading->values, reading->place, member.name.text, member.name.length);
-        const uint64_t bit = parameter == MM_PARAMETER_COUNT ? 0 : UINT64_C(1) << parameter;
-        if ((given & bit) != 0)
-            mm_fail_field(&one, MM_BAD_REQUEST, member.name.text, "%s is given twice; give it once",
-                          member.name.text);
-        else
-            (void)read_member(reading, parameter, &member, &one);
-        given |= bit;
-        /* Only the first failure gets a line and a column, since that reads the text from its beginning. */
-        if (keep_first(&first, &one) && one.status == MM_BAD_REQUEST)
-            mm_json_locate(reading->text, member.token, &first);
-    }
-    const char *missing =
-        mm_call_missing_dimension(&reading->values, given | told_dimensions(&reading->values, given));
-    if (reading->place == MM_CALL_BENCHMARK && missing != NULL) {
-        struct mm_error one;
-        mm_fail_field(&one, MM_BAD_REQUEST, missing,
-                      "%s is missing; send a whole number of at least 1, as in " MM_BENCHMARK_EXAMPLE,
-                      missing);
-        (void)keep_first(&first, &one);
-    }
-    if (first.status != MM_OK && error != NULL)
-        *error = first;
-    return first.status;
-}
-
-static enum mm_status judge_stored(const struct mm_call *values, unsigned index, struct mm_error *error) {
-    const struct mm_stored *value = mm_operand_source(values, index)->stored;
+static enum mm_status judge_stored(const struct mm_operand *operand, struct mm_error *error) {
+    const struct mm_stored *value = operand->source.stored;
     const struct mm_shape *shape = &value->shape;
     char text[MM_SHAPE_TEXT_MAX];
     if (shape->rank == 2 && shape->dims[0] > 0 && shape->dims[1] > 0)
         return MM_OK;
     mm_shape_text(shape, text);
-    return mm_fail_field(error, MM_BAD_SHAPE, mm_call_operand_names[index],
+    return mm_fail_field(error, MM_BAD_SHAPE, operand->role.name,
                          "%s is the stored matrix '%s', whose shape is '%s', but a benchmark takes matrices "
                          "of two dimensions, neither of them 0",
-                         mm_call_operand_names[index], value->name, text);
+                         operand->role.name, value->name, text);
 }
 
 /* If one operand of two was named, the other is uniform(0). Then the shapes of both are known. */
-static enum mm_status complete_operands(struct mm_call *values, struct mm_error *error) {
-    static const struct mm_shape *const no_inline[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
+static enum mm_status complete_operands(struct mm_call *call, struct mm_error *error) {
+    static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
+    struct mm_operands *operands = &call->operands;
     enum mm_status status = MM_OK;
-    if (mm_operand_all_are_inline(values))
+    if (mm_operands_inline_count(operands) == operands->count)
         return MM_OK;
-    for (unsigned index = 0; index < mm_call_operands(values) && status == MM_OK; index++) {
-        struct mm_source *source = &values->operands[index].source;
-        if (source->kind == MM_SOURCE_HOST)
-            source->kind = MM_SOURCE_UNIFORM;
-        if (source->kind == MM_SOURCE_STORED)
-            status = judge_stored(values, index, error);
+    for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
+        struct mm_operand *operand = &operands->of[index];
+        if (mm_operand_is_inline(operand))
+            operand->source.kind = MM_SOURCE_UNIFORM;
+        if (mm_operand_is_stored(operand))
+            status = judge_stored(operand, error);
     }
     if (status == MM_OK)
-        status = mm_operand_shapes(values, no_inline, error);
+        status = mm_operands_set_shapes(operands, no_inline, error);
     if (status != MM_OK)
         return status;
-    mm_call_view(values);
-    struct mm_product product = mm_call_product(values);
-    return mm_product_conform(values->op, &product, error);
+    mm_operands_view(operands);
+    struct mm_product product = mm_call_product(call);
+    return mm_product_conform(operands->kind->op, &product, error);
+}
+
+static enum mm_status decode_variants(const struct mm_slice *text, const struct mm_limits *limits,
+                                      struct mm_held *held, struct mm_benchmark_call *into,
+                                      struct mm_error *error) {
+    struct values values;
+    struct mm_call *call = &values.call;
+    struct mm_operands *operands = &call->operands;
+    mm_call_init_kind(call, &kinds[into->op->op]);
+    operands->held = held;
+    values.repeats = MM_BENCHMARK_REPEATS;
+    values.into = into;
+    read_members(text, limits, &operands->parameters, error);
+    const char *missing = find_missing(operands);
+    if (missing != NULL) {
+        struct mm_error one;
+        mm_fail_field(&one, MM_BAD_REQUEST, missing,
+                      "%s is missing; send a whole number of at least 1, as in " MM_BENCHMARK_EXAMPLE,
+                      missing);
+        (void)keep_first(error, &one);
+    }
+    enum mm_status status = error->status;
+    if (status == MM_OK)
+        status = mm_call_resolve(operands, error);
+    if (status == MM_OK)
+        status = complete_operands(call, error);
+    into->timeout_ms = call->timeout_ms;
+    into->request = (struct mm_benchmark_request){
+        .op = into->op->op,
+        .m = (size_t)operands->dimensions[MM_DIMENSION_M],
+        .n = (size_t)operands->dimensions[MM_DIMENSION_N],
+        .k = (size_t)operands->dimensions[MM_DIMENSION_K],
+        .transpose_a = operands->of[0].is_transposed,
+        .transpose_b = operands->of[1].is_transposed,
+        .dtype = operands->dtype,
+        .c_dtype = call->result_dtype,
+        .a_source = operands->of[0].source,
+        .b_source = operands->of[1].source,
+        .repeats = values.repeats,
+    };
+    return status;
+}
+
+/* --- the others */
+
+static enum mm_status decode_accesses(const struct mm_slice *text, const struct mm_limits *limits,
+                                      struct mm_benchmark_call *into, struct mm_error *error) {
+    struct mm_access_request request;
+    mm_access_init(&request);
+    read_members(text, limits, &request.parameters, error);
+    into->timeout_ms = request.timeout_ms;
+    memcpy(into->backend, request.backend, sizeof into->backend);
+    return error->status == MM_OK ? mm_access_combine(&request, &into->probe, error) : error->status;
+}
+
+static enum mm_status decode_occupancy(const struct mm_slice *text, const struct mm_limits *limits,
+                                       struct mm_benchmark_call *into, struct mm_error *error) {
+    mm_occupancy_init(&into->occupancy);
+    read_members(text, limits, &into->occupancy.parameters, error);
+    return error->status == MM_OK ? mm_occupancy_complete(&into->occupancy, error) : error->status;
 }
 
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
                                    struct mm_held *held, struct mm_benchmark_call *call,
                                    struct mm_error *error) {
-    struct reading reading = {.call = call, .limits = limits, .text = body, .bytes = bytes};
-    struct mm_call *values = &reading.values;
-    const uint64_t *numbers = values->numbers;
+    const struct mm_slice text = {body, bytes};
+    struct mm_error unwanted;
+    if (error == NULL)
+        error = &unwanted;
     *call = (struct mm_benchmark_call){0};
     enum mm_status status = mm_json_check(body, bytes, MM_BENCHMARK_EXAMPLE, error);
     if (status == MM_OK)
-        status = read_op(&reading, error);
+        status = read_op(&text, call, error);
     if (status != MM_OK)
         return status;
-    mm_call_init(values, call->op->op);
-    values->held = held;
-    values->numbers[MM_PARAMETER_REPEATS] = MM_BENCHMARK_REPEATS;
-    reading.place = call->op->place;
-    status = read_members(&reading, error);
-    if (status != MM_OK)
-        return status;
-    call->timeout_ms = numbers[MM_PARAMETER_TIMEOUT_MS];
-    if (reading.place == MM_CALL_OCCUPANCY)
-        return mm_occupancy_complete(&call->occupancy, error);
-    if (reading.place == MM_CALL_PROBE) {
-        _Static_assert(sizeof call->backend == sizeof values->names[0], "they are the same names");
-        memcpy(call->backend, values->names[MM_PARAMETER_BACKEND], sizeof call->backend);
-        return mm_access_combine(&reading.access, &call->probe, error);
+    switch (call->op->kind) {
+    case MM_BENCHMARK_OF_VARIANTS:
+        return decode_variants(&text, limits, held, call, error);
+    case MM_BENCHMARK_OF_ACCESSES:
+        return decode_accesses(&text, limits, call, error);
+    case MM_BENCHMARK_OF_OCCUPANCY:
+        break;
     }
-    status = mm_call_resolve(values, error);
-    if (status == MM_OK)
-        status = complete_operands(values, error);
-    call->request = (struct mm_benchmark_request){
-        .op = values->op,
-        .m = (size_t)numbers[MM_PARAMETER_M],
-        .n = (size_t)numbers[MM_PARAMETER_N],
-        .k = (size_t)numbers[MM_PARAMETER_K],
-        .transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
-        .transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
-        .dtype = values->dtype,
-        .c_dtype = values->result_dtype,
-        .a_source = values->operands[0].source,
-        .b_source = values->operands[1].source,
-        .repeats = numbers[MM_PARAMETER_REPEATS],
-    };
-    return status;
+    return decode_occupancy(&text, limits, call, error);
 }

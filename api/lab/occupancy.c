@@ -1,6 +1,8 @@
 /* A request for `occupancy`: its lists of values. */
 #include "api/lab/occupancy.h"
 
+#include "api/json/json_text.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,19 +53,21 @@ static enum mm_status read_one(enum mm_occupancy_list list, const char *name, co
     return MM_OK;
 }
 
-enum mm_status mm_occupancy_read(enum mm_occupancy_list list, const char *name, const char *text,
-                                 const struct mm_json_member *member, struct mm_occupancy_request *request,
-                                 struct mm_error *error) {
-    struct mm_json_reader reader = mm_json_within(member->token);
-    const size_t end = member->token.at + member->token.bytes;
+static enum mm_status read_list(struct mm_parameters *values, const struct mm_parameter *row,
+                                const struct mm_value *given, struct mm_error *error) {
+    struct mm_occupancy_request *request = (struct mm_occupancy_request *)values;
+    const size_t offset = row->offset - offsetof(struct mm_occupancy_request, counts);
+    const enum mm_occupancy_list list = (enum mm_occupancy_list)(offset / sizeof(unsigned));
+    const char *name = row->name;
+    struct mm_json_reader reader = mm_json_within(given);
     struct mm_json_member element;
     unsigned *count = &request->counts[list];
     enum mm_status status = MM_OK;
-    if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0) {
+    if (given->kind != MM_VALUE_ARRAY || given->length == 0) {
         *count = 1;
-        return read_one(list, name, "is", &member->value, request->values[list], error);
+        return read_one(list, name, "is", given, request->values[list], error);
     }
-    while (status == MM_OK && mm_json_step(&reader, text, end, &element)) {
+    while (status == MM_OK && mm_json_step(&reader, given->text, given->length, &element)) {
         if (*count == MM_OCCUPANCY_ROWS_MAX)
             return mm_fail_limit(error, name, MM_OCCUPANCY_ROWS_MAX,
                                  "%s has more than %d values, but a table has at most so many rows; send "
@@ -73,6 +77,23 @@ enum mm_status mm_occupancy_read(enum mm_occupancy_list list, const char *name, 
         ++*count;
     }
     return status;
+}
+
+#define LIST(name, list)                                                                                     \
+    MM_PARAMETER_READ(name, OWN, MM_IN_JSON, struct mm_occupancy_request, counts[list], read_list)
+
+static const struct mm_parameter parameters[] = {
+    MM_PARAMETER("op", OWN, MM_IN_JSON, struct mm_occupancy_request, parameters),
+    LIST("compute_capability", MM_OCCUPANCY_CAPABILITY),
+    LIST("threads_per_block", MM_OCCUPANCY_THREADS),
+    LIST("registers_per_thread", MM_OCCUPANCY_REGISTERS),
+    LIST("shared_bytes", MM_OCCUPANCY_SHARED),
+};
+
+static const struct mm_parameter_table table = MM_PARAMETER_TABLE(parameters);
+
+void mm_occupancy_init(struct mm_occupancy_request *request) {
+    *request = (struct mm_occupancy_request){.parameters.table = &table};
 }
 
 enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struct mm_error *error) {

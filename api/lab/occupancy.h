@@ -3,15 +3,14 @@
  * state: any thread. No pointer may be NULL except `error`. */
 #pragma once
 
-#include "api/json/json_text.h"
+#include "api/parameter.h"
 #include "gpu/lab/occupancy.h"
 
 struct json_t; /* Jansson's */
 
 enum { MM_OCCUPANCY_ROWS_MAX = 256, MM_OCCUPANCY_SHARED_BYTES_MAX = 1 << 20 };
 
-/* The members with values, in the order of their parameters (api/call.h). The first one changes slowest from
- * row to row. */
+/* The lists of a request. The first one changes slowest from row to row. */
 enum mm_occupancy_list {
     MM_OCCUPANCY_CAPABILITY, /* 10·major + minor */
     MM_OCCUPANCY_THREADS,
@@ -20,18 +19,17 @@ enum mm_occupancy_list {
     MM_OCCUPANCY_LIST_COUNT
 };
 
-/* Begins as zeros. */
+/* Begin with mm_occupancy_init. */
 struct mm_occupancy_request {
+    struct mm_parameters parameters;          /* first */
     unsigned counts[MM_OCCUPANCY_LIST_COUNT]; /* 0: was not given */
     unsigned values[MM_OCCUPANCY_LIST_COUNT][MM_OCCUPANCY_ROWS_MAX];
 };
 
-/* Reads a member's value, or list of values. `text` is the checked request. MM_BAD_REQUEST: another form, or
- * an empty list; MM_TOO_LARGE: more than MM_OCCUPANCY_ROWS_MAX values; MM_UNSUPPORTED: a compute capability
- * that the table lacks. */
-enum mm_status mm_occupancy_read(enum mm_occupancy_list list, const char *name, const char *text,
-                                 const struct mm_json_member *member, struct mm_occupancy_request *request,
-                                 struct mm_error *error);
+/* With the parameters of the operation, all of them members of a JSON body: a value or a list of values.
+ * MM_TOO_LARGE: more than MM_OCCUPANCY_ROWS_MAX values; MM_UNSUPPORTED: a compute capability that the table
+ * lacks. */
+void mm_occupancy_init(struct mm_occupancy_request *request);
 
 /* Sets what was left out: no shared memory. The caller sets the compute capability, one. MM_BAD_REQUEST:
  * nothing was given for threads or registers; MM_TOO_LARGE: more than MM_OCCUPANCY_ROWS_MAX rows. */

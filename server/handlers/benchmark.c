@@ -157,7 +157,7 @@ static enum mm_status judge(struct mm_request *request, struct mm_benchmark_call
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     struct mm_benchmark_run *run = run_of(request);
-    mm_operand_release(&run->held);
+    mm_held_release(&run->held);
     if (!run->is_the_one)
         return;
     if (run->benchmark != NULL)
@@ -255,8 +255,8 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
     if (__atomic_exchange_n(&request->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
         return fail_busy(request);
     run_of(request)->is_the_one = true;
-    return call->op->place == MM_CALL_PROBE ? begin_probe(request, &call->probe)
-                                            : begin_rows(request, &call->request);
+    return call->op->kind == MM_BENCHMARK_OF_ACCESSES ? begin_probe(request, &call->probe)
+                                                      : begin_rows(request, &call->request);
 }
 
 /* Of the first GPU whose limits are known; else that of a GPU of today. */
@@ -278,9 +278,9 @@ static void choose_capability(const struct mm_engine *engine, struct mm_occupanc
 /* What needs no device: the reply is there at once, without a job and a wait. False: it needs one. */
 static bool reply_predictions(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_benchmark_format *format = run_of(request)->format;
-    const bool is_probe = call->op->place == MM_CALL_PROBE;
+    const bool is_probe = call->op->kind == MM_BENCHMARK_OF_ACCESSES;
     size_t length = 0;
-    if (call->op->place == MM_CALL_BENCHMARK ||
+    if (call->op->kind == MM_BENCHMARK_OF_VARIANTS ||
         (is_probe && mm_probe_can_time(&call->probe, call->probe.device)))
         return false;
     if (!is_probe)
@@ -297,9 +297,9 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     struct mm_benchmark_call call;
     uint64_t begun_ns = mm_clock_ns();
     enum mm_status status = decode(request, &call);
-    if (status == MM_OK && call.op->place == MM_CALL_BENCHMARK)
+    if (status == MM_OK && call.op->kind == MM_BENCHMARK_OF_VARIANTS)
         status = judge(request, &call);
-    if (status == MM_OK && call.op->place == MM_CALL_PROBE)
+    if (status == MM_OK && call.op->kind == MM_BENCHMARK_OF_ACCESSES)
         status = choose_device(request, &call);
     request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     if (status == MM_OK && reply_predictions(request, &call))

@@ -1,4 +1,4 @@
-/* Queries and bodies become calls. */
+/* Queries and bodies become parameters and operands. */
 #include "server/handlers/input.h"
 
 #include "server/http/routes.h"
@@ -16,7 +16,7 @@ static unsigned weight(enum mm_status status) {
 
 struct query {
     struct mm_request *request;
-    struct mm_call *call;
+    struct mm_parameters *values;
 };
 
 static enum MHD_Result read_argument(void *argument, enum MHD_ValueKind kind, const char *name,
@@ -24,16 +24,15 @@ static enum MHD_Result read_argument(void *argument, enum MHD_ValueKind kind, co
     const struct query *query = argument;
     struct mm_request *request = query->request;
     struct mm_error error;
-    const enum mm_status status =
-        mm_call_set_text(query->call, MM_CALL_QUERY, name, name_length, value == NULL ? "" : value,
-                         value_length, &request->server->limits, &error);
+    const enum mm_status status = mm_parameter_set_text(query->values, MM_IN_QUERY, name, name_length, value,
+                                                        value_length, &request->server->limits, &error);
     if (weight(status) > weight(request->error.status))
         request->error = error;
     return MHD_YES;
 }
 
-enum mm_status mm_input_read_query(struct mm_request *request, struct mm_call *call) {
-    struct query query = {request, call};
+enum mm_status mm_input_read_query(struct mm_request *request, struct mm_parameters *values) {
+    struct query query = {request, values};
     MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, read_argument, &query);
     return request->error.status;
 }
@@ -44,18 +43,16 @@ enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input,
     const struct mm_codec *codec = input->decoder;
     struct mm_error *error = &request->error;
     enum mm_status status = MM_OK;
-    if (input->call.is_stored && codec->dimensions[input->call.op] == NULL) /* else the body tells */
-        status = mm_call_refuse_dimensions(&input->call, error);
-    if (status == MM_OK && codec->judge_type != NULL)
+    if (codec->judge_type != NULL)
         status = codec->judge_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
     if (status == MM_OK && codec->plan != NULL)
-        status = codec->plan(&input->call, body_bytes, &request->server->limits, error);
+        status = codec->plan(input->operands, body_bytes, &request->server->limits, error);
     return status;
 }
 
 static void *begin(struct mm_request *request, const struct mm_input *input, uint64_t body_bytes) {
     request->reader = input->decoder->reader;
-    return request->reader->begin(&input->call, input->content_type, body_bytes, &request->server->limits,
+    return request->reader->begin(input->operands, input->content_type, body_bytes, &request->server->limits,
                                   &request->memory);
 }
 
@@ -92,21 +89,20 @@ enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *inpu
     const struct mm_body body = {
         .data = request->body.data, .bytes = request->body_bytes, .content_type = input->content_type};
     if (reader == NULL) {
-        input->decoder->decode(&input->call, &body);
+        input->decoder->decode(input->operands, &body);
         return MM_OK;
     }
     if (request->reading == NULL)
         request->reading = begin(request, input, body.bytes);
     if (request->reading == NULL)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
-    const enum mm_status status = reader->finish(request->reading, &input->call, &body, error);
+    const enum mm_status status = reader->finish(request->reading, input->operands, &body, error);
     if (status != MM_BUSY)
         request->reading = NULL;
     return status;
 }
 
-void mm_input_release(struct mm_request *request, struct mm_input *input) {
-    mm_call_release(&input->call, &request->memory);
+void mm_input_release(struct mm_input *input) {
     free(input->copied_type);
     input->copied_type = NULL;
 }

@@ -1,5 +1,5 @@
-/* What a request brings: its query and its body, which become the parameters and operands of a call. Products
- * and PUT embed it. Knows no wire format: those are the codecs'. */
+/* What a request brings: its query and its body, which become parameters and operands. Products and PUT embed
+ * it. Knows no wire format: those are the codecs'. */
 #pragma once
 
 #include "server/http/request.h"
@@ -7,18 +7,18 @@
 /* Less than this is decoded or encoded in a fraction of a millisecond, on the connection's own thread. */
 enum { MM_LONG_BYTES = 256 << 10 };
 
-/* Begins as zeros, with `call` initialised. */
+/* Begins as zeros, with `operands` set. */
 struct mm_input {
-    struct mm_call call;
+    struct mm_operands *operands;   /* the endpoint's, which initialises and releases them */
     const struct mm_codec *decoder; /* NULL: only the body can tell */
     const char *content_type; /* MHD's until the worker pool decodes, which needs a copy; NULL: absent */
     char *copied_type;        /* that copy; owned */
     bool is_decoded;
 };
 
-/* Sets the call's parameters from the query. Of several errors the one that weighs most goes into
+/* Sets parameters from the query. Of several errors the one that weighs most goes into
  * request->error. The connection's thread. */
-enum mm_status mm_input_read_query(struct mm_request *request, struct mm_call *call);
+enum mm_status mm_input_read_query(struct mm_request *request, struct mm_parameters *values);
 
 /* Once the decoder is known: checks the query, the parameters of the type, and the length. Errors go into
  * request->error. The connection's thread. */
@@ -31,9 +31,9 @@ void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
  * connection's thread. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input);
 
-/* Reads the complete body into the call. After MM_BUSY this may be called again. The connection's thread, or
- * one of the worker pool. */
+/* Reads the complete body into the operands. After MM_BUSY this may be called again. The connection's thread,
+ * or one of the worker pool. */
 enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error);
 
-/* Releases the operands, and what `input` owns. */
-void mm_input_release(struct mm_request *request, struct mm_input *input);
+/* Frees what `input` owns. */
+void mm_input_release(struct mm_input *input);

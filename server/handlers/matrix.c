@@ -71,8 +71,9 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char 
 
 /* The request has the value (request->value) until it is sent, or encoded. */
 struct get {
-    struct mm_call call; /* what of the value is wanted */
-    bool is_known;       /* the client has it already, by If-None-Match */
+    struct mm_parameters parameters; /* first */
+    struct mm_selection selection;   /* what of the value is wanted */
+    bool is_known;                   /* the client has it already, by If-None-Match */
     const struct mm_codec *encoder;
     struct mm_shape shape;         /* of the part that is wanted */
     struct mm_window part;         /* where it lies in the value */
@@ -85,8 +86,16 @@ struct get {
     struct mm_reply_body reply;
 };
 
+static const struct mm_parameter get_rows[] = {
+    MM_PARAMETER("rows", RANGE, MM_IN_QUERY, struct get, selection.rows),
+    MM_PARAMETER("cols", RANGE, MM_IN_QUERY, struct get, selection.cols),
+    MM_PARAMETER("reduce", FIGURES, MM_IN_QUERY, struct get, selection.figures),
+};
+
+static const struct mm_parameter_table get_table = MM_PARAMETER_TABLE(get_rows);
+
 static bool reduces(const struct get *get) {
-    return get->call.numbers[MM_PARAMETER_REDUCE] != 0;
+    return get->selection.figures != 0;
 }
 
 static void hold_value(struct mm_request *request) {
@@ -98,10 +107,10 @@ static void hold_value(struct mm_request *request) {
 /* The name's value, if the conditions hold. */
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
-    mm_call_init_reading(&get->call);
+    get->parameters.table = &get_table;
     enum mm_status status = mm_matrix_judge_name(request, MM_STORE_GET);
     if (status == MM_OK)
-        status = mm_input_read_query(request, &get->call);
+        status = mm_input_read_query(request, &get->parameters);
     if (status != MM_OK)
         return status;
     if (request->value == NULL) /* else it has waited for memory */
@@ -142,7 +151,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
     get->shape = request->value->shape;
-    enum mm_status status = mm_result_cut(&get->call, &get->shape, &get->part, error);
+    enum mm_status status = mm_selection_cut(&get->selection, &get->shape, &get->part, error);
     if (status == MM_OK)
         status = choose_encoder(get, accept, error);
     if (status == MM_OK)
@@ -198,7 +207,7 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     const struct mm_answer answer = {.matrix = get->matrix,
                                      .shape = &get->shape,
                                      .has_matrix = !reduces(get),
-                                     .figures = get->call.numbers[MM_PARAMETER_REDUCE],
+                                     .figures = get->selection.figures,
                                      .reduction = &get->reduction,
                                      .result = is_copied ? &get->copy : &view};
     if (is_copied && get->reduced.elements == 0 &&

@@ -13,8 +13,33 @@
 
 #include <string.h>
 
+/* The parameters, and the matrix as its only operand. */
+struct values {
+    struct mm_operands operands; /* first */
+    uint64_t ttl_s;
+};
+
+#define ROW(name, kind, places, member) MM_PARAMETER(name, kind, places, struct values, member)
+
+static const struct mm_parameter rows[] = {
+    ROW("a", OPERAND, MM_IN_JSON | MM_IN_FORM, operands.of[0]),
+    ROW("dtype", NAME, MM_IN_ANY, operands.dtype_name),
+    ROW("ttl_s", SECONDS, MM_IN_ANY, ttl_s),
+    ROW("m", DIMENSION, MM_IN_QUERY, operands.dimensions[MM_DIMENSION_M]),
+    ROW("n", DIMENSION, MM_IN_QUERY, operands.dimensions[MM_DIMENSION_N]),
+    ROW("shape", SHAPE, MM_IN_QUERY | MM_IN_JSON, operands.of[0].shape),
+};
+
+static const struct mm_operands_kind kind = {.table = MM_PARAMETER_TABLE(rows),
+                                             .bytes = sizeof(struct values),
+                                             .op = MM_TRANSPOSE,
+                                             .is_row_major = true,
+                                             .resolve = mm_operands_resolve,
+                                             .sizes = mm_operands_sizes};
+
 struct put {
-    struct mm_input input;
+    struct values values;
+    struct mm_input input; /* its operands are those of `values` */
     struct mm_store_room room;
     struct mm_replica *home; /* the elements in the memory of a device; NULL: they are in the host's */
     bool is_past_bool;       /* what was passed on has an element of type bool that is neither 0 nor 1 */
@@ -25,18 +50,33 @@ static struct put *put_of(const struct mm_request *request) {
     return request->own;
 }
 
-static bool has_dimensions(const struct mm_request *request) {
-    static const char *const names[] = {"m", "n", "shape"};
-    size_t index = 0;
-    while (index < sizeof names / sizeof names[0] &&
-           MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, names[index]) == NULL)
-        index++;
-    return index < sizeof names / sizeof names[0];
+/* After the query was read: its dimensions tell that a body is raw. */
+static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
+    struct put *put = put_of(request);
+    const struct mm_operands *operands = &put->values.operands;
+    const struct mm_parameters *parameters = &operands->parameters;
+    const uint64_t dimensions = mm_parameter_bit(parameters, &operands->dimensions[MM_DIMENSION_M]) |
+                                mm_parameter_bit(parameters, &operands->dimensions[MM_DIMENSION_N]) |
+                                mm_parameter_bit(parameters, &operands->of[0].shape);
+    return mm_codec_for_stored(request->headers[MM_HEADER_CONTENT_TYPE],
+                               (parameters->named & dimensions) != 0, body_seen, first, &put->input.decoder,
+                               &request->error);
 }
 
-static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
-    return mm_codec_for_stored(request->headers[MM_HEADER_CONTENT_TYPE], has_dimensions(request), body_seen,
-                               first, &put_of(request)->input.decoder, &request->error);
+/* What is wrong with the query is told only if nothing is wrong with the type. */
+static enum mm_status read_query(struct mm_request *request) {
+    (void)mm_input_read_query(request, &put_of(request)->values.operands.parameters);
+    (void)choose_decoder(request, false, 0);
+    return request->error.status;
+}
+
+/* Once the decoder is known. Only raw bodies need dimensions: any other body tells its shape. */
+static enum mm_status plan(struct mm_request *request) {
+    struct put *put = put_of(request);
+    enum mm_status status = MM_OK;
+    if (put->input.decoder->dimensions[MM_TRANSPOSE] == NULL)
+        status = mm_operands_refuse_dimensions(&put->values.operands, &request->error);
+    return status == MM_OK ? mm_input_plan(request, &put->input, request->content_length) : status;
 }
 
 /* What the head tells of the value's bytes: those of the body, unless it is text. A small body that may yet
@@ -69,18 +109,17 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     char etag[MM_ETAG_MAX + 1];
     const char *expected;
     bool is_there;
-    mm_call_init_stored(&put->input.call);
+    mm_operands_init(&put->values.operands, &kind);
+    put->input.operands = &put->values.operands;
     enum mm_status status = mm_matrix_judge_name(request, MM_STORE_PUT);
     if (status == MM_OK)
-        status = choose_decoder(request, false, 0);
-    if (status == MM_OK)
-        status = mm_input_read_query(request, &put->input.call);
+        status = read_query(request);
     if (status == MM_OK)
         status = mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
     if (status == MM_OK)
         status = mm_body_judge_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
-        status = mm_input_plan(request, &put->input, request->content_length);
+        status = plan(request);
     if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it takes none yet */
         status = reserve(request);
     if (status == MM_OK)
@@ -101,28 +140,28 @@ enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
 /* Lets the codec find the elements of a body from its head. False if they are not dense in row-major order,
  * or the body is wrong. */
-static bool lay_view(struct mm_request *request, char *head, size_t bytes, struct mm_call *call) {
+static bool lay_view(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
     const struct mm_body body = {.data = head, .bytes = request->content_length};
     struct mm_npy_header header;
     struct mm_error ignored;
     if (decoder == &mm_raw_codec) {
-        decoder->decode(call, &body);
-        return call->operands[0].view.ld == call->operands[0].view.cols || call->operands[0].view.rows == 1;
+        decoder->decode(into, &body);
+        return into->of[0].view.ld == into->of[0].view.cols || into->of[0].view.rows == 1;
     }
     if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
         header.bytes % HEAD_ALIGNMENT != 0) /* else they are moved */
         return false;
-    void *reading = decoder->reader->begin(call, NULL, body.bytes, limits, &request->memory);
-    return reading != NULL && decoder->reader->finish(reading, call, &body, &ignored) == MM_OK;
+    void *reading = decoder->reader->begin(into, NULL, body.bytes, limits, &request->memory);
+    return reading != NULL && decoder->reader->finish(reading, into, &body, &ignored) == MM_OK;
 }
 
 /* Whether the first byte tells that the body is binary. */
 static bool is_binary(struct mm_request *request, char first) {
     struct put *put = put_of(request);
     if (put->input.decoder == NULL && first == '\x93' && choose_decoder(request, true, first) == MM_OK)
-        (void)mm_input_plan(request, &put->input, request->content_length);
+        (void)plan(request);
     return request->error.status == MM_OK &&
            (put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec);
 }
@@ -144,11 +183,11 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
     const size_t head_bytes = copy_head(request, piece, bytes, head);
     if (!is_binary(request, head[0]))
         return true;
-    struct mm_call call = put->input.call;
-    if (!lay_view(request, head, head_bytes, &call))
+    struct values values = put->values;
+    struct mm_matrix *view = &values.operands.of[0].view;
+    if (!lay_view(request, head, head_bytes, &values.operands))
         return head_bytes == HEAD_MAX;
-    const size_t first = (size_t)((char *)call.operands[0].view.data - head),
-                 size = mm_matrix_bytes(&call.operands[0].view);
+    const size_t first = (size_t)((char *)view->data - head), size = mm_matrix_bytes(view);
     if (size == 0)
         return true;
     struct mm_error ignored; /* there may be memory once the body is complete */
@@ -156,8 +195,8 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
     if (put->home == NULL)
         return true;
     __atomic_store_n(&request->passes_on, true, __ATOMIC_RELAXED);
-    call.operands[0].view.data = NULL; /* it pointed into `head` */
-    put->input.call = call;
+    view->data = NULL; /* it pointed into `head` */
+    put->values = values;
     put->head_bytes = first;
     if (request->reading != NULL)
         request->reader->cancel(request->reading);
@@ -172,8 +211,8 @@ static enum mm_status pass(struct mm_request *request) {
     const size_t bytes = request->body_bytes - head;
     const size_t offset = request->passed_bytes + head - put->head_bytes;
     char *from = (char *)request->body.data + head;
-    const struct mm_matrix piece =
-        mm_matrix_dense(put->input.call.dtype, 1, bytes / mm_dtype_bytes(put->input.call.dtype), from);
+    const struct mm_matrix piece = mm_matrix_dense(put->values.operands.dtype, 1,
+                                                   bytes / mm_dtype_bytes(put->values.operands.dtype), from);
     put->is_past_bool |= mm_element_is_past_bool(&piece);
     request->passed_bytes += request->body_bytes;
     request->body_bytes = 0;
@@ -194,9 +233,9 @@ static bool has_lost_room(const struct mm_request *request, struct mm_error *err
 /* What the elements' memory holds beside them: a file's header, the other parts of a form, or what a reader
  * of text had to spare. */
 static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
-    const struct mm_call *call = &put_of(request)->input.call;
-    const struct mm_buffer *storage = &call->storage;
-    if (call->views_body)
+    const struct mm_operands *operands = &put_of(request)->values.operands;
+    const struct mm_buffer *storage = &operands->storage;
+    if (operands->views_body)
         return request->body_bytes - bytes;
     return storage->piece == NULL ? storage->bytes - bytes : 0; /* it was cut to size */
 }
@@ -205,56 +244,58 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
  * more memory than its values count with. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
-    struct mm_call *call = &put_of(request)->input.call;
+    struct mm_operands *operands = &put_of(request)->values.operands;
+    struct mm_matrix *view = &operands->of[0].view;
     struct mm_reservation *reservation = &request->memory;
-    struct mm_buffer *old = call->views_body ? &request->body : &call->storage;
+    struct mm_buffer *old = operands->views_body ? &request->body : &operands->storage;
     struct mm_buffer memory = {0};
-    const size_t bytes = mm_matrix_bytes(&call->operands[0].view);
+    const size_t bytes = mm_matrix_bytes(view);
     reservation->is_for_store = true;
     if (bytes > 0 && spare_bytes(request, bytes) <= bytes / SPARE_PART)
         return mm_reservation_ensure(reservation, 0, error);
     if (bytes > 0 && mm_reservation_acquire(reservation, bytes, &memory, error) != MM_OK)
         return error->status;
     if (bytes > 0)
-        memcpy(memory.data, call->operands[0].view.data, bytes);
+        memcpy(memory.data, view->data, bytes);
     mm_reservation_free(reservation, old);
-    call->storage = memory;
-    call->operands[0].view.data = memory.data;
-    call->views_body = false;
+    operands->storage = memory;
+    view->data = memory.data;
+    operands->views_body = false;
     return MM_OK;
 }
 
 /* Moves the elements to a GPU; *error is MM_OK and stored_c NULL if there is none. */
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
-    struct mm_call *call = &put->input.call;
-    const size_t bytes = mm_matrix_bytes(&call->operands[0].view);
+    struct mm_operands *operands = &put->values.operands;
+    const size_t bytes = mm_matrix_bytes(&operands->of[0].view);
     if (bytes == 0)
         return MM_OK;
     enum mm_status status = mm_engine_take_home(mm_server_engine(request->server), bytes, &put->home, error);
     struct mm_replica *home = put->home;
     if (status != MM_OK || home == NULL)
         return status;
-    status = home->write(home, 0, call->operands[0].view.data, bytes, error);
-    mm_reservation_free(&request->memory, call->views_body ? &request->body : &call->storage);
-    call->operands[0].view.data = NULL;
+    status = home->write(home, 0, operands->of[0].view.data, bytes, error);
+    mm_reservation_free(&request->memory, operands->views_body ? &request->body : &operands->storage);
+    operands->of[0].view.data = NULL;
     return status;
 }
 
 /* From the complete body to a matrix in C order, without what else the body held. */
 static enum mm_status decode_matrix(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
-    struct mm_call *call = &put->input.call;
+    struct mm_operands *operands = &put->values.operands;
     struct mm_reservation *memory = &request->memory;
-    if (mm_input_decode(request, &put->input, error) != MM_OK || mm_call_judge_elements(call, error) != MM_OK)
+    if (mm_input_decode(request, &put->input, error) != MM_OK ||
+        mm_operands_judge_elements(operands, error) != MM_OK)
         return error->status;
-    if (!call->views_body)
+    if (!operands->views_body)
         mm_reservation_free(memory, &request->body);
-    if (call->storage.data != NULL)
-        mm_reservation_shrink(memory, &call->storage,
-                              (size_t)((char *)call->operands[0].view.data - (char *)call->storage.data) +
-                                  mm_matrix_bytes(&call->operands[0].view));
-    mm_reservation_settle(memory, call->views_body ? &request->body : &call->storage);
+    if (operands->storage.data != NULL)
+        mm_reservation_shrink(memory, &operands->storage,
+                              (size_t)((char *)operands->of[0].view.data - (char *)operands->storage.data) +
+                                  mm_matrix_bytes(&operands->of[0].view));
+    mm_reservation_settle(memory, operands->views_body ? &request->body : &operands->storage);
     put->input.is_decoded = true;
     return MM_OK;
 }
@@ -278,17 +319,17 @@ static enum mm_status work(struct mm_request *request, enum mm_request_state sta
 /* Stores the decoded matrix, if its conditions hold at that moment. */
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
     struct put *put = put_of(request);
-    struct mm_call *call = &put->input.call;
+    struct mm_operands *operands = &put->values.operands;
     struct mm_replica *home = put->home;
     struct mm_buffer none = {0};
-    struct mm_buffer *memory = call->views_body ? &request->body : &call->storage;
-    struct mm_store_content content = {.shape = call->operands[0].shape,
-                                       .dtype = call->dtype,
-                                       .data = home != NULL ? NULL : call->operands[0].view.data,
+    struct mm_buffer *memory = operands->views_body ? &request->body : &operands->storage;
+    struct mm_store_content content = {.shape = operands->of[0].shape,
+                                       .dtype = operands->dtype,
+                                       .data = home != NULL ? NULL : operands->of[0].view.data,
                                        .memory = home != NULL ? &none : memory,
                                        .reservation = &request->memory,
                                        .home = home,
-                                       .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000)};
+                                       .ttl_ns = put->values.ttl_s * UINT64_C(1000000000)};
     char etag[MM_ETAG_MAX + 1];
     bool is_there;
     enum mm_status status;
@@ -326,13 +367,13 @@ enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     enum mm_status status = MM_OK;
     if (request->passes_on) {
         if (pass(request) == MM_OK && put_of(request)->is_past_bool)
-            mm_call_fail_bool(0, &request->error);
+            mm_operand_fail_bool(&put->values.operands.of[0], &request->error);
         return request->error.status == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
     }
     if (put_of(request)->input.decoder == NULL) {
         status = choose_decoder(request, true, mm_request_first_character(request));
         if (status == MM_OK)
-            status = mm_input_plan(request, &put->input, request->content_length);
+            status = plan(request);
     }
     if (status == MM_OK && mm_input_decode_on_pool(request, &put->input))
         return MM_OK;
@@ -351,7 +392,7 @@ static void drop_memory(struct mm_request *request) {
     struct put *put = put_of(request);
     if (put->room.is_reserved)
         mm_store_unreserve(request->server->store, &put->room);
-    mm_call_release(&put->input.call, &request->memory);
+    mm_operands_release(&put->values.operands, &request->memory);
     if (put->home != NULL)
         put->home->release(put->home);
     put->home = NULL;
@@ -359,7 +400,7 @@ static void drop_memory(struct mm_request *request) {
 
 static void release(struct mm_request *request) {
     drop_memory(request);
-    mm_input_release(request, &put_of(request)->input);
+    mm_input_release(&put_of(request)->input);
 }
 
 const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct put),

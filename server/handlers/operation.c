@@ -2,7 +2,6 @@
  * reply. Knows no wire format: those are the codecs'. */
 #include "server/handlers/operation.h"
 
-#include "api/result.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/observe/log.h"
@@ -23,10 +22,10 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
 /* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
  */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
-    const bool reduces = operation->input.call.numbers[MM_PARAMETER_REDUCE] != 0;
+    const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
         return mm_codec_fail_figures(error);
-    if (reduces || !mm_result_returns_matrix(&operation->input.call))
+    if (reduces || !mm_selection_has_matrix(&operation->call.selection))
         operation->encoder = operation->accepts_facts ? &mm_json_codec : NULL;
     return MM_OK;
 }
@@ -38,17 +37,17 @@ size_t mm_operation_part_bytes(const struct mm_operation *operation) {
 /* Finds the part that is wanted, and what it takes of the host's memory. */
 static enum mm_status judge_result(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->input.call;
+    const struct mm_call *call = &operation->call;
     struct mm_job *job = &operation->job;
     const bool is_host = job->backend->is_host;
     size_t c_bytes = mm_matrix_bytes(&job->product.c);
-    enum mm_status status = mm_result_cut(call, &operation->shape, &operation->part, error);
-    job->part = mm_result_has_part(call) ? &operation->part : NULL;
-    job->reduces = call->numbers[MM_PARAMETER_REDUCE] != 0;
+    enum mm_status status = mm_selection_cut(&call->selection, &operation->shape, &operation->part, error);
+    job->part = mm_selection_is_part(&call->selection) ? &operation->part : NULL;
+    job->reduces = call->selection.figures != 0;
     job->keeps_c = is_host && call->out[0] != '\0';
     job->stores_c = !is_host && call->out[0] != '\0';
     if (!is_host)
-        c_bytes = mm_result_returns_matrix(call) ? mm_operation_part_bytes(operation) : 0;
+        c_bytes = mm_selection_has_matrix(&call->selection) ? mm_operation_part_bytes(operation) : 0;
     operation->result_bytes = c_bytes;
     if (status == MM_OK && operation->encoder != NULL)
         status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
@@ -58,19 +57,20 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
 
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->input.call;
+    const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
     operation->job.product = mm_call_product(call);
-    operation->job.a_source = call->operands[0].source;
-    operation->job.b_source = call->operands[1].source;
+    operation->job.a_source = call->operands.of[0].source;
+    operation->job.b_source = call->operands.of[1].source;
     operation->shape = mm_call_result(call);
     enum mm_status status = choose_reply(operation, error);
     if (status == MM_OK)
-        status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
-                                  call->names[MM_PARAMETER_VARIANT], &operation->job, error);
+        status = mm_engine_choose(engine, call->operands.kind->op, call->backend, call->variant,
+                                  &operation->job, error);
     if (status == MM_OK)
-        status = mm_shape_conform(call->op, &call->operands[0].shape, &call->operands[1].shape,
-                                  &operation->job.product, &operation->stack, error);
+        status =
+            mm_shape_conform(call->operands.kind->op, &call->operands.of[0].shape,
+                             &call->operands.of[1].shape, &operation->job.product, &operation->stack, error);
     if (status == MM_OK)
         status = judge_result(request, error);
     if (status == MM_OK)
@@ -81,13 +81,13 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
 /* The decoder has judged the limits. */
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->input.call;
-    enum mm_status status = mm_call_judge_elements(call, error);
+    const struct mm_call *call = &operation->call;
+    enum mm_status status = mm_operands_judge_elements(&call->operands, error);
     if (status == MM_OK)
         status = mm_operation_judge(request, error);
     if (status != MM_OK)
         return status;
-    operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
+    operation->job.verify = call->verify;
     mm_call_turn(call, &operation->job.product);
     return mm_operation_reserve_out(request, error);
 }
@@ -106,7 +106,7 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
         status = check(request, error);
     if (status != MM_OK)
         return status;
-    if (operation->input.call.views_body)
+    if (operation->call.operands.views_body)
         mm_reservation_settle(memory, &request->body);
     else
         mm_reservation_free(memory, &request->body);
@@ -120,7 +120,7 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
  * pool. */
 static enum mm_status make_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffer *storage = &operation->input.call.storage;
+    struct mm_buffer *storage = &operation->call.operands.storage;
     const uint64_t begun_ns = mm_clock_ns();
     enum mm_status status = operation->input.is_decoded ? MM_OK : decode_job(request, error);
     if (status == MM_OK)
@@ -144,7 +144,7 @@ static void keep_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
-    const bool is_product = operation->input.call.op == MM_MATMUL;
+    const bool is_product = operation->call.operands.kind->op == MM_MATMUL;
     const size_t count = operation->stack.count; /* also if all are one product, of count·m rows */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
@@ -167,7 +167,7 @@ static void keep_job_spans(struct mm_request *request) {
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
-           mm_result_returns_matrix(&operation->input.call) &&
+           mm_selection_has_matrix(&operation->call.selection) &&
            (mm_window_elements(part) > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
 }
 
@@ -224,10 +224,10 @@ static void *take_part(struct mm_operation *operation) {
 /* The job has ended: others need not wait for its operands until the client has read the result. */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    mm_call_release(&operation->input.call, &request->memory);
+    mm_operands_release(&operation->call.operands, &request->memory);
     mm_reservation_free(&request->memory, &request->body);
     mm_reservation_free(&request->memory, &operation->work);
-    mm_operand_release(&operation->held);
+    mm_held_release(&operation->held);
     mm_request_trim(request);
 }
 
@@ -249,8 +249,8 @@ static void encode(struct mm_request *request) {
     const struct mm_answer answer = {.job = &operation->job,
                                      .matrix = operation->job.product.c,
                                      .reduction = &operation->job.reduction,
-                                     .figures = operation->input.call.numbers[MM_PARAMETER_REDUCE],
-                                     .has_matrix = mm_result_returns_matrix(&operation->input.call),
+                                     .figures = operation->call.selection.figures,
+                                     .has_matrix = mm_selection_has_matrix(&operation->call.selection),
                                      .shape = &operation->shape,
                                      .result = is_output && !is_text ? &operation->output : &view,
                                      .span_ns = span_ns,
@@ -314,7 +314,7 @@ static void drop_memory(struct mm_request *request) {
     if (operation->room.is_reserved)
         mm_store_unreserve(request->server->store, &operation->room);
     mm_operation_release_need(request);
-    mm_call_release(&operation->input.call, &request->memory);
+    mm_operands_release(&operation->call.operands, &request->memory);
     struct mm_replica *stored_c = operation->job.stored_c;
     if (stored_c != NULL)
         stored_c->release(stored_c);
@@ -324,8 +324,8 @@ static void drop_memory(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     drop_memory(request);
-    mm_input_release(request, &operation->input);
-    mm_operand_release(&operation->held);
+    mm_input_release(&operation->input);
+    mm_held_release(&operation->held);
 }
 
 const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_operation),

@@ -2,13 +2,14 @@
  * operation.c, which does what follows the body. */
 #pragma once
 
-#include "api/operand.h"
+#include "api/call.h"
 #include "server/handlers/input.h"
 
 /* In MM_DECODING, MM_QUEUED and MM_ENCODING only the thread that works on the request reads it, even after
  * the request was abandoned. */
 struct mm_operation {
-    struct mm_input input;
+    struct mm_call call;
+    struct mm_input input;          /* its operands are the call's */
     struct mm_held held;            /* the call's */
     const struct mm_codec *encoder; /* NULL: the reply has no body */
     bool accepts_facts;             /* Accept allows a reply without the elements, in JSON */

@@ -2,57 +2,37 @@
  * request. Knows no wire format: those are the codecs'. */
 #include "server/handlers/operation.h"
 
-#include "api/result.h"
 #include "server/http/body.h"
 #include "server/http/routes.h"
 
 /* A smaller body costs less to receive than its product to judge before. */
 enum { SMALL_BYTES = 64 << 10 };
 
-#define BIT(parameter) (UINT64_C(1) << MM_PARAMETER_##parameter)
-
 static enum mm_status choose_encoder(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
-    const bool has_body = !mm_operand_none_is_inline(&operation->input.call);
+    const struct mm_call *call = &operation->call;
+    const bool has_body = mm_operands_inline_count(&call->operands) > 0;
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
-    if (!mm_result_returns_matrix(&operation->input.call) ||
-        operation->input.call.numbers[MM_PARAMETER_REDUCE] != 0)
+    if (!mm_selection_has_matrix(&call->selection) || call->selection.figures != 0)
         return MM_OK; /* mm_operation_judge chooses */
     return mm_codec_for_reply(accept, has_body ? operation->input.decoder : &mm_json_codec,
                               &operation->encoder, &request->error);
 }
 
-/* Whether the query names all of these parameters, also with values that are wrong, or stored operands tell
- * them. */
-static bool names_all(const struct mm_call *call, uint64_t parameters) {
-    const uint64_t of_a = mm_operand_is_stored(call, 0) ? BIT(M) | BIT(K) : 0;
-    const uint64_t of_b = mm_operand_is_stored(call, 1) ? BIT(K) | BIT(N) : 0;
-    return ((call->named | of_a | of_b) & parameters) == parameters;
-}
-
-/* Whether the query has all dimensions of the operation, in one way or the other, or all operands. */
-static bool has_dimensions(const struct mm_call *call) {
-    if (mm_operand_none_is_inline(call))
-        return true;
-    if (call->op == MM_TRANSPOSE)
-        return names_all(call, BIT(SHAPE)) || names_all(call, BIT(M) | BIT(N));
-    return names_all(call, BIT(M) | BIT(K) | BIT(N)) || names_all(call, BIT(A_SHAPE) | BIT(B_SHAPE));
-}
-
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
-    enum mm_status status = mm_codec_for_request(
-        request->headers[MM_HEADER_CONTENT_TYPE], operation->input.call.op,
-        has_dimensions(&operation->input.call), body_seen, first, &operation->input.decoder, &request->error);
+    const struct mm_operands *operands = &operation->call.operands;
+    enum mm_status status = mm_codec_for_request(request->headers[MM_HEADER_CONTENT_TYPE], operands->kind->op,
+                                                 mm_operands_name_shapes(operands), body_seen, first,
+                                                 &operation->input.decoder, &request->error);
     return status == MM_OK ? choose_encoder(request) : status;
 }
 
 uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
-    return mm_request_deadline_ns(request,
-                                  mm_operation_of(request)->input.call.numbers[MM_PARAMETER_TIMEOUT_MS]);
+    return mm_request_deadline_ns(request, mm_operation_of(request)->call.timeout_ms);
 }
 
 /* If the head tells the shape, judges the product. If the body is small, this waits for it, unless there is
@@ -60,7 +40,7 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
 static enum mm_status judge_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;
-    if (decoder == NULL || decoder->dimensions[operation->input.call.op] == NULL ||
+    if (decoder == NULL || decoder->dimensions[operation->call.operands.kind->op] == NULL ||
         (request->content_length <= SMALL_BYTES && request->content_length != 0))
         return MM_OK;
     const enum mm_status status = mm_operation_judge(request, &request->error);
@@ -69,16 +49,18 @@ static enum mm_status judge_head(struct mm_request *request) {
 
 /* A body may lack its length only if it is empty: the query says where all operands come from. */
 static enum mm_status judge_length(struct mm_request *request) {
-    const struct mm_call *call = &mm_operation_of(request)->input.call;
-    if (names_all(call, call->op == MM_MATMUL ? BIT(A_FROM) | BIT(B_FROM) : BIT(A_FROM)))
-        return MM_OK;
-    return mm_body_require_length(request);
+    const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
+    const struct mm_parameters *parameters = &operands->parameters;
+    for (unsigned index = 0; index < operands->count; index++)
+        if ((parameters->named & mm_parameter_bit(parameters, &operands->of[index].source)) == 0)
+            return mm_body_require_length(request);
+    return MM_OK;
 }
 
 /* The query is read first, since it says whether there is a body and what the reply is. What is wrong with it
  * is told only if nothing else is. */
 static enum mm_status read_query(struct mm_request *request) {
-    (void)mm_input_read_query(request, &mm_operation_of(request)->input.call);
+    (void)mm_input_read_query(request, &mm_operation_of(request)->call.operands.parameters);
     if (judge_length(request) == MM_OK)
         (void)choose_codecs(request, false, 0);
     return request->error.status;
@@ -87,9 +69,10 @@ static enum mm_status read_query(struct mm_request *request) {
 static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     struct mm_operation *operation = mm_operation_of(request);
     request->job = &operation->job;
-    mm_call_init(&operation->input.call, op);
+    mm_call_init(&operation->call, op);
+    operation->input.operands = &operation->call.operands;
     operation->held = (struct mm_held){.store = request->server->store, .space = request->space};
-    operation->input.call.held = &operation->held;
+    operation->call.operands.held = &operation->held;
     enum mm_status status = read_query(request);
     if (status != MM_OK)
         return status;

@@ -2,15 +2,14 @@
  * lie in it. */
 #include "server/handlers/operation.h"
 
-#include "api/result.h"
 #include "gpu/check/verify.h"
 
 /* The bytes of host memory that the job's check needs; 0 if there is none. A device has its own memory for
  * checks. */
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
-    const bool has_check = operation->input.call.numbers[MM_PARAMETER_VERIFY] != 0 &&
-                           operation->job.backend->is_host && product->m > 0 && product->n > 0;
+    const bool has_check =
+        operation->call.verify && operation->job.backend->is_host && product->m > 0 && product->n > 0;
     return has_check ? mm_verify_bytes(product) : 0;
 }
 
@@ -34,7 +33,7 @@ static enum mm_status judge_reply(struct mm_operation *operation, struct mm_erro
     char shape[MM_SHAPE_TEXT_MAX];
     if (encoder == NULL || encoder->reply_bytes_max == NULL)
         return MM_OK;
-    if (!mm_result_returns_matrix(&operation->input.call)) {
+    if (!mm_selection_has_matrix(&operation->call.selection)) {
         operation->reply_bytes = encoder->facts_bytes_max;
         return MM_OK;
     }
@@ -47,7 +46,7 @@ static enum mm_status judge_reply(struct mm_operation *operation, struct mm_erro
 }
 
 bool mm_operation_copies_part(const struct mm_operation *operation) {
-    return operation->job.keeps_c && mm_result_returns_matrix(&operation->input.call) &&
+    return operation->job.keeps_c && mm_selection_has_matrix(&operation->call.selection) &&
            !mm_window_is_dense(&operation->part);
 }
 

@@ -10,10 +10,10 @@ enum mm_status mm_operation_judge_out(struct mm_request *request) {
     const char *expected;
     bool is_there;
     operation->is_conditional = mm_condition_is_given(request);
-    operation->is_out_in_query = operation->input.call.out[0] != '\0';
+    operation->is_out_in_query = operation->call.out[0] != '\0';
     if (!operation->is_conditional || !operation->is_out_in_query || request->server->store == NULL)
         return MM_OK;
-    return mm_matrix_judge_condition(request, operation->input.call.out, operation->expected_etag, &expected,
+    return mm_matrix_judge_condition(request, operation->call.out, operation->expected_etag, &expected,
                                      &is_there);
 }
 
@@ -28,9 +28,9 @@ static enum mm_status judge_place(const struct mm_operation *operation, struct m
 
 enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->input.call;
+    const struct mm_call *call = &operation->call;
     if (call->out[0] == '\0') {
-        if (!mm_call_has(call, MM_PARAMETER_TTL_S))
+        if (call->ttl_s == 0)
             return MM_OK;
         return mm_fail_field(error, MM_BAD_REQUEST, "ttl_s",
                              "ttl_s is given, but nothing is stored; give out as well, or leave ttl_s out");
@@ -49,18 +49,18 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
 
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_call *call = &operation->input.call;
+    const struct mm_call *call = &operation->call;
     struct mm_job *job = &operation->job;
     struct mm_buffer none = {0};
-    const struct mm_store_content content = {
-        .shape = mm_call_result(call),
-        .dtype = job->product.c.dtype,
-        .data = job->stores_c ? NULL : operation->result.data,
-        .memory = job->stores_c ? &none : &operation->result,
-        .reservation = &request->memory,
-        .home = job->stored_c,
-        .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000),
-        .expected = operation->is_conditional ? operation->expected_etag : NULL};
+    const struct mm_store_content content = {.shape = mm_call_result(call),
+                                             .dtype = job->product.c.dtype,
+                                             .data = job->stores_c ? NULL : operation->result.data,
+                                             .memory = job->stores_c ? &none : &operation->result,
+                                             .reservation = &request->memory,
+                                             .home = job->stored_c,
+                                             .ttl_ns = call->ttl_s * UINT64_C(1000000000),
+                                             .expected =
+                                                 operation->is_conditional ? operation->expected_etag : NULL};
     struct mm_stored *value = NULL;
     bool is_new;
     if (call->out[0] == '\0')

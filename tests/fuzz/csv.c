@@ -77,10 +77,10 @@ static void judge(enum mm_op op, struct piece file, enum mm_status status, const
                 (struct piece){form, bytes});
     REQUIRE(decoding.status == status || decoding.status == MM_TOO_LARGE || decoding.status == MM_BUSY);
     if (decoding.status == MM_OK) {
-        REQUIRE(!decoding.call.views_body);
-        fuzz_require_same(matrix, &decoding.call.operands[0].view);
+        REQUIRE(!decoding.call.operands.views_body);
+        fuzz_require_same(matrix, &decoding.call.operands.of[0].view);
         if (op == MM_MATMUL)
-            fuzz_require_same(matrix, &decoding.call.operands[1].view);
+            fuzz_require_same(matrix, &decoding.call.operands.of[1].view);
     }
     fuzz_release(&decoding);
     free(form);

@@ -1,7 +1,6 @@
 /* Decodes bodies, and checks what api/codec.h promises of every one that is taken or refused. */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/operand.h"
 #include "api/problem.h"
 
 #include <jansson.h>
@@ -62,16 +61,17 @@ static bool lies_in(const void *data, size_t bytes, const void *memory, size_t m
 static void require_view(const struct mm_call *call, const struct mm_shape *shape,
                          const struct mm_matrix *view, size_t bytes, bool column_major,
                          const struct mm_body *body) {
-    const struct mm_buffer *storage = &call->storage;
-    const struct mm_matrix dense = mm_shape_view(shape, view == &call->operands[1].view, call->dtype);
-    REQUIRE(view->dtype == call->dtype);
+    const struct mm_buffer *storage = &call->operands.storage;
+    const struct mm_matrix dense =
+        mm_shape_view(shape, view == &call->operands.of[1].view, call->operands.dtype);
+    REQUIRE(view->dtype == call->operands.dtype);
     REQUIRE(shape->rank <= MM_RANK_MAX);
     for (unsigned dim = 0; dim < shape->rank; dim++)
         REQUIRE(shape->dims[dim] <= fuzz_limits.dimension_max);
     REQUIRE(view->rows == dense.rows && view->cols == dense.cols && view->ld >= view->cols);
     REQUIRE(shape->rank == 2 || (view->ld == view->cols && !column_major));
     REQUIRE(!column_major || view->ld == view->cols);
-    if (mm_operand_is_made(call, view == &call->operands[0].view ? 0 : 1)) {
+    if (mm_operand_is_generated(&call->operands.of[view == &call->operands.of[0].view ? 0 : 1])) {
         REQUIRE(bytes == 0 && view->data == NULL && view->ld == view->cols && !column_major);
         return;
     }
@@ -116,8 +116,8 @@ static void require_turnable(const struct mm_call *call) {
     struct mm_product product = mm_call_product(call);
     struct mm_stack stack;
     const struct mm_shape shape = mm_call_result(call);
-    enum mm_status status = mm_shape_conform(call->op, &call->operands[0].shape, &call->operands[1].shape,
-                                             &product, &stack, &error);
+    enum mm_status status = mm_shape_conform(call->operands.kind->op, &call->operands.of[0].shape,
+                                             &call->operands.of[1].shape, &product, &stack, &error);
     if (status != MM_OK) {
         REQUIRE(status == MM_BAD_SHAPE);
         fuzz_require_error(status, &error);
@@ -128,10 +128,10 @@ static void require_turnable(const struct mm_call *call) {
     struct mm_product turned = product;
     mm_call_turn(call, &turned);
     if (product.stack == NULL && stack.count == 1) {
-        REQUIRE(mm_product_conform(call->op, &turned, NULL) == MM_OK);
+        REQUIRE(mm_product_conform(call->operands.kind->op, &turned, NULL) == MM_OK);
         REQUIRE(turned.m == product.m && turned.n == product.n && turned.k == product.k);
     } else if (product.m * product.n > 0) {
-        require_last_item(call->op, &turned);
+        require_last_item(call->operands.kind->op, &turned);
     }
     touch(&turned.a);
     touch(&turned.b);
@@ -140,23 +140,25 @@ static void require_turnable(const struct mm_call *call) {
 static void require_decoded(const struct decoding *decoding) {
     const struct mm_call *call = &decoding->call;
     const struct mm_body *body = &decoding->body;
-    size_t bytes[MM_CALL_OPERANDS_MAX];
+    size_t bytes[MM_OPERANDS_MAX];
     REQUIRE(decoding->error.status == MM_OK);
-    REQUIRE(mm_call_sizes(call, &fuzz_limits, bytes, NULL) == MM_OK);
-    require_view(call, &call->operands[0].shape, &call->operands[0].view, bytes[0],
-                 call->operands[0].column_major, body);
-    require_view(call, &call->operands[1].shape, &call->operands[1].view, bytes[1],
-                 call->operands[1].column_major, body);
-    REQUIRE(mm_call_operands(call) == 2 ||
-            (call->operands[1].view.rows == 0 && call->operands[1].view.cols == 0));
+    REQUIRE(mm_call_sizes(&call->operands, &fuzz_limits, bytes, NULL) == MM_OK);
+    require_view(call, &call->operands.of[0].shape, &call->operands.of[0].view, bytes[0],
+                 call->operands.of[0].column_major, body);
+    require_view(call, &call->operands.of[1].shape, &call->operands.of[1].view, bytes[1],
+                 call->operands.of[1].column_major, body);
+    REQUIRE(call->operands.count == 2 ||
+            (call->operands.of[1].view.rows == 0 && call->operands.of[1].view.cols == 0));
     REQUIRE(bytes[0] + bytes[1] <= fuzz_limits.memory_bytes_max);
-    REQUIRE(!overlap(&call->operands[0].view, bytes[0], &call->operands[1].view, bytes[1]));
-    if (!call->views_body)
-        REQUIRE(!lies_in(call->operands[0].view.data, bytes[0], body->data, body->bytes) &&
-                !lies_in(call->operands[1].view.data, bytes[1], body->data, body->bytes));
-    REQUIRE(decoding->memory.used_bytes == call->storage.bytes);
-    for (size_t index = 0; index < sizeof call->names / sizeof call->names[0]; index++)
-        REQUIRE_ENDED(call->names[index]);
+    REQUIRE(!overlap(&call->operands.of[0].view, bytes[0], &call->operands.of[1].view, bytes[1]));
+    if (!call->operands.views_body)
+        REQUIRE(!lies_in(call->operands.of[0].view.data, bytes[0], body->data, body->bytes) &&
+                !lies_in(call->operands.of[1].view.data, bytes[1], body->data, body->bytes));
+    REQUIRE(decoding->memory.used_bytes == call->operands.storage.bytes);
+    REQUIRE_ENDED(call->variant);
+    REQUIRE_ENDED(call->backend);
+    REQUIRE_ENDED(call->operands.dtype_name);
+    REQUIRE_ENDED(call->result_dtype_name);
     require_turnable(call);
 }
 
@@ -171,7 +173,7 @@ static void begin_memory(struct decoding *decoding) {
 }
 
 void fuzz_release(struct decoding *decoding) {
-    mm_call_release(&decoding->call, &decoding->memory);
+    mm_operands_release(&decoding->call.operands, &decoding->memory);
     free(decoding->body.data);
     REQUIRE(decoding->memory.used_bytes == 0);
     mm_reservation_close(&decoding->memory);
@@ -184,7 +186,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
     begin_memory(decoding);
     decoding->body =
         (struct mm_body){.data = fuzz_copy_bytes(text), .bytes = text.bytes, .content_type = content_type};
-    decoding->status = mm_codec_decode(codec, &decoding->call, &decoding->body, &fuzz_limits,
+    decoding->status = mm_codec_decode(codec, &decoding->call.operands, &decoding->body, &fuzz_limits,
                                        &decoding->memory, &decoding->error);
     if (decoding->status == MM_OK) {
         require_decoded(decoding);
@@ -197,7 +199,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
             (decoding->status == MM_BUSY &&
              decoding->error.needed_bytes > decoding->budget.part_bytes[MM_BUDGET_MAIN]));
     fuzz_require_error(decoding->status, &decoding->error);
-    REQUIRE(decoding->call.storage.data == NULL);
+    REQUIRE(decoding->call.operands.storage.data == NULL);
     REQUIRE(decoding->memory.used_bytes == 0);
 }
 
@@ -223,15 +225,21 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
         REQUIRE(x->error.has_limit == y->error.has_limit && x->error.limit == y->error.limit);
         return;
     }
-    fuzz_require_same_shape(&x->call.operands[0].shape, &y->call.operands[0].shape);
-    fuzz_require_same_shape(&x->call.operands[1].shape, &y->call.operands[1].shape);
-    fuzz_require_same(&x->call.operands[0].view, &y->call.operands[0].view);
-    fuzz_require_same(&x->call.operands[1].view, &y->call.operands[1].view);
-    REQUIRE(x->call.operands[0].column_major == y->call.operands[0].column_major &&
-            x->call.operands[1].column_major == y->call.operands[1].column_major);
-    REQUIRE(x->call.given == y->call.given && x->call.dtype == y->call.dtype);
-    REQUIRE(memcmp(x->call.names, y->call.names, sizeof x->call.names) == 0);
-    REQUIRE(memcmp(x->call.numbers, y->call.numbers, sizeof x->call.numbers) == 0);
+    fuzz_require_same_shape(&x->call.operands.of[0].shape, &y->call.operands.of[0].shape);
+    fuzz_require_same_shape(&x->call.operands.of[1].shape, &y->call.operands.of[1].shape);
+    fuzz_require_same(&x->call.operands.of[0].view, &y->call.operands.of[0].view);
+    fuzz_require_same(&x->call.operands.of[1].view, &y->call.operands.of[1].view);
+    REQUIRE(x->call.operands.of[0].column_major == y->call.operands.of[0].column_major &&
+            x->call.operands.of[1].column_major == y->call.operands.of[1].column_major);
+    const struct mm_parameters *values = &x->call.operands.parameters, *others = &y->call.operands.parameters;
+    REQUIRE(values->given == others->given && values->told == others->told);
+    REQUIRE(x->call.operands.dtype == y->call.operands.dtype);
+    for (unsigned index = 0; index < values->table->count; index++) {
+        const struct mm_parameter *row = &values->table->rows[index];
+        if (row->kind != MM_KIND_OPERAND && !mm_kind_is_list(row->kind))
+            REQUIRE(memcmp((const char *)values + row->offset, (const char *)others + row->offset,
+                           row->bytes) == 0);
+    }
 }
 
 void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
@@ -239,9 +247,9 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
     struct decoding read = {.body.content_type = whole->body.content_type};
     struct mm_body *body = &read.body;
     begin_memory(&read);
-    mm_call_init(&read.call, whole->call.op);
+    mm_call_init(&read.call, whole->call.operands.kind->op);
     void *reading =
-        codec->reader->begin(&read.call, body->content_type, announced, &fuzz_limits, &read.memory);
+        codec->reader->begin(&read.call.operands, body->content_type, announced, &fuzz_limits, &read.memory);
     if (reading == NULL) {
         REQUIRE(whole->status != MM_OK); /* the Content-Type is refused */
         fuzz_release(&read);
@@ -258,13 +266,13 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
     REQUIRE(read.memory.used_bytes <= fuzz_limits.memory_bytes_max + ALIGNMENT);
     if (body->data == NULL)
         extend(body, (struct piece){NULL, 0});
-    read.status = codec->reader->finish(reading, &read.call, body, &read.error);
+    read.status = codec->reader->finish(reading, &read.call.operands, body, &read.error);
     if (read.status != MM_OK)
         fuzz_require_error(read.status, &read.error);
     if (read.status == MM_BUSY)
         codec->reader->cancel(reading);
-    REQUIRE(read.memory.used_bytes == read.call.storage.bytes);
-    REQUIRE(read.status == MM_OK || read.call.storage.bytes == 0);
+    REQUIRE(read.memory.used_bytes == read.call.operands.storage.bytes);
+    REQUIRE(read.status == MM_OK || read.call.operands.storage.bytes == 0);
     require_same_decoding(whole, &read);
     fuzz_release(&read);
 }

@@ -2,6 +2,7 @@
  * which all that codec.h promises is checked. A target that finds a promise broken ends by abort(). */
 #pragma once
 
+#include "api/call.h"
 #include "api/codec.h"
 
 /* The target, one in each program: called by libFuzzer, or by replay.c. Takes any bytes, which it does not

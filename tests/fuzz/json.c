@@ -81,21 +81,20 @@ static void require_grammar(const struct decoding *decoding, struct piece text) 
 
 /* Writes the operands and their shapes as a new body of their type, which the caller frees. */
 static char *write_body(const struct mm_call *call, size_t *bytes) {
-    const struct mm_shape *const shapes[] = {&call->operands[0].shape, &call->operands[1].shape};
-    void *const elements[] = {call->operands[0].view.data, call->operands[1].view.data};
+    const struct mm_shape *const shapes[] = {&call->operands.of[0].shape, &call->operands.of[1].shape};
+    void *const elements[] = {call->operands.of[0].view.data, call->operands.of[1].view.data};
     size_t bytes_max[2], written;
-    REQUIRE(mm_json_array_text_bytes(shapes[0], call->dtype, &bytes_max[0]));
-    REQUIRE(mm_json_array_text_bytes(shapes[1], call->dtype, &bytes_max[1]));
+    REQUIRE(mm_json_array_text_bytes(shapes[0], call->operands.dtype, &bytes_max[0]));
+    REQUIRE(mm_json_array_text_bytes(shapes[1], call->operands.dtype, &bytes_max[1]));
     char *text = malloc(bytes_max[0] + bytes_max[1] + 2 * MM_SHAPE_TEXT_MAX + 128);
     REQUIRE(text != NULL);
-    char *end = text + sprintf(text, "{\"dtype\":\"%s\"", mm_dtype_name(call->dtype));
-    for (size_t index = 0; index < mm_call_operands(call); index++) {
+    char *end = text + sprintf(text, "{\"dtype\":\"%s\"", mm_dtype_name(call->operands.dtype));
+    for (size_t index = 0; index < call->operands.count; index++) {
         end += sprintf(end, ",\"%c\":", "ab"[index]);
-        written = mm_json_array_write(shapes[index], call->dtype, elements[index], NULL, end);
+        written = mm_json_array_write(shapes[index], call->operands.dtype, elements[index], NULL, end);
         REQUIRE(written <= bytes_max[index]);
         end += written;
-        end += sprintf(end,
-                       ",\"%s\":", mm_call_parameter_name(mm_operand_shape_parameter(call, (unsigned)index)));
+        end += sprintf(end, ",\"%s\":", mm_parameter_of(&call->operands.parameters, shapes[index])->name);
         for (unsigned dim = 0; dim < shapes[index]->rank; dim++)
             end += sprintf(end, "%c%zu", dim == 0 ? '[' : ',', shapes[index]->dims[dim]);
         *end++ = ']';
@@ -109,28 +108,28 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     struct decoding again;
     size_t bytes;
     char *text = write_body(call, &bytes);
-    mm_call_init(&again.call, call->op);
+    mm_call_init(&again.call, call->operands.kind->op);
     fuzz_decode(&again, codec, NULL, (struct piece){text, bytes});
     /* The options are not written, so that a result which fits by a transpose may be too large without. */
     REQUIRE(again.status == MM_OK || again.status == MM_TOO_LARGE);
     if (again.status == MM_OK) {
-        fuzz_require_same_shape(&call->operands[0].shape, &again.call.operands[0].shape);
-        fuzz_require_same_shape(&call->operands[1].shape, &again.call.operands[1].shape);
-        fuzz_require_same(&call->operands[0].view, &again.call.operands[0].view);
-        fuzz_require_same(&call->operands[1].view, &again.call.operands[1].view);
+        fuzz_require_same_shape(&call->operands.of[0].shape, &again.call.operands.of[0].shape);
+        fuzz_require_same_shape(&call->operands.of[1].shape, &again.call.operands.of[1].shape);
+        fuzz_require_same(&call->operands.of[0].view, &again.call.operands.of[0].view);
+        fuzz_require_same(&call->operands.of[1].view, &again.call.operands.of[1].view);
     }
     fuzz_release(&again);
     free(text);
 }
 
 static void judge_taken(const struct mm_codec *codec, const struct mm_call *call, struct piece text) {
-    const bool is_whole = call->dtype == MM_INT32 || call->dtype == MM_INT64;
+    const bool is_whole = call->operands.dtype == MM_INT32 || call->operands.dtype == MM_INT64;
     json_t *root = json_loadb(text.text, text.bytes, is_whole ? 0 : JSON_DECODE_INT_AS_REAL, NULL);
     REQUIRE(json_is_object(root) && memchr(text.text, '\0', text.bytes) == NULL);
-    require_elements(&call->operands[0].shape, call->dtype, 0, json_object_get(root, "a"),
-                     call->operands[0].view.data);
-    require_elements(&call->operands[1].shape, call->dtype, 0, json_object_get(root, "b"),
-                     call->operands[1].view.data);
+    require_elements(&call->operands.of[0].shape, call->operands.dtype, 0, json_object_get(root, "a"),
+                     call->operands.of[0].view.data);
+    require_elements(&call->operands.of[1].shape, call->operands.dtype, 0, json_object_get(root, "b"),
+                     call->operands.of[1].view.data);
     json_decref(root);
     require_round_trip(codec, call);
 }

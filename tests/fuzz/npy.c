@@ -52,15 +52,16 @@ static void decode(struct decoding *decoding, enum mm_op op, struct piece file) 
 /* Whether a file with this header has to be taken as each matrix. */
 static bool is_good(enum mm_op op, const struct mm_npy_header *header, size_t bytes) {
     struct mm_call call;
-    size_t sizes[MM_CALL_OPERANDS_MAX];
+    size_t sizes[MM_OPERANDS_MAX];
     mm_call_init(&call, op);
     if (header->is_void)
         return false; /* the form does not name its type */
-    call.dtype = header->dtype;
-    call.operands[0].shape = header->shape;
-    call.operands[1].shape = op == MM_MATMUL ? header->shape : mm_shape_of_matrix(0, 0);
-    mm_call_view(&call);
-    return mm_call_sizes(&call, &fuzz_limits, sizes, NULL) == MM_OK && bytes - header->bytes == sizes[0];
+    call.operands.dtype = header->dtype;
+    call.operands.of[0].shape = header->shape;
+    call.operands.of[1].shape = op == MM_MATMUL ? header->shape : mm_shape_of_matrix(0, 0);
+    mm_operands_view(&call.operands);
+    return mm_call_sizes(&call.operands, &fuzz_limits, sizes, NULL) == MM_OK &&
+           bytes - header->bytes == sizes[0];
 }
 
 static void judge(enum mm_op op, struct piece input, char *file) {
@@ -82,14 +83,14 @@ static void judge(enum mm_op op, struct piece input, char *file) {
     if (good) {
         const struct mm_call *call = &decoding.call;
         const bool is_copied = header.is_fortran && header.shape.rank > 2;
-        REQUIRE(call->operands[0].column_major == (header.is_fortran && header.shape.rank == 2));
-        REQUIRE(call->views_body == !is_copied);
-        fuzz_require_same_shape(&call->operands[0].shape, &header.shape);
+        REQUIRE(call->operands.of[0].column_major == (header.is_fortran && header.shape.rank == 2));
+        REQUIRE(call->operands.views_body == !is_copied);
+        fuzz_require_same_shape(&call->operands.of[0].shape, &header.shape);
         if (bytes > header.bytes && !is_copied)
-            REQUIRE(memcmp(call->operands[0].view.data, file + header.bytes, bytes - header.bytes) == 0);
+            REQUIRE(memcmp(call->operands.of[0].view.data, file + header.bytes, bytes - header.bytes) == 0);
         if (op == MM_MATMUL && bytes > header.bytes)
-            REQUIRE(memcmp(call->operands[0].view.data, call->operands[1].view.data, bytes - header.bytes) ==
-                    0);
+            REQUIRE(memcmp(call->operands.of[0].view.data, call->operands.of[1].view.data,
+                           bytes - header.bytes) == 0);
     }
     fuzz_release(&decoding);
 }

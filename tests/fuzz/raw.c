@@ -2,8 +2,6 @@
  * escapes; the rest is the body. What the plan takes, decode turns into views. */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/operand.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +14,9 @@ static enum mm_status set_query(struct mm_call *call, enum mm_op op, struct piec
         struct piece name = fuzz_take(&value, '=');
         char *name_copy = fuzz_copy_bytes(name);
         char *value_copy = fuzz_copy_bytes(value);
-        status = mm_call_set_text(call, MM_CALL_QUERY, name_copy == NULL ? "" : name_copy, name.bytes,
-                                  value_copy, value.bytes, &fuzz_limits, &error);
+        status =
+            mm_parameter_set_text(&call->operands.parameters, MM_IN_QUERY, name_copy == NULL ? "" : name_copy,
+                                  name.bytes, value_copy, value.bytes, &fuzz_limits, &error);
         free(name_copy);
         free(value_copy);
     }
@@ -30,12 +29,13 @@ static enum mm_status set_query(struct mm_call *call, enum mm_op op, struct piec
 
 static bool has_known_dtypes(const struct mm_call *call) {
     struct mm_call copy = *call;
-    return mm_call_resolve(&copy, NULL) == MM_OK;
+    return mm_call_resolve(&copy.operands, NULL) == MM_OK;
 }
 
 static enum mm_status plan(struct mm_call *call, uint64_t bytes) {
     struct mm_error error = {0};
-    enum mm_status status = fuzz_codec("application/octet-stream")->plan(call, bytes, &fuzz_limits, &error);
+    enum mm_status status =
+        fuzz_codec("application/octet-stream")->plan(&call->operands, bytes, &fuzz_limits, &error);
     REQUIRE(status == MM_BAD_REQUEST || (status == MM_UNSUPPORTED) == !has_known_dtypes(call));
     REQUIRE(status == MM_OK || status == MM_BAD_REQUEST || status == MM_TOO_LARGE ||
             status == MM_UNSUPPORTED);
@@ -45,45 +45,39 @@ static enum mm_status plan(struct mm_call *call, uint64_t bytes) {
 }
 
 static void require_shapes(const struct mm_call *call) {
-    const uint64_t *numbers = call->numbers;
-    if (!mm_call_has(call, MM_PARAMETER_M)) {
-        REQUIRE(call->op == MM_MATMUL
-                    ? mm_call_has(call, MM_PARAMETER_A_SHAPE) && mm_call_has(call, MM_PARAMETER_B_SHAPE)
-                    : mm_call_has(call, MM_PARAMETER_SHAPE));
+    const struct mm_operands *operands = &call->operands;
+    const struct mm_operand *a = &operands->of[0], *b = &operands->of[1];
+    const uint64_t *numbers = operands->dimensions;
+    if (!mm_parameter_is_set(&operands->parameters, &numbers[MM_DIMENSION_M])) {
+        REQUIRE(mm_parameter_is_set(&operands->parameters, &a->shape));
+        REQUIRE(operands->count == 1 || mm_parameter_is_set(&operands->parameters, &b->shape));
         return;
     }
-    bool transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
-    bool transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0;
-    if (call->op == MM_TRANSPOSE) {
-        REQUIRE(call->operands[0].view.rows == numbers[MM_PARAMETER_M] &&
-                call->operands[0].view.cols == numbers[MM_PARAMETER_N]);
+    if (operands->kind->op == MM_TRANSPOSE) {
+        REQUIRE(a->view.rows == numbers[MM_DIMENSION_M] && a->view.cols == numbers[MM_DIMENSION_N]);
         return;
     }
-    REQUIRE((transpose_a ? call->operands[0].view.cols : call->operands[0].view.rows) ==
-            numbers[MM_PARAMETER_M]);
-    REQUIRE((transpose_a ? call->operands[0].view.rows : call->operands[0].view.cols) ==
-            numbers[MM_PARAMETER_K]);
-    REQUIRE((transpose_b ? call->operands[1].view.cols : call->operands[1].view.rows) ==
-            numbers[MM_PARAMETER_K]);
-    REQUIRE((transpose_b ? call->operands[1].view.rows : call->operands[1].view.cols) ==
-            numbers[MM_PARAMETER_N]);
+    REQUIRE((a->is_transposed ? a->view.cols : a->view.rows) == numbers[MM_DIMENSION_M]);
+    REQUIRE((a->is_transposed ? a->view.rows : a->view.cols) == numbers[MM_DIMENSION_K]);
+    REQUIRE((b->is_transposed ? b->view.cols : b->view.rows) == numbers[MM_DIMENSION_K]);
+    REQUIRE((b->is_transposed ? b->view.rows : b->view.cols) == numbers[MM_DIMENSION_N]);
 }
 
 /* Of an operand in the body: none of one that is made. */
-static size_t bytes_of(const struct mm_call *call, unsigned index) {
-    return mm_operand_is_made(call, index) ? 0 : mm_matrix_bytes(&call->operands[index].view);
+static size_t bytes_of(const struct mm_operand *operand) {
+    return mm_operand_is_generated(operand) ? 0 : mm_matrix_bytes(&operand->view);
 }
 
 static void require_views(const struct mm_call *call, const struct mm_body *body) {
+    const struct mm_operand *a = &call->operands.of[0], *b = &call->operands.of[1];
     require_shapes(call);
-    size_t a_bytes = bytes_of(call, 0);
-    REQUIRE(a_bytes + bytes_of(call, 1) == body->bytes);
-    REQUIRE(call->operands[0].view.data == (mm_operand_is_made(call, 0) ? NULL : body->data));
-    if (mm_operand_is_made(call, 1))
-        REQUIRE(call->operands[1].view.data == NULL);
-    else if (mm_call_operands(call) == 2)
-        REQUIRE(a_bytes == 0 ||
-                (const char *)call->operands[1].view.data == (const char *)body->data + a_bytes);
+    size_t a_bytes = bytes_of(a);
+    REQUIRE(a_bytes + bytes_of(b) == body->bytes);
+    REQUIRE(a->view.data == (mm_operand_is_generated(a) ? NULL : body->data));
+    if (mm_operand_is_generated(b))
+        REQUIRE(b->view.data == NULL);
+    else if (call->operands.count == 2)
+        REQUIRE(a_bytes == 0 || (const char *)b->view.data == (const char *)body->data + a_bytes);
 }
 
 /* Decodes a body that the plan has taken. */
@@ -97,7 +91,7 @@ static void decode(const struct mm_call *call, struct piece text) {
 
 /* A body of zeros, as long as the plan wants it. */
 static void decode_fitting(struct mm_call *call) {
-    size_t bytes = bytes_of(call, 0) + bytes_of(call, 1);
+    size_t bytes = bytes_of(&call->operands.of[0]) + bytes_of(&call->operands.of[1]);
     char *zeros = calloc(1, bytes + 1);
     REQUIRE(zeros != NULL);
     REQUIRE(plan(call, bytes + 1) == MM_BAD_REQUEST && plan(call, bytes) == MM_OK);

@@ -83,7 +83,9 @@ static void large_repeats(void **state) {
     assert_int_equal(decode(ONES "`repeats`: 4294967297}"), MM_OK);
     assert_true(call.request.repeats == 4294967297);
     assert_int_equal(decode(ONES "`repeats`: 1e300}"), MM_OK);
-    assert_true(call.request.repeats == MM_CALL_WHOLE_MAX);
+    assert_true(call.request.repeats == MM_PARAMETER_WHOLE_MAX);
+    assert_int_equal(decode(ONES "`repeats`: 1e999}"), MM_OK);
+    assert_true(call.request.repeats == MM_PARAMETER_WHOLE_MAX);
 }
 
 #define ACCESS "{`op`: `shared_access`, "

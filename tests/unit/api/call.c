@@ -14,22 +14,19 @@ static struct mm_error error;
 
 static enum mm_status set_text(const char *name, const char *value) {
     error = (struct mm_error){0};
-    return mm_call_set_text(&call, MM_CALL_QUERY, name, strlen(name), value, strlen(value), &limits, &error);
+    return mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, name, strlen(name), value,
+                                 strlen(value), &limits, &error);
 }
 
 static enum mm_status set_number(const char *name, double number) {
     const struct mm_value value = {.kind = MM_VALUE_NUMBER, .text = "", .number = number};
     error = (struct mm_error){0};
-    return mm_call_set_value(&call, MM_CALL_BODY, name, strlen(name), &value, NULL, &error);
+    return mm_parameter_set_value(&call.operands.parameters, name, strlen(name), &value, NULL, &error);
 }
 
-static enum mm_parameter parameter_named(const char *name) {
-#define X(constant, wire_name, kind, ops)                                                                    \
-    if (strcmp(name, wire_name) == 0)                                                                        \
-        return constant;
-    MM_PARAMETER_TABLE(X)
-#undef X
-    return MM_PARAMETER_COUNT;
+static uint64_t number_of(const struct mm_parameter *row) {
+    const char *value = (const char *)&call + row->offset;
+    return row->bytes == sizeof(bool) ? *(const bool *)value : *(const uint64_t *)(const void *)value;
 }
 
 static const struct {
@@ -59,13 +56,14 @@ static const struct {
 
 static void test_good_texts(void **state) {
     for (size_t index = 0; index < COUNT(good); index++) {
-        const enum mm_parameter parameter = parameter_named(good[index].name);
         mm_call_init(&call, MM_MATMUL);
+        const struct mm_parameters *values = &call.operands.parameters;
+        const struct mm_parameter *row =
+            mm_parameter_find(values, MM_IN_QUERY, good[index].name, strlen(good[index].name));
         if (set_text(good[index].name, good[index].value) != MM_OK)
             fail_msg("%s=%s: %s", good[index].name, good[index].value, error.detail);
-        assert_true(mm_call_has(&call, parameter));
-        assert_int_equal(call.given, 1u << parameter);
-        assert_true(call.numbers[parameter] == good[index].number);
+        assert_true(values->given == UINT64_C(1) << (row - values->table->rows));
+        assert_true(number_of(row) == good[index].number);
     }
 }
 
@@ -102,7 +100,7 @@ static void test_bad_texts(void **state) {
             mm_call_init(&call, MM_MATMUL);
             const enum mm_status status = set_text(bad[index].name, value);
             if (status != bad[index].status || strcmp(error.field, bad[index].name) != 0 ||
-                strstr(error.detail, bad[index].name) == NULL || call.given != 0 ||
+                strstr(error.detail, bad[index].name) == NULL || call.operands.parameters.given != 0 ||
                 error.has_limit != (status == MM_TOO_LARGE))
                 fail_msg("%s=%s gives %s: %s", bad[index].name, value, mm_status_name(status), error.detail);
         }
@@ -113,10 +111,10 @@ static void test_shapes(void **state) {
     mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text("a_shape", "8,1,005,4"), MM_OK);
     assert_int_equal(set_text("b_shape", "1,2,3,4,5,6,0,18446744073709551616"), MM_OK);
-    assert_int_equal(call.operands[0].shape.rank, 4);
-    assert_memory_equal(call.operands[0].shape.dims, ((size_t[]){8, 1, 5, 4}), 4 * sizeof(size_t));
-    assert_int_equal(call.operands[1].shape.rank, 8);
-    assert_memory_equal(call.operands[1].shape.dims, ((size_t[]){1, 2, 3, 4, 5, 6, 0, SIZE_MAX}),
+    assert_int_equal(call.operands.of[0].shape.rank, 4);
+    assert_memory_equal(call.operands.of[0].shape.dims, ((size_t[]){8, 1, 5, 4}), 4 * sizeof(size_t));
+    assert_int_equal(call.operands.of[1].shape.rank, 8);
+    assert_memory_equal(call.operands.of[1].shape.dims, ((size_t[]){1, 2, 3, 4, 5, 6, 0, SIZE_MAX}),
                         8 * sizeof(size_t));
     assert_int_equal(set_text("a_shape", "8,1,5,4"), MM_OK);
     assert_int_equal(set_text("a_shape", "8,1,5,4,0"), MM_BAD_REQUEST);
@@ -128,35 +126,41 @@ static void test_shapes(void **state) {
 static void test_dimension_without_limit(void **state) {
     const struct mm_limits none = {.dimension_max = SIZE_MAX};
     mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "m", 1, "18446744073709551614", 20, &none, NULL),
+    assert_int_equal(mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "m", 1,
+                                           "18446744073709551614", 20, &none, NULL),
                      MM_OK);
-    assert_true(call.numbers[MM_PARAMETER_M] == UINT64_MAX - 1);
-    assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "k", 1, "18446744073709551616", 20, &none, NULL),
+    assert_true(call.operands.dimensions[MM_DIMENSION_M] == UINT64_MAX - 1);
+    assert_int_equal(mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "k", 1,
+                                           "18446744073709551616", 20, &none, NULL),
                      MM_TOO_LARGE);
 }
 
 static void test_names(void **state) {
     char longest[200];
     mm_call_init(&call, MM_MATMUL);
-    assert_string_equal(call.names[MM_PARAMETER_VARIANT], "auto");
-    assert_string_equal(call.names[MM_PARAMETER_BACKEND], "auto");
-    assert_string_equal(call.names[MM_PARAMETER_DTYPE], "float32");
+    assert_string_equal(call.variant, "auto");
+    assert_string_equal(call.backend, "auto");
+    assert_string_equal(call.operands.dtype_name, "float32");
     assert_int_equal(set_text("variant", "tiled_16"), MM_OK);
-    assert_string_equal(call.names[MM_PARAMETER_VARIANT], "tiled_16");
+    assert_string_equal(call.variant, "tiled_16");
     memset(longest, 'x', sizeof longest);
-    assert_int_equal(
-        mm_call_set_text(&call, MM_CALL_QUERY, "backend", 7, longest, sizeof longest, &limits, &error),
-        MM_OK);
-    assert_int_equal(strlen(call.names[MM_PARAMETER_BACKEND]), MM_CALL_NAME_MAX);
-    assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "dtype", 5, "float32\0x", 9, &limits, &error),
+    assert_int_equal(mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "backend", 7, longest,
+                                           sizeof longest, &limits, &error),
+                     MM_OK);
+    assert_int_equal(strlen(call.backend), MM_PARAMETER_NAME_MAX);
+    assert_int_equal(mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "dtype", 5, "float32\0x",
+                                           9, &limits, &error),
                      MM_BAD_REQUEST);
     assert_string_equal(error.field, "dtype");
-    assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "m\0", 2, "1", 1, &limits, &error),
+    assert_int_equal(
+        mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "m\0", 2, "1", 1, &limits, &error),
+        MM_BAD_REQUEST);
+    assert_int_equal(mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, longest, sizeof longest,
+                                           "1", 1, &limits, &error),
                      MM_BAD_REQUEST);
-    assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, longest, sizeof longest, "1", 1, &limits, &error),
-                     MM_BAD_REQUEST);
-    assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "m", 1, NULL, 0, &limits, &error),
-                     MM_BAD_REQUEST);
+    assert_int_equal(
+        mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "m", 1, NULL, 0, &limits, &error),
+        MM_BAD_REQUEST);
 }
 
 /* However large, it is told as it came, and is another one if it differs above 32 bits. */
@@ -171,7 +175,7 @@ static void test_large_numbers(void **state) {
     assert_non_null(strstr(error.detail, "is beyond 1.79769313e+308"));
     mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_number("timeout_ms", 1e300), MM_OK);
-    assert_true(call.numbers[MM_PARAMETER_TIMEOUT_MS] == 9007199254740992);
+    assert_true(call.timeout_ms == 9007199254740992);
     mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text("timeout_ms", "5000000000"), MM_OK);
     assert_int_equal(set_text("timeout_ms", "0005000000000"), MM_OK);

@@ -2,6 +2,7 @@
  * (unit/api/form has CSV in forms, unit/api/json_reply long replies in parts.) */
 #include "api/csv/csv.h"
 
+#include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
 
@@ -209,11 +210,12 @@ static void test_limits(void **state) {
         struct mm_call call;
         struct mm_error error = {0};
         mm_call_init(&call, MM_TRANSPOSE);
-        const enum mm_status status = mm_codec_decode(&mm_form_codec, &call, &body, &limits, &memory, &error);
+        const enum mm_status status =
+            mm_codec_decode(&mm_form_codec, &call.operands, &body, &limits, &memory, &error);
         if (status != cases[index].status || strstr(error.detail, cases[index].detail) == NULL)
             fail_msg("%s: %s: %s", cases[index].text, mm_status_name(status), error.detail);
-        assert_true(status == MM_OK || call.storage.data == NULL);
-        mm_call_release(&call, &memory);
+        assert_true(status == MM_OK || call.operands.storage.data == NULL);
+        mm_operands_release(&call.operands, &memory);
         assert_int_equal(memory.used_bytes, 0);
     }
 }

@@ -1,5 +1,6 @@
 /* api/form: forms of files and parameters, and the views that they become or the words by which they are
  * refused. The elements lie aligned. (The fuzz target multipart holds a form in pieces against the whole.) */
+#include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
 
@@ -221,7 +222,8 @@ static void *allocate(size_t bytes) {
 static void begin(enum mm_op op) {
     error = (struct mm_error){0};
     mm_call_init(&call, op);
-    mm_call_set_text(&call, MM_CALL_QUERY, "backend", 7, "cpu", 3, &limits, NULL); /* as the query may */
+    mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "backend", 7, "cpu", 3, &limits,
+                          NULL); /* as the query may */
 }
 
 /* As the server does when the length is unknown: a first piece, then others, each time with the body so far
@@ -229,7 +231,7 @@ static void begin(enum mm_op op) {
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
-    void *reading = reader->begin(&call, plain_type, MM_LENGTH_UNKNOWN, &limits, &memory);
+    void *reading = reader->begin(&call.operands, plain_type, MM_LENGTH_UNKNOWN, &limits, &memory);
     assert_non_null(reading);
     size_t held = 0;
     received = allocate(0);
@@ -244,7 +246,7 @@ static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, si
     }
     const struct mm_body body = {.data = received, .bytes = held, .content_type = plain_type};
     is_quick = reader->is_quick(reading);
-    return reader->finish(reading, &call, &body, &error);
+    return reader->finish(reading, &call.operands, &body, &error);
 }
 
 /* Whole, and in single bytes. */
@@ -258,7 +260,7 @@ static void test_judged(void **state) {
                                  strstr(error.detail, judged[row].detail) == NULL)))
             fail_msg("%s %s: %s, field '%s': %s", mm_op_name(judged[row].op), judged[row].form,
                      mm_status_name(status), error.field, error.detail);
-        mm_call_release(&call, &memory);
+        mm_operands_release(&call.operands, &memory);
         assert_int_equal(memory.used_bytes, 0);
         free(received);
     }
@@ -271,15 +273,15 @@ static void test_csv(void **state) {
                                                 : CSV("a", "1,-2,3\n4,5,6") PART("b") "$B|" END);
         assert_int_equal(decode(MM_MATMUL, text->bytes, text->length, SIZE_MAX, SIZE_MAX), MM_OK);
         assert_false(is_quick);
-        assert_int_equal(call.views_body, !alone);
-        assert_int_equal(call.operands[1].column_major, !alone);
-        assert_int_equal(memory.used_bytes, call.storage.bytes);
-        assert_memory_equal(call.operands[0].view.data, ((float[]){1, -2, 3, 4, 5, 6}), 24);
+        assert_int_equal(call.operands.views_body, !alone);
+        assert_int_equal(call.operands.of[1].column_major, !alone);
+        assert_int_equal(memory.used_bytes, call.operands.storage.bytes);
+        assert_memory_equal(call.operands.of[0].view.data, ((float[]){1, -2, 3, 4, 5, 6}), 24);
         if (alone)
-            assert_memory_equal(call.operands[1].view.data, ((float[]){7, 8, 0.5f}), 12);
-        assert_int_equal((uintptr_t)call.operands[0].view.data % ALIGNMENT, 0);
-        assert_int_equal((uintptr_t)call.operands[1].view.data % ALIGNMENT, 0);
-        mm_call_release(&call, &memory);
+            assert_memory_equal(call.operands.of[1].view.data, ((float[]){7, 8, 0.5f}), 12);
+        assert_int_equal((uintptr_t)call.operands.of[0].view.data % ALIGNMENT, 0);
+        assert_int_equal((uintptr_t)call.operands.of[1].view.data % ALIGNMENT, 0);
+        mm_operands_release(&call.operands, &memory);
         free(received);
     }
 }
@@ -300,17 +302,17 @@ static void test_fortran(void **state) {
         const unsigned char *elements = memchr(text->bytes, '}', text->length);
         assert_int_equal(decode(MM_MATMUL, text->bytes, text->length, piece, piece), MM_OK);
         assert_false(is_quick);
-        assert_int_equal(call.views_body, forms[row].views_body);
-        assert_false(call.operands[0].column_major || call.operands[1].column_major);
-        assert_int_equal(memory.used_bytes, call.storage.bytes);
-        assert_true(call.operands[0].shape.rank == 3 && call.operands[0].view.rows == 2 &&
-                    call.operands[0].view.cols == 3);
-        assert_int_equal((uintptr_t)call.operands[0].view.data % ALIGNMENT, 0);
+        assert_int_equal(call.operands.views_body, forms[row].views_body);
+        assert_false(call.operands.of[0].column_major || call.operands.of[1].column_major);
+        assert_int_equal(memory.used_bytes, call.operands.storage.bytes);
+        assert_true(call.operands.of[0].shape.rank == 3 && call.operands.of[0].view.rows == 2 &&
+                    call.operands.of[0].view.cols == 3);
+        assert_int_equal((uintptr_t)call.operands.of[0].view.data % ALIGNMENT, 0);
         if (row != 1) /* where a is the first file */
             for (size_t element = 0; element < 6; element++)
-                assert_memory_equal((char *)call.operands[0].view.data + 4 * element,
+                assert_memory_equal((char *)call.operands.of[0].view.data + 4 * element,
                                     elements + 2 + 4 * (element / 3 + element % 3 * 2), 4);
-        mm_call_release(&call, &memory);
+        mm_operands_release(&call.operands, &memory);
         free(received);
     }
 }
@@ -332,14 +334,14 @@ static void test_views(void **state) {
     for (size_t index = 0; index < COUNT(views) * 8; index++) {
         const size_t row = index / 8, shift = index % 8;
         const struct text *text = text_of(views[row].form);
-        const struct mm_matrix *a = &call.operands[0].view, *b = &call.operands[1].view;
+        const struct mm_matrix *a = &call.operands.of[0].view, *b = &call.operands.of[1].view;
         received = malloc(text->length + shift);
         assert_non_null(received);
         memcpy(received + shift, text->bytes, text->length);
         const struct mm_body body = {
             .data = received + shift, .bytes = text->length, .content_type = plain_type};
         begin(views[row].op);
-        assert_int_equal(mm_codec_decode(codec(), &call, &body, &limits, NULL, NULL), MM_OK);
+        assert_int_equal(mm_codec_decode(codec(), &call.operands, &body, &limits, NULL, NULL), MM_OK);
         assert_int_equal(mm_matrix_bytes(a), views[row].a_bytes);
         assert_int_equal(mm_matrix_bytes(b), views[row].b_bytes);
         for (size_t byte = 0; byte < views[row].a_bytes; byte++)
@@ -348,8 +350,8 @@ static void test_views(void **state) {
             assert_int_equal(((unsigned char *)b->data)[byte], views[row].b_first + byte);
         assert_int_equal((uintptr_t)a->data % mm_dtype_bytes(a->dtype), 0);
         assert_int_equal((uintptr_t)b->data % sizeof(float), 0);
-        assert_true(call.operands[0].column_major == views[row].a_column_major &&
-                    call.operands[1].column_major == views[row].b_column_major);
+        assert_true(call.operands.of[0].column_major == views[row].a_column_major &&
+                    call.operands.of[1].column_major == views[row].b_column_major);
         free(received);
     }
 }
@@ -372,9 +374,9 @@ static void test_boundary_within(void **state) {
     for (size_t first = 1; first <= text.length; first++) {
         assert_int_equal(decode(MM_MATMUL, text.bytes, text.length, first, SIZE_MAX), MM_OK);
         assert_true(is_quick);
-        assert_memory_equal(call.operands[0].view.data, elements + 2, 24);
-        assert_int_equal((uintptr_t)call.operands[0].view.data % ALIGNMENT, 0);
-        assert_int_equal((uintptr_t)call.operands[1].view.data % ALIGNMENT, 0);
+        assert_memory_equal(call.operands.of[0].view.data, elements + 2, 24);
+        assert_int_equal((uintptr_t)call.operands.of[0].view.data % ALIGNMENT, 0);
+        assert_int_equal((uintptr_t)call.operands.of[1].view.data % ALIGNMENT, 0);
         free(received);
     }
 }
@@ -385,7 +387,7 @@ static void test_cancel(void **state) {
     const struct text *text = text_of(AB END);
     begin(MM_MATMUL);
     for (size_t length = 0; length <= text->length; length++) {
-        void *reading = reader->begin(&call, plain_type, MM_LENGTH_UNKNOWN, &limits, NULL);
+        void *reading = reader->begin(&call.operands, plain_type, MM_LENGTH_UNKNOWN, &limits, NULL);
         received = allocate(length);
         memcpy(received, text->bytes, length);
         if (length > 0)
@@ -393,7 +395,7 @@ static void test_cancel(void **state) {
         reader->cancel(reading);
         free(received);
     }
-    assert_null(reader->begin(&call, "multipart/form-data", MM_LENGTH_UNKNOWN, &limits, NULL));
+    assert_null(reader->begin(&call.operands, "multipart/form-data", MM_LENGTH_UNKNOWN, &limits, NULL));
 }
 
 RUN_TESTS_BETWEEN(open_memory, close_memory, test_judged, test_csv, test_fortran, test_views, test_truncated,

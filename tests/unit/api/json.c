@@ -1,5 +1,6 @@
 /* api/json, the request: what is taken, of products and of transpositions of any type, and what is refused
  * with which words. The rounding of numbers is number.c's, the reply json_reply.c's. */
+#include "api/call.h"
 #include "api/codec.h"
 #include "api/json/json_array.h"
 #include "tests/unit/memory.h"
@@ -22,8 +23,11 @@ static enum mm_status decode_bytes(enum mm_op op, const char *text, size_t bytes
     const struct mm_body body = {.data = copy, .bytes = bytes};
     error = (struct mm_error){0};
     mm_call_init(&call, op);
-    assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "backend", 7, "cuda", 4, &limits, NULL), MM_OK);
-    const enum mm_status status = mm_codec_decode(&mm_json_codec, &call, &body, within, &memory, &error);
+    assert_int_equal(
+        mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "backend", 7, "cuda", 4, &limits, NULL),
+        MM_OK);
+    const enum mm_status status =
+        mm_codec_decode(&mm_json_codec, &call.operands, &body, within, &memory, &error);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_int_equal(error.status, status);
     free(copy);
@@ -36,7 +40,7 @@ static enum mm_status decode(enum mm_op op, const char *text) {
 }
 
 static void release(void) {
-    mm_call_release(&call, &memory);
+    mm_operands_release(&call.operands, &memory);
     assert_int_equal(memory.used_bytes, 0);
 }
 
@@ -114,10 +118,10 @@ static void test_valid(void **state) {
         if (decode(op, valid[index].body) != MM_OK)
             fail_msg("%s: %s", valid[index].body, error.detail);
         const char *dtype = strstr(valid[index].body, "`dtype`: `");
-        assert_true(dtype == NULL ? call.dtype == MM_FLOAT32
-                                  : strstr(dtype, mm_dtype_name(call.dtype)) != NULL);
-        expect_array(&call.operands[0].shape, &call.operands[0].view, valid[index].a);
-        expect_array(&call.operands[1].shape, &call.operands[1].view,
+        assert_true(dtype == NULL ? call.operands.dtype == MM_FLOAT32
+                                  : strstr(dtype, mm_dtype_name(call.operands.dtype)) != NULL);
+        expect_array(&call.operands.of[0].shape, &call.operands.of[0].view, valid[index].a);
+        expect_array(&call.operands.of[1].shape, &call.operands.of[1].view,
                      op == MM_TRANSPOSE ? "[]" : valid[index].b);
         release();
     }
@@ -252,7 +256,7 @@ static void expect_refused(enum mm_op op, const struct refused *rows, size_t cou
             strstr(error.detail, row->detail) == NULL)
             fail_msg("%s gives %s, field '%s', %d:%d: %s", row->body, mm_status_name(status), error.field,
                      (int)error.line, (int)error.column, error.detail);
-        assert_null(call.storage.data);
+        assert_null(call.operands.storage.data);
         assert_int_equal(memory.used_bytes, 0);
     }
 }

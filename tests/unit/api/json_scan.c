@@ -1,5 +1,6 @@
 /* api/json_scan: the memory and the time that a body in pieces takes. (The fuzz target json holds bodies
  * in pieces against the whole.) */
+#include "api/call.h"
 #include "api/json/json_scan.h"
 #include "api/lab/benchmark.h"
 #include "tests/unit/memory.h"
@@ -18,7 +19,7 @@ static struct mm_call call;
 
 static void begin(enum mm_op op, size_t bytes, const struct mm_limits *within) {
     mm_call_init(&call, op);
-    scan = mm_json_reader.begin(&call, NULL, bytes, within, &memory);
+    scan = mm_json_reader.begin(&call.operands, NULL, bytes, within, &memory);
     assert_non_null(scan);
 }
 
@@ -28,7 +29,7 @@ static void feed(const char *text, size_t bytes) {
 
 static enum mm_status finish(const char *text, size_t bytes, struct mm_error *error) {
     const struct mm_body body = {.data = (char *)(uintptr_t)text, .bytes = bytes};
-    return mm_json_reader.finish(scan, &call, &body, error);
+    return mm_json_reader.finish(scan, &call.operands, &body, error);
 }
 
 /* A product in one piece. */
@@ -58,9 +59,9 @@ static void test_memory_of_a_piece(void **state) {
     char *text = make_row(COUNT, number, ",\"b\":[[1]]");
     open_budget(BYTES + 4 + MM_JSON_ALIGNMENT);
     assert_int_equal(read_whole(text), MM_OK);
-    assert_int_equal(call.operands[0].view.cols, COUNT);
+    assert_int_equal(call.operands.of[0].view.cols, COUNT);
     assert_true(memory.used_bytes <= BYTES + 4 + MM_JSON_ALIGNMENT);
-    mm_call_release(&call, &memory);
+    mm_operands_release(&call.operands, &memory);
     close_budget();
     free(text);
 }
@@ -79,8 +80,8 @@ static void test_memory_of_pieces(void **state) {
         assert_true(mm_json_reader.is_quick(scan));
         assert_true(memory.used_bytes >= BYTES && memory.used_bytes <= BYTES * 7 / 4);
         assert_int_equal(finish(text, length, NULL), MM_OK);
-        assert_true(((const float *)call.operands[0].view.data)[COUNT - 1] == 0.123456f);
-        mm_call_release(&call, &memory);
+        assert_true(((const float *)call.operands.of[0].view.data)[COUNT - 1] == 0.123456f);
+        mm_operands_release(&call.operands, &memory);
         close_budget();
     }
     free(text);
@@ -109,9 +110,9 @@ static void test_room_comes_late(void **state) {
             mm_reservation_free(&memory, &taken);
             assert_int_equal(finish(text, bytes, &error), MM_OK);
         }
-        assert_true(ways & 1 ? ((double *)call.operands[0].view.data)[COUNT - 1] == 0.1
-                             : ((float *)call.operands[0].view.data)[COUNT - 1] == 0.1f);
-        mm_call_release(&call, &memory);
+        assert_true(ways & 1 ? ((double *)call.operands.of[0].view.data)[COUNT - 1] == 0.1
+                             : ((float *)call.operands.of[0].view.data)[COUNT - 1] == 0.1f);
+        mm_operands_release(&call.operands, &memory);
         assert_int_equal(memory.used_bytes, 0);
         free(text);
     }
@@ -138,12 +139,13 @@ static void test_exact_room(void **state) {
             open_budget(bodies[index].bytes - lack);
             assert_int_equal(read_whole(bodies[index].text), lack == 0 ? MM_OK : MM_BUSY);
             if (lack == 0)
-                assert_true(((const float *)call.operands[0].view.data)[0] == 1 &&
-                            ((const float *)call.operands[0].view.data)[call.operands[0].view.cols - 1] ==
-                                (float)call.operands[0].view.cols);
+                assert_true(
+                    ((const float *)call.operands.of[0].view.data)[0] == 1 &&
+                    ((const float *)call.operands.of[0].view.data)[call.operands.of[0].view.cols - 1] ==
+                        (float)call.operands.of[0].view.cols);
             else
                 mm_json_reader.cancel(scan);
-            mm_call_release(&call, &memory);
+            mm_operands_release(&call.operands, &memory);
             close_budget();
         }
     }
@@ -167,10 +169,11 @@ static void test_type_is_noticed(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         mm_call_init(&call, MM_TRANSPOSE);
         if (cases[index].query != NULL)
-            assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "dtype", 5, cases[index].query,
-                                              strlen(cases[index].query), &limits, NULL),
+            assert_int_equal(mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "dtype", 5,
+                                                   cases[index].query, strlen(cases[index].query), &limits,
+                                                   NULL),
                              MM_OK);
-        scan = mm_json_reader.begin(&call, NULL, MM_LENGTH_UNKNOWN, &limits, &memory);
+        scan = mm_json_reader.begin(&call.operands, NULL, MM_LENGTH_UNKNOWN, &limits, &memory);
         assert_non_null(scan);
         feed(cases[index].text, strlen(cases[index].text));
         assert_int_equal(scan->dtype, cases[index].dtype);

@@ -1,5 +1,5 @@
 /* api/operand: how a made operand is written, and its shape. */
-#include "api/operand.h"
+#include "api/call.h"
 #include "tests/unit/unit.h"
 
 static const struct mm_limits limits = {
@@ -8,7 +8,8 @@ static struct mm_error error;
 
 static enum mm_status set(struct mm_call *call, const char *name, const char *value) {
     error = (struct mm_error){0};
-    return mm_call_set_text(call, MM_CALL_FORM, name, strlen(name), value, strlen(value), &limits, &error);
+    return mm_parameter_set_text(&call->operands.parameters, MM_IN_FORM, name, strlen(name), value,
+                                 strlen(value), &limits, &error);
 }
 
 static void sources(void **state) {
@@ -27,9 +28,10 @@ static void sources(void **state) {
         struct mm_call call;
         mm_call_init(&call, MM_MATMUL);
         assert_int_equal(set(&call, "b_from", good[index].text), MM_OK);
-        assert_int_equal(call.operands[1].source.kind, good[index].kind);
-        assert_true(call.operands[1].source.seed == good[index].seed);
-        assert_true(mm_operand_is_made(&call, 1) && !mm_operand_is_made(&call, 0));
+        assert_int_equal(call.operands.of[1].source.kind, good[index].kind);
+        assert_true(call.operands.of[1].source.seed == good[index].seed);
+        assert_true(mm_operand_is_generated(&call.operands.of[1]) &&
+                    !mm_operand_is_generated(&call.operands.of[0]));
         assert_int_equal(set(&call, "b_from", good[index].text), MM_OK);
         assert_int_equal(set(&call, "b_from", "uniform(8)"), MM_BAD_REQUEST);
     }
@@ -37,7 +39,7 @@ static void sources(void **state) {
         struct mm_call call;
         mm_call_init(&call, MM_TRANSPOSE);
         if (set(&call, "a_from", text) != MM_UNSUPPORTED || strcmp(error.field, "a_from") != 0 ||
-            call.given != 0)
+            call.operands.parameters.given != 0)
             fail_msg("%s: %s", text, error.detail);
     }
 }
@@ -92,9 +94,9 @@ static void shapes_of_made_operands(void **state) {
         const struct mm_shape *const inlines[] = {read_shape(shapes[index].a, &a) ? &a : NULL,
                                                   read_shape(shapes[index].b, &b) ? &b : NULL};
         error = (struct mm_error){0};
-        const enum mm_status status = mm_operand_shapes(&call, inlines, &error);
-        mm_shape_text(&call.operands[0].shape, a_text);
-        mm_shape_text(&call.operands[1].shape, b_text);
+        const enum mm_status status = mm_operands_set_shapes(&call.operands, inlines, &error);
+        mm_shape_text(&call.operands.of[0].shape, a_text);
+        mm_shape_text(&call.operands.of[1].shape, b_text);
         if (status != shapes[index].status ||
             strcmp(status == MM_OK ? a_text : error.field, shapes[index].a_shape) != 0 ||
             (status == MM_OK && strcmp(b_text, shapes[index].b_shape) != 0))
@@ -106,7 +108,7 @@ static void shapes_of_made_operands(void **state) {
 /* A made operand takes nothing of a GPU's host; on the CPU it does. */
 static void memory_of_the_host(void **state) {
     struct mm_call call;
-    size_t bytes[MM_CALL_OPERANDS_MAX];
+    size_t bytes[MM_OPERANDS_MAX];
     mm_call_init(&call, MM_MATMUL);
     EACH(pair, "a_from=uniform(1)|m=1000|reply=none") {
         char name[32];
@@ -115,9 +117,9 @@ static void memory_of_the_host(void **state) {
     }
     const struct mm_shape b = mm_shape_of_matrix(300, 500);
     const struct mm_shape *const inlines[] = {NULL, &b};
-    assert_int_equal(mm_operand_shapes(&call, inlines, NULL), MM_OK);
-    mm_call_view(&call);
-    assert_int_equal(mm_call_sizes(&call, &limits, bytes, &error), MM_OK);
+    assert_int_equal(mm_operands_set_shapes(&call.operands, inlines, NULL), MM_OK);
+    mm_operands_view(&call.operands);
+    assert_int_equal(mm_call_sizes(&call.operands, &limits, bytes, &error), MM_OK);
     assert_int_equal(bytes[0], 0);
     assert_int_equal(bytes[1], 300 * 500 * 4);
     assert_int_equal(mm_call_judge_memory(&call, false, 0, &limits, &error), MM_OK);

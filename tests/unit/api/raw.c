@@ -1,6 +1,7 @@
 /* api/raw: shapes from the query, judged before the body's length, and views without a copy. (The golden
  * cases raw_* have the shapes and lengths that are usual, the parameters that are missing, and bodies of
  * another length.) */
+#include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
 
@@ -15,8 +16,8 @@ static enum mm_status set_query(enum mm_op op, struct mm_call *call, const char 
     while (*query != '\0' && status == MM_OK) {
         size_t length = strcspn(query, "&");
         size_t name_length = strcspn(query, "=");
-        status = mm_call_set_text(call, MM_CALL_QUERY, query, name_length, query + name_length + 1,
-                                  length - name_length - 1, within, error);
+        status = mm_parameter_set_text(&call->operands.parameters, MM_IN_QUERY, query, name_length,
+                                       query + name_length + 1, length - name_length - 1, within, error);
         query += length + (query[length] == '&');
     }
     return status;
@@ -93,7 +94,7 @@ static void check_plan(enum mm_op op, const struct plan *row) {
     struct mm_call call;
     struct mm_error error = {0};
     assert_int_equal(set_query(op, &call, row->query, &limits, &error), MM_OK);
-    enum mm_status status = mm_raw_codec.plan(&call, row->body_bytes, &limits, &error);
+    enum mm_status status = mm_raw_codec.plan(&call.operands, row->body_bytes, &limits, &error);
     if (status != row->status || strcmp(error.field, row->field == NULL ? "" : row->field) != 0)
         fail_msg("%s gives %s, field '%s': %s", row->query, mm_status_name(status), error.field,
                  error.detail);
@@ -122,7 +123,7 @@ static void test_overflow(void **state) {
         struct mm_call call;
         struct mm_error error;
         assert_int_equal(set_query(MM_MATMUL, &call, queries[index], &none, &error), MM_OK);
-        if (mm_raw_codec.plan(&call, 4, &none, &error) != MM_TOO_LARGE)
+        if (mm_raw_codec.plan(&call.operands, 4, &none, &error) != MM_TOO_LARGE)
             fail_msg("%s is not too large: %s", queries[index], error.detail);
     }
 }
@@ -153,27 +154,28 @@ static void test_decode(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t *a = cases[index].a, *b = cases[index].b;
         assert_int_equal(set_query(cases[index].op, &call, cases[index].query, &limits, &error), MM_OK);
-        assert_int_equal(mm_raw_codec.plan(&call, body.bytes, &limits, &error), cases[index].status);
+        assert_int_equal(mm_raw_codec.plan(&call.operands, body.bytes, &limits, &error), cases[index].status);
         if (cases[index].status == MM_BAD_REQUEST) {
             assert_string_equal(error.expected, "124 bytes");
             assert_string_equal(error.got, "112 bytes");
         }
         if (cases[index].status != MM_OK)
             continue;
-        assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &body, &limits, &memory, &error), MM_OK);
-        assert_ptr_equal(call.operands[0].view.data, elements);
-        assert_true(call.operands[0].view.rows == a[0] && call.operands[0].view.cols == a[1] &&
-                    call.operands[0].view.ld == a[2]);
-        assert_true(call.operands[1].view.rows == b[0] && call.operands[1].view.cols == b[1] &&
-                    call.operands[1].view.ld == b[2]);
-        assert_int_equal(call.operands[0].view.dtype,
+        assert_int_equal(mm_codec_decode(&mm_raw_codec, &call.operands, &body, &limits, &memory, &error),
+                         MM_OK);
+        assert_ptr_equal(call.operands.of[0].view.data, elements);
+        assert_true(call.operands.of[0].view.rows == a[0] && call.operands.of[0].view.cols == a[1] &&
+                    call.operands.of[0].view.ld == a[2]);
+        assert_true(call.operands.of[1].view.rows == b[0] && call.operands.of[1].view.cols == b[1] &&
+                    call.operands.of[1].view.ld == b[2]);
+        assert_int_equal(call.operands.of[0].view.dtype,
                          cases[index].op == MM_TRANSPOSE ? MM_FLOAT64 : MM_FLOAT32);
-        assert_true(b[0] == 0 || call.operands[1].view.data == elements + cases[index].b_start);
-        mm_call_release(&call, &memory);
+        assert_true(b[0] == 0 || call.operands.of[1].view.data == elements + cases[index].b_start);
+        mm_operands_release(&call.operands, &memory);
     }
     assert_int_equal(set_query(MM_MATMUL, &call, "m=3&k=0&n=3", &limits, &error), MM_OK);
-    assert_int_equal(mm_raw_codec.plan(&call, 0, &limits, &error), MM_OK);
-    assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &empty, &limits, &memory, &error), MM_OK);
+    assert_int_equal(mm_raw_codec.plan(&call.operands, 0, &limits, &error), MM_OK);
+    assert_int_equal(mm_codec_decode(&mm_raw_codec, &call.operands, &empty, &limits, &memory, &error), MM_OK);
     free(elements);
     close_budget();
 }

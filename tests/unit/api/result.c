@@ -1,5 +1,5 @@
 /* api/result: how parts and figures are written, judged, and told. */
-#include "api/result.h"
+#include "api/call.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@ static struct mm_error error;
 
 static enum mm_status set(struct mm_call *call, const char *name, const char *value) {
     error = (struct mm_error){0};
-    return mm_call_set_text(call, MM_CALL_QUERY, name, strlen(name), value, strlen(value), &limits, &error);
+    return mm_parameter_set_text(&call->operands.parameters, MM_IN_QUERY, name, strlen(name), value,
+                                 strlen(value), &limits, &error);
 }
 
 static void forms(void **state) {
@@ -51,8 +52,8 @@ static void what_is_returned(void **state) {
             assert_int_equal(set(&call, "reply", cases[index].reply), MM_OK);
         if (cases[index].reduce != NULL)
             assert_int_equal(set(&call, "reduce", cases[index].reduce), MM_OK);
-        assert_true(mm_result_returns_matrix(&call) == cases[index].returns);
-        assert_true(mm_result_has_part(&call) == (cases[index].reduce != NULL));
+        assert_true(mm_selection_has_matrix(&call.selection) == cases[index].returns);
+        assert_true(mm_selection_is_part(&call.selection) == (cases[index].reduce != NULL));
     }
 }
 
@@ -95,7 +96,7 @@ static void parts(void **state) {
         if (cases[index].reduce != NULL)
             assert_int_equal(set(&call, "reduce", cases[index].reduce), MM_OK);
         error = (struct mm_error){0};
-        const enum mm_status status = mm_result_cut(&call, &shape, &part, &error);
+        const enum mm_status status = mm_selection_cut(&call.selection, &shape, &part, &error);
         mm_shape_text(&shape, text);
         if (status != cases[index].status ||
             strcmp(status == MM_OK ? text : error.field, cases[index].text) != 0 ||

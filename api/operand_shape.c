@@ -1,0 +1,280 @@
+/* The shapes of operands: from the body, from dimensions and shapes that the client gave, or from the stored
+ * matrices; and the views and sizes that follow. */
+#include "api/operand.h"
+
+#include <string.h>
+
+static bool is_set(const struct mm_operands *operands, const void *value) {
+    return mm_parameter_is_set(&operands->parameters, value);
+}
+
+static const char *name_of(const struct mm_operands *operands, const void *value) {
+    return mm_parameter_of(&operands->parameters, value)->name;
+}
+
+/* --- what is given, and what is missing */
+
+bool mm_operands_name_shapes(const struct mm_operands *operands) {
+    const struct mm_parameters *parameters = &operands->parameters;
+    uint64_t named = parameters->named, dimensions = 0, shapes = 0;
+    for (unsigned dimension = 0; dimension < MM_DIMENSION_COUNT; dimension++)
+        dimensions |= mm_parameter_bit(parameters, &operands->dimensions[dimension]);
+    for (unsigned index = 0; index < operands->count; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        shapes |= mm_parameter_bit(parameters, &operand->shape);
+        if (mm_operand_is_stored(operand))
+            named |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
+                     mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
+    }
+    return mm_operands_inline_count(operands) == 0 || (named & dimensions) == dimensions ||
+           (named & shapes) == shapes;
+}
+
+/* The name of the first parameter of this kind that is set; NULL: none is. Leading dimensions are of kind
+ * DIMENSION, too. */
+static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
+    const struct mm_parameters *parameters = &operands->parameters;
+    for (unsigned index = 0; index < parameters->table->count; index++) {
+        const struct mm_parameter *row = &parameters->table->rows[index];
+        if (row->kind == kind && ((parameters->given | parameters->told) >> index & 1) != 0)
+            return row->name;
+    }
+    return NULL;
+}
+
+const char *mm_operands_missing_dimension(const struct mm_operands *operands) {
+    const bool by_shapes = find_set(operands, MM_KIND_SHAPE) != NULL;
+    const unsigned count = by_shapes ? operands->count : MM_DIMENSION_COUNT;
+    for (unsigned index = 0; index < count; index++) {
+        const void *value =
+            by_shapes ? (const void *)&operands->of[index].shape : &operands->dimensions[index];
+        const struct mm_parameter *row = mm_parameter_of(&operands->parameters, value);
+        if (row != NULL && !is_set(operands, value))
+            return row->name;
+    }
+    return NULL;
+}
+
+enum mm_status mm_operands_refuse_dimensions(const struct mm_operands *operands, struct mm_error *error) {
+    const char *name = find_set(operands, MM_KIND_DIMENSION);
+    if (name == NULL)
+        name = find_set(operands, MM_KIND_SHAPE);
+    if (name == NULL)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, name,
+                         "%s is given, but only a raw body (application/octet-stream) or an operand that the "
+                         "server makes needs it; leave it out, since JSON and .npy files have their shape",
+                         name);
+}
+
+static enum mm_status refuse_mixture(const struct mm_operands *operands, struct mm_error *error) {
+    const char *shape = find_set(operands, MM_KIND_SHAPE), *number = find_set(operands, MM_KIND_DIMENSION);
+    if (shape == NULL || number == NULL)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, number,
+                         "%s and %s are both given, but shapes are given by %s, without leading dimensions, "
+                         "or else by %s; leave one out",
+                         shape, number, operands->count == 2 ? "a_shape and b_shape" : "shape",
+                         operands->count == 2 ? "m, k and n" : "m and n");
+}
+
+static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_error *error) {
+    for (unsigned index = 0; index < operands->count; index++)
+        if (is_set(operands, &operands->of[index].ld)) {
+            const char *name = name_of(operands, &operands->of[index].ld);
+            return mm_fail_field(error, MM_BAD_REQUEST, name,
+                                 "%s is given, but only a raw body (application/octet-stream) has a leading "
+                                 "dimension; leave it out",
+                                 name);
+        }
+    return MM_OK;
+}
+
+/* --- shapes and dimensions tell each other */
+
+/* An operand tells a dimension. A client that gave the dimension must have given the same. If another operand
+ * told something else, the check of the whole product says so. */
+static enum mm_status tell(struct mm_operands *operands, const struct mm_operand *operand,
+                           enum mm_dimension dimension, size_t length, struct mm_error *error) {
+    struct mm_parameters *parameters = &operands->parameters;
+    uint64_t *value = &operands->dimensions[dimension];
+    const uint64_t bit = mm_parameter_bit(parameters, value);
+    if (((parameters->given | parameters->told) & bit) == 0)
+        *value = length;
+    if ((parameters->given & bit) == 0 || *value == length) {
+        parameters->told |= bit;
+        return MM_OK;
+    }
+    const char *name = name_of(operands, value);
+    return mm_fail_field(error, MM_BAD_SHAPE, name,
+                         "%s is %zu, but %s has %zu there; leave %s out, since %s tells it", name,
+                         (size_t)*value, operand->role.name, length, name, operand->role.name);
+}
+
+/* An operand tells its dimensions; a vector has 1 where it lacks one. */
+static enum mm_status tell_dimensions(struct mm_operands *operands, const struct mm_operand *operand,
+                                      struct mm_error *error) {
+    const struct mm_shape *shape = &operand->shape;
+    const bool is_turned = operand->is_transposed && shape->rank > 1;
+    const size_t rows = mm_shape_rows(shape, operand->role.is_column);
+    const size_t cols = mm_shape_cols(shape, operand->role.is_column);
+    const enum mm_status status = tell(operands, operand, operand->role.rows, is_turned ? cols : rows, error);
+    return status == MM_OK ? tell(operands, operand, operand->role.cols, is_turned ? rows : cols, error)
+                           : status;
+}
+
+/* Sets the shape of an operand that has one. The client may have given the same by the parameter. */
+static enum mm_status take_shape(const struct mm_operands *operands, struct mm_operand *operand,
+                                 const struct mm_shape *shape, struct mm_error *error) {
+    struct mm_shape *own = &operand->shape;
+    char given_text[MM_SHAPE_TEXT_MAX], text[MM_SHAPE_TEXT_MAX];
+    if (is_set(operands, own) && (own->rank != shape->rank ||
+                                  memcmp(own->dims, shape->dims, shape->rank * sizeof own->dims[0]) != 0)) {
+        const char *name = name_of(operands, own);
+        mm_shape_text(own, given_text);
+        mm_shape_text(shape, text);
+        return mm_fail_field(error, MM_BAD_SHAPE, name, "%s is %s, but %s is %s", name, given_text,
+                             operand->role.name, text);
+    }
+    *own = *shape;
+    return MM_OK;
+}
+
+enum mm_status mm_operand_complete_shape(struct mm_operands *operands, struct mm_operand *operand,
+                                         struct mm_shape *shape, struct mm_error *error) {
+    const struct mm_shape *told = &operand->shape;
+    const bool is_cut = shape->dims[shape->rank - 1] == 0;
+    if (is_cut && told->rank >= shape->rank &&
+        memcmp(told->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
+        *shape = *told;
+    const enum mm_status status = take_shape(operands, operand, shape, error);
+    operands->parameters.given &= ~mm_parameter_bit(&operands->parameters, &operand->shape);
+    return status;
+}
+
+/* Sets the shapes of stored operands, and the dimensions or whole shapes that follow from them. */
+static enum mm_status take_stored(struct mm_operands *operands, struct mm_error *error) {
+    struct mm_parameters *parameters = &operands->parameters;
+    const bool by_shapes = find_set(operands, MM_KIND_SHAPE) != NULL;
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
+        struct mm_operand *operand = &operands->of[index];
+        if (!mm_operand_is_stored(operand))
+            continue;
+        status = take_shape(operands, operand, &operand->source.stored->shape, error);
+        if (by_shapes)
+            parameters->told |= mm_parameter_bit(parameters, &operand->shape);
+        else if (status == MM_OK)
+            status = tell_dimensions(operands, operand, error);
+    }
+    return status;
+}
+
+/* The shape of a single matrix as it is before a transpose. */
+static struct mm_shape shape_by_dimensions(const struct mm_operands *operands,
+                                           const struct mm_operand *operand) {
+    const uint64_t rows = operands->dimensions[operand->role.rows];
+    const uint64_t cols = operands->dimensions[operand->role.cols];
+    return operand->is_transposed ? mm_shape_of_matrix(cols, rows) : mm_shape_of_matrix(rows, cols);
+}
+
+enum mm_status mm_operands_set_shapes_by_query(struct mm_operands *operands, const char **missing,
+                                               struct mm_error *error) {
+    enum mm_status status = refuse_mixture(operands, error);
+    if (status == MM_OK)
+        status = take_stored(operands, error);
+    *missing = mm_operands_missing_dimension(operands);
+    for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
+        struct mm_operand *operand = &operands->of[index];
+        if (!is_set(operands, &operand->shape) && !mm_operand_is_stored(operand))
+            operand->shape = shape_by_dimensions(operands, operand);
+    }
+    return status;
+}
+
+/* Sets the shape of a generated operand, unless all of it was given. */
+static enum mm_status make_shape(struct mm_operands *operands, struct mm_operand *operand,
+                                 struct mm_error *error) {
+    const uint64_t *rows = &operands->dimensions[operand->role.rows];
+    const uint64_t *cols = &operands->dimensions[operand->role.cols];
+    const uint64_t *missing = !is_set(operands, rows) ? rows : cols;
+    if (is_set(operands, &operand->shape))
+        return MM_OK;
+    if (!is_set(operands, missing)) {
+        const char *name = name_of(operands, missing), *whole = name_of(operands, &operand->shape);
+        return mm_fail_field(error, MM_BAD_REQUEST, name,
+                             "%s is missing, but %s is made by the server: give %s, or the whole shape by %s",
+                             name, operand->role.name, name, whole);
+    }
+    operand->shape = shape_by_dimensions(operands, operand);
+    return MM_OK;
+}
+
+enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
+                                      const struct mm_shape *const shapes[MM_OPERANDS_MAX],
+                                      struct mm_error *error) {
+    const bool are_inline = mm_operands_inline_count(operands) == operands->count;
+    struct mm_operand *const end = operands->of + operands->count;
+    for (unsigned index = 0; index < operands->count; index++) {
+        const char *name = operands->of[index].role.name;
+        if (shapes[index] != NULL && !mm_operand_is_inline(&operands->of[index]))
+            return mm_fail_field(error, MM_BAD_REQUEST, name,
+                                 "%s is in the body, and %s_from says that the server has it; leave one out",
+                                 name, name);
+    }
+    enum mm_status status =
+        are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
+    if (status == MM_OK)
+        status = refuse_lds(operands, error);
+    for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++) {
+        const struct mm_shape *shape =
+            mm_operand_is_stored(operand) ? &operand->source.stored->shape : shapes[operand - operands->of];
+        if (shape == NULL)
+            continue;
+        status = take_shape(operands, operand, shape, error);
+        if (status == MM_OK && !are_inline) /* else the check of the product compares them */
+            status = tell_dimensions(operands, operand, error);
+    }
+    for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
+        if (mm_operand_is_generated(operand))
+            status = make_shape(operands, operand, error);
+    return status;
+}
+
+/* --- views and sizes */
+
+void mm_operands_view(struct mm_operands *operands) {
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        struct mm_operand *operand = &operands->of[index];
+        const bool is_column = operand->role.is_column;
+        operand->view = mm_shape_view(&operand->shape, is_column, operands->dtype);
+        operand->source.rows = mm_shape_rows(&operand->shape, is_column);
+        if (mm_operand_is_stored(operand))
+            operand->view.data = operand->source.stored->data;
+    }
+}
+
+/* As the view lies in memory: with a leading dimension, its rows are longer. */
+static enum mm_status operand_size(const struct mm_operand *operand, const struct mm_limits *limits,
+                                   size_t *bytes, struct mm_error *error) {
+    const struct mm_matrix *view = &operand->view;
+    const struct mm_shape padded = mm_shape_of_matrix(view->rows, view->ld);
+    return mm_shape_size(operand->role.name, view->ld != view->cols ? &padded : &operand->shape, view->dtype,
+                         limits, bytes, error);
+}
+
+enum mm_status mm_operands_sizes(const struct mm_operands *operands, const struct mm_limits *limits,
+                                 size_t bytes[MM_OPERANDS_MAX], struct mm_error *error) {
+    const struct mm_limits elsewhere = {limits->dimension_max, limits->body_bytes_max, SIZE_MAX};
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        bytes[index] = 0;
+    for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        const bool is_inline = mm_operand_is_inline(operand);
+        size_t size;
+        status = operand_size(operand, is_inline ? limits : &elsewhere, &size, error);
+        bytes[index] = status == MM_OK && is_inline ? size : 0;
+    }
+    return status;
+}

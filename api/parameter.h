@@ -1,0 +1,81 @@
+/* The parameters of an endpoint: a table of rows, and the reader that sets values by it. The values lie in a
+ * struct of the endpoint, which begins with struct mm_parameters. Knows no endpoint and no parameter by name.
+ * A struct belongs to one request: one thread at a time. */
+#pragma once
+
+#include "api/parameter_value.h"
+
+#include <stddef.h>
+
+/* Where a parameter may stand. */
+enum mm_parameter_place { MM_IN_QUERY = 1, MM_IN_JSON = 2, MM_IN_FORM = 4, MM_IN_ANY = 7 };
+
+struct mm_parameters;
+struct mm_parameter;
+
+/* Reads a value and stores it. Errors as of mm_parameter_set_value, or its own. */
+typedef enum mm_status mm_parameter_reader(struct mm_parameters *values, const struct mm_parameter *row,
+                                           const struct mm_value *given, struct mm_error *error);
+
+struct mm_parameter {
+    const char *name; /* on the wire */
+    enum mm_kind kind;
+    unsigned places;           /* bits of enum mm_parameter_place */
+    size_t offset, bytes;      /* of the value in the endpoint's struct; its type follows from the kind */
+    mm_parameter_reader *read; /* NULL: the kind says how. Of kind OWN: the endpoint has read it before */
+};
+
+struct mm_parameter_table {
+    const struct mm_parameter *rows;
+    unsigned count; /* at most 64 */
+};
+
+/* A row whose kind says how its value is read, and a table of an array of rows. */
+#define MM_PARAMETER(name, kind, places, type, member)                                                       \
+    MM_PARAMETER_READ(name, kind, places, type, member, NULL)
+#define MM_PARAMETER_READ(name, kind, places, type, member, read)                                            \
+    { name, MM_KIND_##kind, places, offsetof(type, member), sizeof((type *)NULL)->member, read }
+#define MM_PARAMETER_TABLE(rows)                                                                             \
+    { rows, sizeof(rows) / sizeof(rows)[0] }
+
+/* The first member of each endpoint's struct. Bit i of a set is row i. */
+struct mm_parameters {
+    const struct mm_parameter_table *table;
+    uint64_t named; /* in the request, perhaps with a wrong value */
+    uint64_t given; /* by the client, with a good value */
+    uint64_t told;  /* not by the client: the value follows from something else */
+};
+
+/* The row of this name that may stand in this place; NULL: there is none. */
+const struct mm_parameter *mm_parameter_find(const struct mm_parameters *values,
+                                             enum mm_parameter_place place, const char *name,
+                                             size_t name_length);
+
+/* Sets the value of this name from text, of the query or of a form's field. MM_BAD_REQUEST names the
+ * parameter: unknown, malformed, or given before with another value. MM_TOO_LARGE: a dimension over
+ * limits->dimension_max. name and text may hold any bytes; text NULL is the empty text. */
+enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_parameter_place place,
+                                     const char *name, size_t name_length, const char *text, size_t length,
+                                     const struct mm_limits *limits, struct mm_error *error);
+
+/* Sets the value of this name from a value of JSON. `limits` may be NULL if no row is a dimension. Errors as
+ * of mm_parameter_set_text. */
+enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *name, size_t name_length,
+                                      const struct mm_value *given, const struct mm_limits *limits,
+                                      struct mm_error *error);
+
+/* Stores a value that was read, which is all zeros behind its member. MM_BAD_REQUEST: another one was given
+ * before. */
+enum mm_status mm_parameter_give(struct mm_parameters *values, const struct mm_parameter *row,
+                                 const union mm_parameter_value *value, struct mm_error *error);
+
+/* The row whose value this is, a member of the endpoint's struct; NULL: the endpoint does not take it. */
+const struct mm_parameter *mm_parameter_of(const struct mm_parameters *values, const void *value);
+
+/* The bit of the row whose value this is; 0: the endpoint does not take it. */
+uint64_t mm_parameter_bit(const struct mm_parameters *values, const void *value);
+
+/* Whether the value was given or told. */
+static inline bool mm_parameter_is_set(const struct mm_parameters *values, const void *value) {
+    return ((values->given | values->told) & mm_parameter_bit(values, value)) != 0;
+}
