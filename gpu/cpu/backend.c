@@ -90,7 +90,7 @@ static bool make(const struct mm_source *source, const struct mm_matrix *operand
     while (pieces->made < before + count && mm_clock_ns() < until_ns) {
         const size_t first = pieces->made - before;
         const size_t step = mm_size_min(count - first, STEP);
-        if (mm_source_make(source, operand, first, step, &job->error) != MM_OK)
+        if (mm_source_make(source, operand, first, step, &job->work.error) != MM_OK)
             return false;
         pieces->made += step;
     }
@@ -116,8 +116,8 @@ static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     do {
         uint64_t took_ns = 0;
         const struct mm_product piece = mm_pieces_next(pieces, device, job->plan.variant, &job->product);
-        if (measure(device, &job->plan, &piece, &took_ns, &job->error) != MM_OK)
-            return job->error.status;
+        if (measure(device, &job->plan, &piece, &took_ns, &job->work.error) != MM_OK)
+            return job->work.error.status;
         job->more = mm_pieces_end(pieces, &job->product, took_ns);
         now_ns = mm_clock_ns();
     } while (job->more && pieces->row == 0 && pieces->col == 0 && now_ns < start_ns + MM_PIECE_NS);
@@ -129,7 +129,7 @@ static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
 static void check(struct mm_job *job) {
     const size_t count = mm_product_count(&job->product);
     const uint64_t start_ns = mm_clock_ns();
-    struct mm_verification *verification = &job->verification;
+    struct mm_verification *verification = &job->outcome.verification;
     uint64_t now_ns;
     if (job->pieces.checked == 0)
         *verification = (struct mm_verification){.is_done = true, .seed = mm_verify_seed()};
@@ -158,7 +158,7 @@ static bool reduces(const struct mm_job *job) {
 static void reduce(struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
     const uint64_t until_ns = mm_clock_ns() + MM_PIECE_NS;
-    while (mm_reduce_part(&job->reduction, &job->pieces.reduced, job->part, c->dtype, c->data,
+    while (mm_reduce_part(&job->outcome.reduction, &job->pieces.reduced, job->part, c->dtype, c->data,
                           MM_REDUCE_SLICE) &&
            mm_clock_ns() < until_ns)
         continue;
@@ -169,7 +169,7 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
     const bool is_made = mm_job_made_bytes(job) == 0 || make_operands(job);
-    if (job->error.status != MM_OK)
+    if (job->work.error.status != MM_OK)
         return;
     if (is_made && computes(job) && compute(device, job) != MM_OK)
         return;
@@ -185,17 +185,17 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     struct mm_job *job = jobs[0];
     if (!job->more && job->part != NULL && !job->keeps_c)
         mm_window_pack(job->part, job->product.c.dtype, job->product.c.data, job->product.c.data);
-    job->span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
-    job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
-    job->span_ns[MM_SPAN_DOWNLOAD] = 0;
-    job->batched = 1;
-    job->error = (struct mm_error){.status = MM_OK};
+    job->outcome.span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
+    job->outcome.span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
+    job->outcome.span_ns[MM_SPAN_DOWNLOAD] = 0;
+    job->outcome.batched = 1;
+    job->work.error = (struct mm_error){.status = MM_OK};
 }
 
 /* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
 static void schedule(struct mm_job *job) {
     const struct mm_product one = mm_product_item(&job->product, 0);
-    job->plan.fills_device = job->plan.device->lane_count > 1 &&
+    job->work.is_exclusive = job->plan.device->lane_count > 1 &&
                              job->plan.variant == &mm_cpu_variants[MM_CPU_ROW_blas] &&
                              mm_product_flops(&one) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }

@@ -52,7 +52,7 @@ static cudaError_t upload(struct mm_job *job, const struct mm_source *source, co
     }
     if (source->kind == MM_SOURCE_STORED && source->stored->home != NULL)
         return mm_cuda_copy_stored(source->stored, to->data, lane);
-    job->uploaded_bytes += mm_matrix_bytes(to);
+    job->outcome.uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
 }
 
@@ -87,7 +87,7 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
 /* Copies what is wanted of C. */
 static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
     const struct mm_matrix *to = &job->product.c;
-    job->downloaded_bytes = mm_job_returned_bytes(job);
+    job->outcome.downloaded_bytes = mm_job_returned_bytes(job);
     if (to->data == NULL)
         return cudaSuccess;
     if (job->part != NULL && !job->keeps_c && !mm_window_is_all(job->part))
@@ -200,8 +200,8 @@ static bool has_bands_left(const struct mm_lane *lane) {
  * hang, however long others' bands keep it. */
 static void go_on(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
-    __atomic_store_n(&bands->job->seen_ns, 0, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&bands->job->is_cancelled, __ATOMIC_RELAXED))
+    mm_work_show_progress(&bands->job->work);
+    if (mm_work_is_cancelled(&bands->job->work))
         mm_fail(&bands->error, MM_STOPPING, "the job was cancelled before its end");
     else if (bands->item < mm_product_count(&bands->product))
         (void)enqueue_band(lane, &bands->error);
@@ -222,9 +222,9 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
-    status = mm_cuda_hold_replica(&job->a_source, lane, &job->uploaded_bytes, &there[0], error);
+    status = mm_cuda_hold_replica(&job->a_source, lane, &job->outcome.uploaded_bytes, &there[0], error);
     if (status == MM_OK)
-        status = mm_cuda_hold_replica(&job->b_source, lane, &job->uploaded_bytes, &there[1], error);
+        status = mm_cuda_hold_replica(&job->b_source, lane, &job->outcome.uploaded_bytes, &there[1], error);
     if (status != MM_OK)
         return status;
     const size_t bytes = place(&product, there, NULL);
@@ -245,7 +245,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     if (status == MM_OK)
         status = enqueue_band(lane, error);
     lane->first = MM_CUDA_BEGUN;
-    job->batched = 1;
+    job->outcome.batched = 1;
+    job->outcome.work = mm_job_work(job);
     return status;
 }
 
@@ -255,7 +256,7 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
     if (status == MM_OK)
         return MM_OK;
     cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
-    job->uploaded_bytes = job->downloaded_bytes = 0;
+    job->outcome.uploaded_bytes = job->outcome.downloaded_bytes = 0;
     return status;
 }
 
@@ -272,7 +273,7 @@ static bool is_beside_others(const struct mm_lane *lane) {
 /* A job that may share a launch goes that way also when it is alone: it is the shorter one. */
 static enum mm_status try_all(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                               struct mm_error *error) {
-    return jobs[0]->plan.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
+    return jobs[0]->work.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
                                         : try_one(lane, jobs[0], &jobs[0]->plan, error);
 }
 
@@ -290,11 +291,11 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     status = try_all(lane, jobs, count, error);
     if (status != MM_NO_DEVICE_MEMORY || count > 1)
         return status;
-    if (plan->batch_key != 0 && mm_cuda_batch_key(jobs[0]) == 0) {
-        plan->batch_key = 0;
+    if (jobs[0]->work.batch_key != 0 && mm_cuda_batch_key(jobs[0]) == 0) {
+        jobs[0]->work.batch_key = 0;
         status = try_one(lane, jobs[0], plan, error);
     }
-    if (status != MM_NO_DEVICE_MEMORY || plan->batch_key != 0 || plan->workspace_bytes == 0 ||
+    if (status != MM_NO_DEVICE_MEMORY || jobs[0]->work.batch_key != 0 || plan->workspace_bytes == 0 ||
         is_beside_others(lane))
         return status;
     const struct mm_product product = mm_product_dense(&jobs[0]->product);
@@ -307,21 +308,22 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
 /* The memory of a C that stays on the device. If there is none, trims the pool, once. */
 static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job, bool *is_trimmed) {
     const size_t bytes = mm_matrix_bytes(&job->product.c);
-    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error) != MM_NO_DEVICE_MEMORY || *is_trimmed)
-        return job->error.status;
+    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->work.error) != MM_NO_DEVICE_MEMORY ||
+        *is_trimmed)
+        return job->work.error.status;
     mm_cuda_trim(lane->device);
     *is_trimmed = true;
-    job->error = (struct mm_error){.status = MM_OK};
-    return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error);
+    job->work.error = (struct mm_error){.status = MM_OK};
+    return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->work.error);
 }
 
 /* The job could not begin. It releases the memory of its C, which the error counts as needed and as free. */
 static void fail(const struct mm_lane *lane, struct mm_job *job, const struct mm_error *error) {
     const size_t home_bytes = job->stored_c == NULL ? 0 : mm_cuda_room(&job->product.c);
-    job->error = *error;
+    job->work.error = *error;
     if (home_bytes > 0 && error->status == MM_NO_DEVICE_MEMORY)
         mm_cuda_fail_memory(lane->device, error->needed_bytes + home_bytes, error->free_bytes + home_bytes,
-                            &job->error);
+                            &job->work.error);
     if (job->stored_c != NULL)
         job->stored_c->release(job->stored_c);
     job->stored_c = NULL;
@@ -357,9 +359,10 @@ static unsigned begin_together(struct mm_lane *lane, struct mm_job *const *taken
 static unsigned begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     unsigned begun = 0;
     for (unsigned job = 0; job < count && begun == 0; job++) {
-        if (jobs[job]->error.status != MM_NO_DEVICE_MEMORY && jobs[job]->error.status != MM_STORE_FULL)
+        if (jobs[job]->work.error.status != MM_NO_DEVICE_MEMORY &&
+            jobs[job]->work.error.status != MM_STORE_FULL)
             continue;
-        jobs[job]->error = (struct mm_error){.status = MM_OK};
+        jobs[job]->work.error = (struct mm_error){.status = MM_OK};
         begun = begin_together(lane, &jobs[job], 1);
     }
     return begun;
@@ -369,10 +372,10 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
     struct mm_error error;
     assert(index < MM_CUDA_LANES);
-    assert(count == 1 || jobs[0]->plan.batch_key != 0);
+    assert(count == 1 || jobs[0]->work.batch_key != 0);
     if (mm_cuda_use(head, &error) != MM_OK) {
         for (unsigned job = 0; job < count; job++)
-            jobs[job]->error = error;
+            jobs[job]->work.error = error;
         return;
     }
     unsigned begun = begin_together(lane, jobs, count);
@@ -442,17 +445,17 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
         if (code == cudaSuccess && error.status == MM_OK)
             code = read_spans(lane, span_ns);
         if (code == cudaSuccess && error.status == MM_OK && lane->last == MM_CUDA_VERIFIED)
-            code = read_verification(lane, &jobs[0]->verification);
+            code = read_verification(lane, &jobs[0]->outcome.verification);
         if (code != cudaSuccess)
             mm_cuda_status(device, code, "running a job", &error);
     }
     for (unsigned job = 0; job < count; job++) {
-        memcpy(&jobs[job]->span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
+        memcpy(&jobs[job]->outcome.span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
                (MM_SPAN_DOWNLOAD - MM_SPAN_UPLOAD + 1) * sizeof span_ns[0]);
-        jobs[job]->error = error;
-        jobs[job]->path = *lane->path;
+        jobs[job]->work.error = error;
+        jobs[job]->outcome.path = *lane->path;
         if (jobs[job]->reduces)
-            jobs[job]->reduction = *lane->reduction;
+            jobs[job]->outcome.reduction = *lane->reduction;
     }
     mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
@@ -464,8 +467,8 @@ void mm_cuda_schedule(struct mm_job *job) {
     void *const nowhere[3] = {NULL};
     const size_t bytes =
         place(&product, nowhere, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
-    job->plan.fills_device = bytes > mm_cuda_large_bytes(job->plan.device);
-    job->plan.batch_key = mm_cuda_batch_key(job);
+    job->work.is_exclusive = bytes > mm_cuda_large_bytes(job->plan.device);
+    job->work.batch_key = mm_cuda_batch_key(job);
 }
 
 static enum mm_status run_once(const struct mm_plan *plan, const struct mm_product *product,

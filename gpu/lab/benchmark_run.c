@@ -291,11 +291,9 @@ static void conclude(struct mm_benchmark *benchmark, const struct mm_device *dev
     }
 }
 
-enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled,
-                                    struct mm_error *error) {
-    struct mm_benchmark *benchmark = (struct mm_benchmark *)task; /* its first member */
+enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled) {
+    struct mm_benchmark *benchmark = task->subject; /* whose rows have errors of their own */
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
-    (void)error; /* a row has its own */
     while (!cancelled && step(benchmark, device))
         if (mm_clock_ns() >= until_ns)
             return MM_TASK_AGAIN;

@@ -88,10 +88,10 @@ static void blas_refuses_sizes_past_an_int(void **state) {
     product.a = mm_matrix_dense(MM_FLOAT32, 1, big, &element);
     product.b = mm_matrix_dense(MM_FLOAT32, big, 1, &element);
     product.c = mm_matrix_dense(MM_FLOAT32, 1, 1, &element);
-    struct mm_job job = {.product = product, .backend = &mm_cpu_backend, .variant = blas};
+    struct mm_job job = {.product = product, .work.backend = &mm_cpu_backend, .variant = blas};
     assert_int_equal(mm_device_run(*state, &job), MM_UNSUPPORTED);
-    assert_int_equal(job.error.status, MM_UNSUPPORTED);
-    assert_non_null(strstr(job.error.detail, "2147483648"));
+    assert_int_equal(job.work.error.status, MM_UNSUPPORTED);
+    assert_non_null(strstr(job.work.error.detail, "2147483648"));
 }
 
 /* --- pieces: every variant gives in them what it gives of the whole, to the bit but for blas -------------
@@ -204,7 +204,7 @@ static void sizes_follow_the_time(void **state) {
 static void a_job_of_pieces_is_computed_to_its_end(void **state) {
     struct mm_device *device = *state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];
-    struct mm_job job = {.backend = &mm_cpu_backend, .variant = naive};
+    struct mm_job job = {.work.backend = &mm_cpu_backend, .variant = naive};
     job.product = product_of(MM_MATMUL, 101, 33, 67, 0, pieces_of);
     assert_int_equal(mm_job_plan(&job, device, NULL), MM_OK);
     memset(pieces_of, 0xff, sizeof pieces_of);
@@ -216,10 +216,10 @@ static void a_job_of_pieces_is_computed_to_its_end(void **state) {
     mm_cpu_backend.begin(device, 0, jobs, 1);
     mm_cpu_backend.end(device, 0, jobs, 1);
     assert_true(job.more);
-    const uint64_t first_ns = job.span_ns[MM_SPAN_KERNEL];
+    const uint64_t first_ns = job.outcome.span_ns[MM_SPAN_KERNEL];
     assert_int_equal(mm_device_run(device, &job), MM_OK); /* from the beginning */
     assert_false(job.more);
-    assert_true(job.span_ns[MM_SPAN_KERNEL] > first_ns);
+    assert_true(job.outcome.span_ns[MM_SPAN_KERNEL] > first_ns);
     assert_memory_equal(pieces_of, whole, sizeof whole);
 }
 
