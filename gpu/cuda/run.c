@@ -3,7 +3,7 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/check/verify.h"
-#include "gpu/queue/pieces.h"
+#include "gpu/queue/progress.h"
 #include "gpu/store/store.h"
 
 #include <assert.h>
@@ -70,13 +70,14 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
 static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
-    const size_t count = mm_size_min(mm_product_count(&bands->product) - bands->checked, PRODUCTS_MAX);
+    size_t *checked = &bands->job->progress.checked;
+    const size_t count = mm_size_min(mm_product_count(&bands->product) - *checked, PRODUCTS_MAX);
     const enum mm_arithmetic arithmetic = mm_variant_arithmetic(bands->plan.variant, false);
-    const enum mm_status status = mm_cuda_verify(&bands->product, arithmetic, bands->checked, count,
-                                                 bands->seed, bands->check, lane, error);
+    const enum mm_status status =
+        mm_cuda_verify(&bands->product, arithmetic, *checked, count, bands->seed, bands->check, lane, error);
     if (status != MM_OK)
         return status;
-    bands->checked += count;
+    *checked += count;
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "checking a product", error);
@@ -120,7 +121,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 /* Whether a block computes the same in a band of so many rows as in all of C: by the same kernel and the same
  * splits of k. */
 static bool is_alike(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
-    const struct mm_product band = mm_product_piece(product, whole->variant->op, 0, rows, 0, product->n);
+    const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
     return mm_plan_make(whole->device, whole->variant, &band, whole->is_frugal, &plan, NULL) == MM_OK &&
            plan.layout.kernel == whole->layout.kernel && plan.layout.block_rows == whole->layout.block_rows &&
@@ -161,17 +162,19 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
 /* Enqueues the next band, and behind the last one the download. */
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
+    struct mm_progress *progress = &bands->job->progress;
     const struct mm_product *product = &bands->product;
     const bool is_whole = bands->rows == product->m;
-    const size_t products = mm_size_min(mm_product_count(product) - bands->item, bands->products);
-    const size_t rows = mm_size_min(product->m - bands->row, bands->rows);
     enum mm_status status;
+    progress->items = is_whole ? mm_size_min(mm_product_count(product) - progress->item, bands->products) : 1;
+    progress->rows = mm_size_min(product->m - progress->row, bands->rows);
+    progress->cols = product->n;
     if (is_whole) {
-        status = mm_plan_launch_some(&bands->plan, product, bands->item, products, lane, error);
+        status = mm_plan_launch_some(&bands->plan, product, progress->item, progress->items, lane, error);
     } else {
-        const struct mm_product one = mm_product_item(product, bands->item);
+        const struct mm_product one = mm_product_item(product, progress->item);
         const struct mm_product band =
-            mm_product_piece(&one, bands->plan.variant->op, bands->row, rows, 0, product->n);
+            mm_product_part(&one, bands->plan.variant->op, progress->row, progress->rows, 0, product->n);
         status = mm_plan_launch(&bands->plan, &band, lane, error);
     }
     if (status != MM_OK)
@@ -180,20 +183,14 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "running a kernel", error);
     lane->last = MM_CUDA_COMPUTED;
-    bands->row += rows;
-    if (bands->row == product->m) {
-        bands->item += is_whole ? products : 1;
-        bands->row = 0;
-    }
-    return bands->item == mm_product_count(product) ? enqueue_download(lane, error) : MM_OK;
+    return mm_progress_end(progress, product, 0) ? MM_OK : enqueue_download(lane, error);
 }
 
 /* Whether a band is over, and another one is to follow. */
 static bool has_bands_left(const struct mm_lane *lane) {
     const struct mm_cuda_bands *bands = &lane->bands;
-    const size_t count = mm_product_count(&bands->product);
     return bands->job != NULL && bands->error.status == MM_OK &&
-           (bands->item < count || (bands->job->verify && bands->checked < count));
+           (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
 /* Enqueues the next band, unless the job was cancelled; bands.error says why not. The device does not
@@ -203,7 +200,7 @@ static void go_on(struct mm_lane *lane) {
     mm_work_show_progress(&bands->job->work);
     if (mm_work_is_cancelled(&bands->job->work))
         mm_fail(&bands->error, MM_STOPPING, "the job was cancelled before its end");
-    else if (bands->item < mm_product_count(&bands->product))
+    else if (mm_job_computes(bands->job))
         (void)enqueue_band(lane, &bands->error);
     else
         (void)enqueue_check(lane, &bands->error);
@@ -233,6 +230,7 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
         return status;
     (void)place(&product, there, memory);
     lane->scratch = (char *)memory + bytes + beside;
+    job->progress = (struct mm_progress){.item = 0};
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
                                          .product = product,

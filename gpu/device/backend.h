@@ -66,8 +66,8 @@ struct mm_backend {
      * product is verified by then, in none of the spans. Both add to the bytes copied. Elements of C's
      * storage outside its m×n are left as they are.
      *
-     * A host device may compute one piece of the product (job->pieces) and set job->more: then both are
-     * called again, in any lane, unless the job is cancelled. The spans are the sum over all pieces. A GPU
+     * A host device may compute one part of the product (job->progress) and set job->more: then both are
+     * called again, in any lane, unless the job is cancelled. The spans are the sum over all parts. A GPU
      * cuts a long product itself, and ends it with MM_STOPPING once mm_work_is_cancelled. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);

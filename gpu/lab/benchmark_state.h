@@ -33,10 +33,10 @@ enum mm_benchmark_phase {
 
 /* How far a row has come. */
 struct mm_benchmark_course {
-    struct mm_plan plan;     /* made by MM_BENCHMARK_CHOOSE */
-    double *times_ns;        /* of the runs that count; there is room for all repeats */
-    uint64_t spent_ns;       /* on all runs */
-    struct mm_pieces pieces; /* of the current run; all 0 between two runs */
+    struct mm_plan plan;         /* made by MM_BENCHMARK_CHOOSE */
+    double *times_ns;            /* of the runs that count; there is room for all repeats */
+    uint64_t spent_ns;           /* on all runs */
+    struct mm_progress progress; /* of the current run; all 0 between two runs */
     unsigned warm_ups_left;
     enum mm_benchmark_phase phase;
     bool is_over; /* also if the row belongs to another backend */

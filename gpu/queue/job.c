@@ -12,7 +12,7 @@ void mm_job_clear(struct mm_job *job) {
                                        .reduction = mm_reduction_none()};
     job->stored_c = NULL;
     job->work.bytes = mm_product_bytes(&job->product);
-    job->pieces = (struct mm_pieces){0};
+    job->progress = (struct mm_progress){0};
     job->more = false;
 }
 

@@ -5,7 +5,7 @@
 #include "gpu/matrix/window.h"
 #include "gpu/plan/plan.h"
 #include "gpu/queue/outcome.h"
-#include "gpu/queue/pieces.h"
+#include "gpu/queue/progress.h"
 #include "gpu/queue/work.h"
 
 struct mm_replica;
@@ -40,14 +40,22 @@ struct mm_job {
                                     or gives it to the store. NULL: there is none */
 
     /* The queue's and the backend's. */
-    struct mm_plan plan;     /* how its device computes it; of an empty product only the variant is set */
-    struct mm_pieces pieces; /* how far the host has come */
-    bool more;               /* `end` has ended one piece, and another one follows, in any lane */
+    struct mm_plan plan; /* how its device computes it; of an empty product only the variant is set */
+    struct mm_progress progress;
+    bool more; /* `end` has ended one part on the host, and another one follows, in any lane */
 };
 
 /* The job that begins with this work; NULL: it is a task. */
 static inline struct mm_job *mm_work_job(struct mm_work *work) {
     return work->kind == MM_WORK_PRODUCT ? (struct mm_job *)work : NULL;
+}
+
+/* Whether a part of C is left to be computed, or a product to be checked. */
+static inline bool mm_job_computes(const struct mm_job *job) {
+    return job->progress.item < mm_product_count(&job->product);
+}
+static inline bool mm_job_checks(const struct mm_job *job) {
+    return job->verify && job->progress.checked < mm_product_count(&job->product);
 }
 
 /* Clears what came of an earlier run, and sets work.bytes. Nothing is wrong in an empty product, which no

@@ -6,7 +6,7 @@
  * it fails move to another one, or end with MM_NOT_READY.
  *
  * A task runs for one slice and then waits behind the work that arrived meanwhile. A long product on the host
- * does so after each piece (gpu/queue/pieces.h). Between two slices or pieces the work ends if it was
+ * does so after each part (gpu/queue/progress.h). Between two slices or parts the work ends if it was
  * cancelled, its deadline passed, its device failed or the queue ends. A task is then called a last time, to
  * release what it has acquired. */
 #pragma once
@@ -18,7 +18,7 @@ struct mm_task;
 
 struct mm_queue_limits {
     size_t jobs_max; /* jobs waiting, over all devices; those being run, and begun tasks, do not count; a long
-                        product does between its pieces */
+                        product does between its parts */
     uint64_t wait_ns_max; /* that the jobs before one may take by the device's measured rates; 0: any */
 };
 
@@ -55,7 +55,7 @@ struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, ui
 
 /* Takes work that has not begun out of the queue: true, and it is the owner's again, without a `done`. False
  * if it has begun or is over: its `done` comes, or has come. Then a task or a long product ends after the
- * slice or piece at hand, with MM_STOPPING unless that was the last. A product that found no memory yet, or
+ * slice or part at hand, with MM_STOPPING unless that was the last. A product that found no memory yet, or
  * that moves to another device, counts as begun. Never blocks. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
@@ -78,9 +78,9 @@ struct mm_queue_state mm_queue_look(struct mm_queue *queue);
 void mm_queue_stop(struct mm_queue *queue);
 
 /* Ends every waiting job with this status and sentence, and every begun task and long host product with
- * MM_STOPPING after the slice or piece at hand. Call mm_queue_stop first. Any thread. */
+ * MM_STOPPING after the slice or part at hand. Call mm_queue_stop first. Any thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
-/* Stops, runs all accepted products to their end (those of several pieces and tasks end with MM_STOPPING),
+/* Stops, runs all accepted products to their end (those of several parts and tasks end with MM_STOPPING),
  * joins the workers, frees. NULL is allowed. */
 void mm_queue_close(struct mm_queue *queue);

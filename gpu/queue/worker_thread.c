@@ -1,5 +1,5 @@
 /* The threads of a worker: each keeps its lanes busy with products, ends each lane when it is over, and runs
- * slices of tasks. A product with more pieces goes to the end of the list, and so does a task after a slice.
+ * slices of tasks. A product with more parts goes to the end of the list, and so does a task after a slice.
  */
 #include "gpu/queue/worker.h"
 
@@ -78,7 +78,7 @@ static void call_done(struct mm_worker_thread *self) {
 
 static void begin(struct mm_worker_thread *self, const struct mm_batch *taken);
 
-/* A product has more pieces, and goes alone: it goes on at once, or after the work that waits. */
+/* A product has more parts, and goes alone: it goes on at once, or after the work that waits. */
 static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
     struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;

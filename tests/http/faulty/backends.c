@@ -459,12 +459,12 @@ static enum mm_status open_cpu(unsigned index, struct mm_device **opened, struct
 static void begin_on_cpu(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
                          unsigned jobs_count) {
     struct mm_job *job = jobs[0];
-    if (!is_to_hold(&job->product) || !hold("", job->pieces.spent_ns > 0 ? 0 : 1)) {
+    if (!is_to_hold(&job->product) || !hold("", job->progress.spent_ns > 0 ? 0 : 1)) {
         mm_cpu_backend.begin(begun_on, lane, jobs, jobs_count);
         return;
     }
     sleep_ms(HELD_MS);
-    job->pieces.spent_ns += HELD_MS * UINT64_C(1000000);
+    job->progress.spent_ns += HELD_MS * UINT64_C(1000000);
     job->more = true;
 }
 

@@ -238,7 +238,7 @@ static void long_runs_are_cut_into_pieces(void **state) {
     const struct mm_product square = {.m = EDGE, .n = EDGE, .k = EDGE};
     request.subjects[0].backend = request.subjects[1].backend = &lab_host_backend;
     lab_device.backend = &lab_host_backend;
-    mm_forecast_assume(&lab_device, request.subjects[0].variant, &square, 4.0 * (double)MM_PIECE_NS);
+    mm_forecast_assume(&lab_device, request.subjects[0].variant, &square, 4.0 * (double)MM_PART_NS);
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(rows[0].error.status, MM_OK);
     assert_int_equal(rows[0].repeats, REPEATS);

@@ -104,7 +104,7 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *e
         used->alone -= job->product.n == ALONE_N;
         job->outcome.span_ns[MM_SPAN_KERNEL] = used->kernel_ns == 0 ? 1 : used->kernel_ns;
         job->outcome.batched = count;
-        job->more = job->product.n == CUT_N && ++job->pieces.row < PIECES;
+        job->more = job->product.n == CUT_N && ++job->progress.row < PIECES;
         if (used->fail_end)
             mm_fail(&job->work.error, MM_DEVICE_FAILED, "told to fail at its end");
     }
