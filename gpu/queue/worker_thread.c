@@ -103,11 +103,11 @@ static bool end(struct mm_worker_thread *self) {
     const uint64_t now_ns = mm_clock_ns();
     for (unsigned index = 0; index < ended.count; index++) {
         struct mm_work *work = &ended.jobs[index]->work;
-        if (work->error.status == MM_OK)
-            mm_forecast_learn(self->worker->device, ended.jobs[index]);
         if (work->error.status == MM_OK && is_late(work, now_ns))
             mm_fail(&work->error, MM_TIMEOUT,
                     "the deadline passed while the job ran; its result was dropped");
+        if (work->error.status == MM_OK)
+            mm_forecast_learn(self->worker->device, ended.jobs[index]);
     }
     finish(self, &ended);
     return true;
