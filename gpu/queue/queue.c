@@ -22,6 +22,8 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
         struct mm_worker *worker = &opened->workers[index];
         worker->queue = opened;
         worker->device = devices[index];
+        TAILQ_INIT(&worker->waiting);
+        TAILQ_INIT(&worker->running);
         enum mm_status status = mm_worker_start(worker, error);
         opened->worker_count++;
         if (status != MM_OK) {
@@ -49,7 +51,9 @@ static const double copied_byte_load = 128;
 static double load_before(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     const size_t absent_bytes = job == NULL ? 0 : mm_job_absent_bytes(job, worker->device);
-    return mm_worker_load(worker) + copied_byte_load * (double)absent_bytes;
+    double load;
+    __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
+    return load + copied_byte_load * (double)absent_bytes;
 }
 
 /* Sets work->worker: of those that can do it, the one where it can begin first, as far as can be seen without
@@ -227,8 +231,8 @@ void mm_queue_stop(struct mm_queue *queue) {
  * the list `taken`. */
 static struct mm_work *take_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *taken) {
     struct mm_work *previous;
-    for (struct mm_work *work = worker->waiting.last; work != NULL; work = previous) {
-        previous = work->previous;
+    for (struct mm_work *work = TAILQ_LAST(&worker->waiting, mm_work_list); work != NULL; work = previous) {
+        previous = TAILQ_PREV(work, mm_work_list, listed);
         if (work->state == MM_WORK_PAUSED && !with_paused)
             continue;
         mm_worker_remove(worker, work);
@@ -273,13 +277,19 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
 /* A process that was stopped for a while, and its devices not, knows nothing of what they did meanwhile. */
 #define STOPPED_NS UINT64_C(1000000000)
 
-/* Of a device that failed otherwise, the thread may be stuck all the same, with those who wait for it. */
+/* Whether the worker's device, a GPU, has been at one step for longer than most_ns. If it has failed
+ * already, that matters only to work that waits for the stuck thread. With the mutex held. */
 static bool hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
-    const struct mm_device *device = worker->device;
-    const bool was_stopped = now_ns - worker->queue->looked_ns > STOPPED_NS;
-    return most_ns != 0 && !device->backend->is_host &&
-           mm_worker_hangs(worker, now_ns, most_ns, was_stopped) &&
-           (!mm_device_has_failed(device) || worker->waiting.first != NULL);
+    struct mm_work *oldest = TAILQ_FIRST(&worker->running);
+    if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)
+        return false;
+    uint64_t seen_ns = __atomic_load_n(&oldest->seen_ns, __ATOMIC_RELAXED);
+    if (seen_ns == 0 || now_ns - worker->queue->looked_ns > STOPPED_NS) {
+        seen_ns = now_ns;
+        __atomic_store_n(&oldest->seen_ns, seen_ns, __ATOMIC_RELAXED);
+    }
+    return now_ns - seen_ns > most_ns &&
+           (!mm_device_has_failed(worker->device) || !TAILQ_EMPTY(&worker->waiting));
 }
 
 struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns) {

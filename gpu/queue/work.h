@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct mm_backend;
 struct mm_device;
@@ -41,16 +42,16 @@ struct mm_work {
     struct mm_error error;          /* MM_OK: the work is complete */
     const struct mm_device *device; /* that began the first step; NULL: none did */
     uint64_t waited_ns;             /* in the queue; of a product also between its parts */
-    struct mm_work *next;           /* in a worker's list, then in the list for `done` */
+    struct mm_work *next;           /* in the list for `done` */
 
     /* The queue's. */
-    struct mm_work *previous;
-    struct mm_worker *worker; /* chosen for it; NULL: none can do it */
-    enum mm_work_state state; /* changed by mm_work_move, with the queue's mutex held */
-    bool is_cancelled;        /* by mm_queue_cancel, after the first step began; __atomic access */
-    bool is_exclusive;        /* nothing else runs on the device beside it */
-    uint64_t batch_key;       /* products of one key may share a launch; 0: it goes alone */
-    uint64_t queued_ns;       /* when it began to wait, later by waited_ns of earlier waits */
+    TAILQ_ENTRY(mm_work) listed; /* in a list of its worker */
+    struct mm_worker *worker;    /* chosen for it; NULL: none can do it */
+    enum mm_work_state state;    /* changed by mm_work_move, with the queue's mutex held */
+    bool is_cancelled;           /* by mm_queue_cancel, after the first step began; __atomic access */
+    bool is_exclusive;           /* nothing else runs on the device beside it */
+    uint64_t batch_key;          /* products of one key may share a launch; 0: it goes alone */
+    uint64_t queued_ns;          /* when it began to wait, later by waited_ns of earlier waits */
     uint64_t seen_ns; /* when the watch first saw this step, or saw it since the device last showed progress;
                          0: not yet. __atomic access */
     size_t bytes;     /* of a product's matrices */

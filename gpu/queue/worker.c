@@ -4,27 +4,6 @@
 
 #include <stddef.h>
 
-double mm_worker_load(const struct mm_worker *worker) {
-    double load;
-    __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
-    return load;
-}
-
-/* Puts work into a list: behind `previous`, or first if that is NULL. */
-static void insert(struct mm_work_list *list, struct mm_work *work, struct mm_work *previous) {
-    struct mm_work *next = previous == NULL ? list->first : previous->next;
-    work->previous = previous;
-    work->next = next;
-    *(previous == NULL ? &list->first : &previous->next) = work;
-    *(next == NULL ? &list->last : &next->previous) = work;
-}
-
-/* Takes work out of the list that it is in. */
-static void take(struct mm_work_list *list, struct mm_work *work) {
-    *(work->previous == NULL ? &list->first : &work->previous->next) = work->next;
-    *(work->next == NULL ? &list->last : &work->next->previous) = work->previous;
-}
-
 /* The count of the queue that the work belongs to now; NULL: none. A task has begun for good, so it does not
  * keep others from waiting while it pauses. */
 static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
@@ -69,12 +48,12 @@ static void note_change(struct mm_worker *worker) {
 
 /* Others may run now; with the mutex held. */
 static void wake_others(struct mm_worker *worker) {
-    if (worker->waiting.first != NULL)
+    if (!TAILQ_EMPTY(&worker->waiting))
         pthread_cond_broadcast(&worker->changed);
 }
 
 void mm_worker_add(struct mm_worker *worker, struct mm_work *work) {
-    insert(&worker->waiting, work, worker->waiting.last);
+    TAILQ_INSERT_TAIL(&worker->waiting, work, listed);
     move(worker->queue, work, MM_WORK_WAITING);
     work->worker = worker;
     note_change(worker);
@@ -92,8 +71,8 @@ static void leave(struct mm_worker *worker, struct mm_work *work) {
 }
 
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work) {
-    const bool was_first = worker->waiting.first == work; /* which others may not have overtaken */
-    take(&worker->waiting, work);
+    const bool was_first = TAILQ_FIRST(&worker->waiting) == work; /* which others may not have overtaken */
+    TAILQ_REMOVE(&worker->waiting, work, listed);
     leave(worker, work);
     if (was_first) {
         note_change(worker);
@@ -102,23 +81,22 @@ void mm_worker_remove(struct mm_worker *worker, struct mm_work *work) {
 }
 
 void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work) {
-    take(&worker->waiting, work);
-    insert(&worker->waiting, work, NULL);
+    TAILQ_REMOVE(&worker->waiting, work, listed);
+    TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
 }
 
 /* Whether the first waiting work can begin beside what runs. No work overtakes work that must wait. */
 static bool can_begin(const struct mm_worker *worker) {
-    return worker->waiting.first != NULL && !worker->is_taken &&
-           (!worker->waiting.first->is_exclusive || worker->under_way == 0);
+    const struct mm_work *first = TAILQ_FIRST(&worker->waiting);
+    return first != NULL && !worker->is_taken && (!first->is_exclusive || TAILQ_EMPTY(&worker->running));
 }
 
 /* Waiting or paused work runs. */
 static void take_to_run(struct mm_worker *worker, struct mm_work *work) {
-    take(&worker->waiting, work);
-    insert(&worker->running, work, worker->running.last);
+    TAILQ_REMOVE(&worker->waiting, work, listed);
+    TAILQ_INSERT_TAIL(&worker->running, work, listed);
     move(worker->queue, work, MM_WORK_RUNNING);
     mm_work_show_progress(work);
-    worker->under_way++;
     worker->is_taken = work->is_exclusive;
 }
 
@@ -132,8 +110,9 @@ static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
     size_t bytes = mm_job_copied_bytes(batch->jobs[0]);
     unsigned passed_over = 0;
     struct mm_work *next;
-    for (struct mm_work *work = worker->waiting.first; work != NULL && !work->is_exclusive; work = next) {
-        next = work->next;
+    for (struct mm_work *work = TAILQ_FIRST(&worker->waiting); work != NULL && !work->is_exclusive;
+         work = next) {
+        next = TAILQ_NEXT(work, listed);
         if (work->batch_key != key && ++passed_over > PASSED_OVER_MAX)
             break;
         if (work->batch_key != key)
@@ -149,7 +128,7 @@ static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
 
 /* Takes the first waiting work, which can begin, and its companions. */
 static struct mm_task *take_first(struct mm_worker *worker, struct mm_batch *batch) {
-    struct mm_work *first = worker->waiting.first;
+    struct mm_work *first = TAILQ_FIRST(&worker->waiting);
     take_to_run(worker, first);
     if (first->kind == MM_WORK_TASK)
         return mm_work_task(first);
@@ -165,7 +144,7 @@ struct mm_task *mm_worker_take(struct mm_worker *worker, bool may_wait, struct m
     struct mm_task *task = NULL;
     batch->count = 0;
     pthread_mutex_lock(&queue->mutex);
-    while (may_wait && !can_begin(worker) && !(queue->closing && worker->waiting.first == NULL))
+    while (may_wait && !can_begin(worker) && !(queue->closing && TAILQ_EMPTY(&worker->waiting)))
         pthread_cond_wait(&worker->changed, &queue->mutex);
     if (can_begin(worker))
         task = take_first(worker, batch);
@@ -177,8 +156,7 @@ struct mm_task *mm_worker_take(struct mm_worker *worker, bool may_wait, struct m
 /* Work stops running. If the device was taken, this work had it (is_exclusive may be of another device's plan
  * by now). */
 static void end_running(struct mm_worker *worker, struct mm_work *work) {
-    take(&worker->running, work);
-    worker->under_way--;
+    TAILQ_REMOVE(&worker->running, work, listed);
     worker->is_taken = false;
 }
 
@@ -190,19 +168,10 @@ void mm_worker_finish(struct mm_worker *worker, struct mm_work *work) {
 
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work) {
     end_running(worker, work);
-    insert(&worker->waiting, work, mm_work_is_cancelled(work) ? NULL : worker->waiting.last);
+    if (mm_work_is_cancelled(work))
+        TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
+    else
+        TAILQ_INSERT_TAIL(&worker->waiting, work, listed);
     move(worker->queue, work, MM_WORK_PAUSED);
     wake_others(worker);
-}
-
-bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns, bool begins) {
-    struct mm_work *oldest = worker->running.first;
-    if (oldest == NULL)
-        return false;
-    uint64_t seen_ns = __atomic_load_n(&oldest->seen_ns, __ATOMIC_RELAXED);
-    if (seen_ns == 0 || begins) {
-        seen_ns = now_ns;
-        __atomic_store_n(&oldest->seen_ns, seen_ns, __ATOMIC_RELAXED);
-    }
-    return now_ns - seen_ns > most_ns;
 }

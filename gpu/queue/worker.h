@@ -18,11 +18,7 @@ struct mm_worker_thread {
     struct mm_work *over; /* whose `done` is still to be called; by next */
 };
 
-/* By next and previous of the work. */
-struct mm_work_list {
-    struct mm_work *first;
-    struct mm_work *last;
-};
+TAILQ_HEAD(mm_work_list, mm_work);
 
 struct mm_worker {
     struct mm_queue *queue;
@@ -38,7 +34,6 @@ struct mm_worker {
     size_t jobs;                 /* waiting and running */
     double load;                 /* of these; other threads read it, by __atomic */
     double expected_ns;          /* that these will keep the device busy, as far as it is known */
-    unsigned under_way;          /* running, of all threads */
     bool is_taken;               /* exclusive work runs */
 };
 
@@ -60,9 +55,6 @@ struct mm_queue {
 
 /* --- worker.c: the lists ------------------------------------------------------------------------- */
 
-/* The load at this worker. Any thread, without the mutex. */
-double mm_worker_load(const struct mm_worker *worker);
-
 /* Idle work comes to wait at its worker. With the mutex held. */
 void mm_worker_add(struct mm_worker *worker, struct mm_work *work);
 
@@ -78,10 +70,6 @@ void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 /* Running work pauses: behind all other work, or before it if it was cancelled and only has to end. With the
  * mutex held. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
-
-/* Whether the worker's device has been at one step for longer than most_ns. The time of a step counts from
- * the first call while it runs, or from this call if `begins`. With the mutex held. */
-bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns, bool begins);
 
 /* Takes the next work to run, for the worker's threads, without the mutex: a task, which is returned, or a
  * batch of products that may share a launch. If nothing can begin beside what runs, the batch is empty and
@@ -99,7 +87,7 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_w
 
 /* --- worker_thread.c ----------------------------------------------------------------------------- */
 
-/* Starts the threads of a worker whose queue and device are set and all else is 0. Join it also on
+/* Starts the threads of a worker whose queue, device and lists are set and all else is 0. Join it also on
  * failure. */
 enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error);
 

@@ -83,7 +83,7 @@ static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
     struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;
     pthread_mutex_lock(&worker->queue->mutex);
-    const bool others_wait = worker->waiting.first != NULL;
+    const bool others_wait = !TAILQ_EMPTY(&worker->waiting);
     if (others_wait)
         mm_worker_pause(worker, &batch->jobs[0]->work);
     pthread_mutex_unlock(&worker->queue->mutex);
