@@ -8,7 +8,7 @@
 #pragma once
 
 #include "api/operand.h"
-#include "gpu/queue/job.h"
+#include "gpu/queue/outcome.h"
 
 #define MM_LENGTH_UNKNOWN UINT64_MAX /* a chunked body */
 
@@ -29,7 +29,10 @@ struct mm_helpers {
 
 /* What a reply tells: a matrix, or figures about it, and how it was computed. */
 struct mm_answer {
-    const struct mm_job *job; /* that has computed it: done, with status MM_OK; NULL: it is a stored matrix */
+    const struct mm_outcome *outcome; /* of the product; NULL: the matrix is a stored one, and the next two
+                                         have no meaning */
+    const struct mm_device *device;   /* that computed it */
+    enum mm_dtype operand_dtype;
     struct mm_matrix matrix; /* all elements that are returned, dense, if has_matrix; its dtype in any case */
     const struct mm_shape *shape;         /* of that matrix */
     bool has_matrix;                      /* the elements are returned; if not, the format is JSON */

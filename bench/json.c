@@ -135,16 +135,19 @@ static double encode(struct bench *bench) {
     static const struct mm_backend backend = {.name = "cpu"};
     const size_t count = bench->edge * bench->edge;
     const uint64_t span_ns[MM_SPAN_COUNT] = {0};
-    struct mm_job job = {.backend = &backend, .variant = &variant, .batched = 1};
-    job.product.c = mm_matrix_dense(MM_FLOAT32, bench->edge, bench->edge, bench->elements);
+    const struct mm_device device = {.backend = &backend};
+    const struct mm_outcome outcome = {.ran = &variant, .batched = 1};
     struct mm_buffer result = {0};
     const struct mm_shape shape = mm_shape_of_matrix(bench->edge, bench->edge);
-    const struct mm_answer answer = {.job = &job,
-                                     .matrix = job.product.c,
-                                     .has_matrix = true,
-                                     .shape = &shape,
-                                     .result = &result,
-                                     .span_ns = span_ns};
+    const struct mm_answer answer = {
+        .outcome = &outcome,
+        .device = &device,
+        .operand_dtype = MM_FLOAT32,
+        .matrix = mm_matrix_dense(MM_FLOAT32, bench->edge, bench->edge, bench->elements),
+        .has_matrix = true,
+        .shape = &shape,
+        .result = &result,
+        .span_ns = span_ns};
     struct mm_reply_body body = {.buffer = {.data = bench->reply, .bytes = bench->reply_bytes}};
     const double start = now_ns();
     bench->codec->encode(&answer, &body);

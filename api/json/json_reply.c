@@ -34,13 +34,13 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
         body->bytes = 1;
         return;
     }
-    memcpy(end, answer->job == NULL ? stored_head : reply_head, sizeof reply_head - 1);
+    memcpy(end, answer->outcome == NULL ? stored_head : reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
     end += mm_json_array_write(answer->shape, c->dtype, c->data, answer->helpers, end);
     body->bytes = (size_t)(end - (char *)body->buffer.data);
 }
 
-/* What mm_job_rate is called, of each operation. */
+/* What mm_outcome_rate is called, of each operation. */
 static const char *const rate_keys[MM_OP_COUNT] = {
     [MM_MATMUL] = "\"gflops\": ",
     [MM_TRANSPOSE] = "\"gigabytes_per_second\": ",
@@ -100,24 +100,21 @@ static char *put_timing(char *end, const uint64_t *span_ns) {
     return mm_put_text(end, "}");
 }
 
-/* What follows the array, in the contract's order. Where nothing had to run (an empty product), the
- * variant is the one that was asked for. */
+/* What follows the array, in the contract's order. */
 static char *put_facts(char *end, const struct mm_answer *answer) {
-    const struct mm_job *job = answer->job;
-    const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
-    const enum mm_dtype operand = job->product.a.dtype, result = answer->matrix.dtype;
+    const struct mm_outcome *outcome = answer->outcome;
+    const enum mm_dtype operand = answer->operand_dtype, result = answer->matrix.dtype;
     end = put_name(put_shape(end, answer->shape), "\"dtype\": \"", mm_dtype_name(result));
     if (operand != result)
         end = put_name(end, ", \"operand_dtype\": \"", mm_dtype_name(operand));
-    end = put_name(end, ", \"variant\": \"", variant->name);
-    end = put_name(end, ", \"backend\": \"", job->backend->name);
-    end =
-        mm_put_json_string(mm_put_text(end, ", \"device\": "), job->device != NULL ? job->device->name : "");
-    end = mm_put_text(mm_put_text(end, ", "), rate_keys[job->variant->op]);
-    end = mm_put_millionths(end, (uint64_t)round(mm_job_rate(job) * 1e6));
-    end = mm_put_digits(mm_put_text(end, ", \"batched\": "), job->batched);
-    end = put_path(end, &job->path);
-    end = put_verification(end, &job->verification);
+    end = put_name(end, ", \"variant\": \"", outcome->ran->name);
+    end = put_name(end, ", \"backend\": \"", answer->device->backend->name);
+    end = mm_put_json_string(mm_put_text(end, ", \"device\": "), answer->device->name);
+    end = mm_put_text(mm_put_text(end, ", "), rate_keys[outcome->ran->op]);
+    end = mm_put_millionths(end, (uint64_t)round(mm_outcome_rate(outcome) * 1e6));
+    end = mm_put_digits(mm_put_text(end, ", \"batched\": "), outcome->batched);
+    end = put_path(end, &outcome->path);
+    end = put_verification(end, &outcome->verification);
     return put_timing(end, answer->span_ns);
 }
 
@@ -139,7 +136,7 @@ static void finish(const struct mm_answer *answer, struct mm_reply_body *body) {
         end += mm_result_figures(answer->figures, answer->matrix.dtype, answer->reduction, end);
         end = mm_put_text(end, ", ");
     }
-    end = answer->job == NULL ? put_stored(end, answer) : put_facts(end, answer);
+    end = answer->outcome == NULL ? put_stored(end, answer) : put_facts(end, answer);
     *end++ = '}';
     body->bytes += (size_t)(end - start);
     assert((size_t)(end - start) <= ENVELOPE_BYTES_MAX);

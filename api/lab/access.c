@@ -165,7 +165,7 @@ enum mm_status mm_access_combine(const struct mm_access_request *request, struct
     sets[MM_ACCESS_PATTERNS] &= ~(UINT32_C(1) << MM_PATTERN_OFFSETS);
     if (request->has_offsets)
         sets[MM_ACCESS_PATTERNS] = UINT32_C(1) << MM_PATTERN_OFFSETS;
-    mm_probe_init(probe);
+    *probe = (struct mm_probe){.count = 0};
     probe->writes = has(request->sets, MM_ACCESS_KIND, 1);
     for (unsigned bit = 0; bit < WORD_COUNT; bit++)
         if (has(request->sets, MM_ACCESS_BANK_BYTES, bit))

@@ -1,5 +1,5 @@
 /* The CPU as a backend: one device, whose memory is the host's, with a lane a core, each of which computes a
- * piece of a product at once on its caller's thread. It knows nothing of what the variants do. */
+ * part of a product at once on its caller's thread. It knows nothing of what the variants do. */
 #include "gpu/device/backend.h"
 
 #include "gpu/clock.h"
@@ -80,85 +80,76 @@ static size_t made_elements(const struct mm_source *source, const struct mm_matr
     return mm_source_is_elsewhere(source) ? operand->rows * operand->cols : 0;
 }
 
-/* Makes or fetches the rest of an operand that is elsewhere, or as much as takes about as long as a piece.
+/* Makes or fetches the rest of an operand that is elsewhere, or as much as takes about as long as a part.
  * The operands before it have `before` elements. Whether it is complete. */
 static bool make(const struct mm_source *source, const struct mm_matrix *operand, size_t before,
                  struct mm_job *job, uint64_t until_ns) {
     enum { STEP = 64 << 10 };
-    struct mm_pieces *pieces = &job->pieces;
+    struct mm_progress *progress = &job->progress;
     const size_t count = made_elements(source, operand);
-    while (pieces->made < before + count && mm_clock_ns() < until_ns) {
-        const size_t first = pieces->made - before;
+    while (progress->made < before + count && mm_clock_ns() < until_ns) {
+        const size_t first = progress->made - before;
         const size_t step = mm_size_min(count - first, STEP);
-        if (mm_source_make(source, operand, first, step, &job->error) != MM_OK)
+        if (mm_source_make(source, operand, first, step, &job->work.error) != MM_OK)
             return false;
-        pieces->made += step;
+        progress->made += step;
     }
-    return pieces->made >= before + count;
+    return progress->made >= before + count;
 }
 
 /* Whether all operands are there. */
 static bool make_operands(struct mm_job *job) {
     const struct mm_matrix *a = &job->product.a;
     const size_t of_a = made_elements(&job->a_source, a);
-    const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PIECE_NS;
+    const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
     const bool is_made = make(&job->a_source, a, 0, job, until_ns) &&
                          make(&job->b_source, &job->product.b, of_a, job, until_ns);
-    job->pieces.made_ns += mm_clock_ns() - start_ns;
+    job->progress.made_ns += mm_clock_ns() - start_ns;
     return is_made;
 }
 
-/* Computes one piece, or as many products of a stack as take as long as one. */
+/* Computes one part, or as many products of a stack as take as long as one. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
-    struct mm_pieces *pieces = &job->pieces;
-    const uint64_t start_ns = mm_clock_ns(), spent_ns = pieces->spent_ns;
+    struct mm_progress *progress = &job->progress;
+    const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;
     uint64_t now_ns;
     do {
         uint64_t took_ns = 0;
-        const struct mm_product piece = mm_pieces_next(pieces, device, job->plan.variant, &job->product);
-        if (measure(device, &job->plan, &piece, &took_ns, &job->error) != MM_OK)
-            return job->error.status;
-        job->more = mm_pieces_end(pieces, &job->product, took_ns);
+        const struct mm_product part = mm_progress_next(progress, device, job->plan.variant, &job->product);
+        if (measure(device, &job->plan, &part, &took_ns, &job->work.error) != MM_OK)
+            return job->work.error.status;
+        job->more = mm_progress_end(progress, &job->product, took_ns);
         now_ns = mm_clock_ns();
-    } while (job->more && pieces->row == 0 && pieces->col == 0 && now_ns < start_ns + MM_PIECE_NS);
-    pieces->spent_ns = spent_ns + (now_ns - start_ns); /* what lies between tiny products counts, too */
+    } while (job->more && progress->row == 0 && progress->col == 0 && now_ns < start_ns + MM_PART_NS);
+    progress->spent_ns = spent_ns + (now_ns - start_ns); /* what lies between tiny products counts, too */
     return MM_OK;
 }
 
-/* Checks one product, or as many of a stack as take as long as a piece. */
+/* Checks one product, or as many of a stack as take as long as a part. */
 static void check(struct mm_job *job) {
-    const size_t count = mm_product_count(&job->product);
     const uint64_t start_ns = mm_clock_ns();
-    struct mm_verification *verification = &job->verification;
+    struct mm_verification *verification = &job->outcome.verification;
     uint64_t now_ns;
-    if (job->pieces.checked == 0)
+    if (job->progress.checked == 0)
         *verification = (struct mm_verification){.is_done = true, .seed = mm_verify_seed()};
     do {
-        mm_verify_some(&job->product, MM_ROUNDED, job->pieces.checked++, 1, job->verify_memory, verification);
+        mm_verify_some(&job->product, MM_ROUNDED, job->progress.checked++, 1, job->verify_memory,
+                       verification);
         now_ns = mm_clock_ns();
-    } while (job->pieces.checked < count && now_ns < start_ns + MM_PIECE_NS);
+    } while (mm_job_checks(job) && now_ns < start_ns + MM_PART_NS);
     verification->took_ns += now_ns - start_ns;
-    job->more = job->pieces.checked < count;
-}
-
-/* Whether products are left to be computed, or to be checked, or elements to be reduced. */
-static bool computes(const struct mm_job *job) {
-    return job->pieces.item < mm_product_count(&job->product);
-}
-
-static bool checks(const struct mm_job *job) {
-    return job->verify && job->pieces.checked < mm_product_count(&job->product);
+    job->more = mm_job_checks(job);
 }
 
 static bool reduces(const struct mm_job *job) {
-    return job->reduces && job->pieces.reduced.elements < mm_window_elements(job->part);
+    return job->reduces && job->progress.reduced.elements < mm_window_elements(job->part);
 }
 
-/* Reduces as many elements as take about as long as a piece. */
+/* Reduces as many elements as take about as long as a part. */
 static void reduce(struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
-    const uint64_t until_ns = mm_clock_ns() + MM_PIECE_NS;
-    while (mm_reduce_part(&job->reduction, &job->pieces.reduced, job->part, c->dtype, c->data,
+    const uint64_t until_ns = mm_clock_ns() + MM_PART_NS;
+    while (mm_reduce_part(&job->outcome.reduction, &job->progress.reduced, job->part, c->dtype, c->data,
                           MM_REDUCE_SLICE) &&
            mm_clock_ns() < until_ns)
         continue;
@@ -169,15 +160,15 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
     const bool is_made = mm_job_made_bytes(job) == 0 || make_operands(job);
-    if (job->error.status != MM_OK)
+    if (job->work.error.status != MM_OK)
         return;
-    if (is_made && computes(job) && compute(device, job) != MM_OK)
+    if (is_made && mm_job_computes(job) && compute(device, job) != MM_OK)
         return;
-    if (is_made && !job->more && checks(job))
+    if (is_made && !job->more && mm_job_checks(job))
         check(job);
     else if (is_made && !job->more && reduces(job))
         reduce(job);
-    job->more = !is_made || computes(job) || checks(job) || reduces(job);
+    job->more = !is_made || mm_job_computes(job) || mm_job_checks(job) || reduces(job);
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
@@ -185,17 +176,17 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     struct mm_job *job = jobs[0];
     if (!job->more && job->part != NULL && !job->keeps_c)
         mm_window_pack(job->part, job->product.c.dtype, job->product.c.data, job->product.c.data);
-    job->span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
-    job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
-    job->span_ns[MM_SPAN_DOWNLOAD] = 0;
-    job->batched = 1;
-    job->error = (struct mm_error){.status = MM_OK};
+    job->outcome.span_ns[MM_SPAN_UPLOAD] = job->progress.made_ns;
+    job->outcome.span_ns[MM_SPAN_KERNEL] = job->progress.spent_ns;
+    job->outcome.span_ns[MM_SPAN_DOWNLOAD] = 0;
+    job->outcome.batched = 1;
+    job->work.error = (struct mm_error){.status = MM_OK};
 }
 
 /* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
 static void schedule(struct mm_job *job) {
     const struct mm_product one = mm_product_item(&job->product, 0);
-    job->plan.fills_device = job->plan.device->lane_count > 1 &&
+    job->work.is_exclusive = job->plan.device->lane_count > 1 &&
                              job->plan.variant == &mm_cpu_variants[MM_CPU_ROW_blas] &&
                              mm_product_flops(&one) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }

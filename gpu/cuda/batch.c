@@ -40,7 +40,7 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
         (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
-        job->queued_bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
+        job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
         !is_dense(&product->c) || !is_there(&job->a_source, job) || !is_there(&job->b_source, job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
@@ -129,7 +129,7 @@ static const void *prepare(struct preparation *before, struct mm_cuda_makes *mak
     if (source->kind == MM_SOURCE_STORED)
         return mm_source_find(source, job->plan.device);
     if (!mm_source_is_made(source)) {
-        job->uploaded_bytes += in_place ? 0 : mm_matrix_bytes(operand);
+        job->outcome.uploaded_bytes += in_place ? 0 : mm_matrix_bytes(operand);
         return in_place ? operand->data : gather(&before->copies, operand, at);
     }
     void *to = *at;
@@ -157,8 +157,8 @@ static void describe_jobs(const struct mm_layout *layout, struct mm_job *const *
         struct mm_job *job = jobs[index];
         struct mm_cuda_item *item = &items->items[index];
         *item = item_of(job);
-        job->batched = count;
-        job->launch_work = work;
+        job->outcome.batched = count;
+        job->outcome.work = work;
         const struct mm_product *product = &job->product;
         const bool in_place = is_read_in_place(layout, product);
         item->a = prepare(before, &before->a_makes, &job->a_source, &product->a, in_place, job, &workspace);
@@ -208,7 +208,7 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layo
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;
     struct preparation before;
-    const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->ran->tile;
+    const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->outcome.ran->tile;
     const size_t bytes = device_bytes(layout, jobs, count);
     void *workspace = NULL;
     enum mm_status status = MM_OK;
@@ -251,6 +251,6 @@ enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *j
         return MM_OK;
     cudaStreamSynchronize(lane->stream); /* nothing touches the jobs' matrices any more */
     for (unsigned index = 0; index < count; index++)
-        jobs[index]->uploaded_bytes = 0;
+        jobs[index]->outcome.uploaded_bytes = 0;
     return status;
 }

@@ -24,10 +24,6 @@ struct mm_cuda_bands {
     struct mm_product product; /* of all of C, in the device's memory */
     size_t products;           /* of a band, of a stack whose products are not cut */
     size_t rows;               /* of a band; m: the product is not cut */
-    size_t item;               /* of the next band; the number of products: all were launched, and the
-                                  download */
-    size_t row;                /* of the next band */
-    size_t checked;            /* products whose check was enqueued */
     uint64_t seed;             /* of the check */
     void *check;               /* the memory of its check, behind the matrices */
     void *figures;             /* that of its reduction, behind the check's */

@@ -2,7 +2,7 @@
  * no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
-#include "gpu/queue/pieces.h"
+#include "gpu/queue/progress.h"
 
 enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 
@@ -146,9 +146,8 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
     const size_t columns = mm_size_divide_up(product->n, layout->block_cols);
     for (size_t row = 0; row < product->m; row += band_rows) {
         const size_t left = product->m - row;
-        struct mm_product band =
-            mm_product_piece(product, MM_MATMUL, row, left < band_rows ? left : band_rows, 0,
-                             product->n); /* a transposition has no B to cut */
+        struct mm_product band = mm_product_part(product, MM_MATMUL, row, left < band_rows ? left : band_rows,
+                                                 0, product->n); /* a transposition has no B to cut */
         band.tile = product->tile != 0 ? product->tile : plan->variant->tile;
         const size_t rows = mm_size_divide_up(band.m, layout->block_rows);
         const dim3 grid = {(unsigned)columns, (unsigned)rows, 1};

@@ -3,7 +3,7 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/check/verify.h"
-#include "gpu/queue/pieces.h"
+#include "gpu/queue/progress.h"
 #include "gpu/store/store.h"
 
 #include <assert.h>
@@ -52,7 +52,7 @@ static cudaError_t upload(struct mm_job *job, const struct mm_source *source, co
     }
     if (source->kind == MM_SOURCE_STORED && source->stored->home != NULL)
         return mm_cuda_copy_stored(source->stored, to->data, lane);
-    job->uploaded_bytes += mm_matrix_bytes(to);
+    job->outcome.uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
 }
 
@@ -70,13 +70,14 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
 static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
-    const size_t count = mm_size_min(mm_product_count(&bands->product) - bands->checked, PRODUCTS_MAX);
+    size_t *checked = &bands->job->progress.checked;
+    const size_t count = mm_size_min(mm_product_count(&bands->product) - *checked, PRODUCTS_MAX);
     const enum mm_arithmetic arithmetic = mm_variant_arithmetic(bands->plan.variant, false);
-    const enum mm_status status = mm_cuda_verify(&bands->product, arithmetic, bands->checked, count,
-                                                 bands->seed, bands->check, lane, error);
+    const enum mm_status status =
+        mm_cuda_verify(&bands->product, arithmetic, *checked, count, bands->seed, bands->check, lane, error);
     if (status != MM_OK)
         return status;
-    bands->checked += count;
+    *checked += count;
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "checking a product", error);
@@ -87,7 +88,7 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
 /* Copies what is wanted of C. */
 static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
     const struct mm_matrix *to = &job->product.c;
-    job->downloaded_bytes = mm_job_returned_bytes(job);
+    job->outcome.downloaded_bytes = mm_job_returned_bytes(job);
     if (to->data == NULL)
         return cudaSuccess;
     if (job->part != NULL && !job->keeps_c && !mm_window_is_all(job->part))
@@ -120,7 +121,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 /* Whether a block computes the same in a band of so many rows as in all of C: by the same kernel and the same
  * splits of k. */
 static bool is_alike(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
-    const struct mm_product band = mm_product_piece(product, whole->variant->op, 0, rows, 0, product->n);
+    const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
     return mm_plan_make(whole->device, whole->variant, &band, whole->is_frugal, &plan, NULL) == MM_OK &&
            plan.layout.kernel == whole->layout.kernel && plan.layout.block_rows == whole->layout.block_rows &&
@@ -161,17 +162,19 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
 /* Enqueues the next band, and behind the last one the download. */
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
+    struct mm_progress *progress = &bands->job->progress;
     const struct mm_product *product = &bands->product;
     const bool is_whole = bands->rows == product->m;
-    const size_t products = mm_size_min(mm_product_count(product) - bands->item, bands->products);
-    const size_t rows = mm_size_min(product->m - bands->row, bands->rows);
     enum mm_status status;
+    progress->items = is_whole ? mm_size_min(mm_product_count(product) - progress->item, bands->products) : 1;
+    progress->rows = mm_size_min(product->m - progress->row, bands->rows);
+    progress->cols = product->n;
     if (is_whole) {
-        status = mm_plan_launch_some(&bands->plan, product, bands->item, products, lane, error);
+        status = mm_plan_launch_some(&bands->plan, product, progress->item, progress->items, lane, error);
     } else {
-        const struct mm_product one = mm_product_item(product, bands->item);
+        const struct mm_product one = mm_product_item(product, progress->item);
         const struct mm_product band =
-            mm_product_piece(&one, bands->plan.variant->op, bands->row, rows, 0, product->n);
+            mm_product_part(&one, bands->plan.variant->op, progress->row, progress->rows, 0, product->n);
         status = mm_plan_launch(&bands->plan, &band, lane, error);
     }
     if (status != MM_OK)
@@ -180,30 +183,24 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "running a kernel", error);
     lane->last = MM_CUDA_COMPUTED;
-    bands->row += rows;
-    if (bands->row == product->m) {
-        bands->item += is_whole ? products : 1;
-        bands->row = 0;
-    }
-    return bands->item == mm_product_count(product) ? enqueue_download(lane, error) : MM_OK;
+    return mm_progress_end(progress, product, 0) ? MM_OK : enqueue_download(lane, error);
 }
 
 /* Whether a band is over, and another one is to follow. */
 static bool has_bands_left(const struct mm_lane *lane) {
     const struct mm_cuda_bands *bands = &lane->bands;
-    const size_t count = mm_product_count(&bands->product);
     return bands->job != NULL && bands->error.status == MM_OK &&
-           (bands->item < count || (bands->job->verify && bands->checked < count));
+           (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
 /* Enqueues the next band, unless the job was cancelled; bands.error says why not. The device does not
  * hang, however long others' bands keep it. */
 static void go_on(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
-    __atomic_store_n(&bands->job->seen_ns, 0, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&bands->job->is_cancelled, __ATOMIC_RELAXED))
+    mm_work_show_progress(&bands->job->work);
+    if (mm_work_is_cancelled(&bands->job->work))
         mm_fail(&bands->error, MM_STOPPING, "the job was cancelled before its end");
-    else if (bands->item < mm_product_count(&bands->product))
+    else if (mm_job_computes(bands->job))
         (void)enqueue_band(lane, &bands->error);
     else
         (void)enqueue_check(lane, &bands->error);
@@ -222,9 +219,9 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
-    status = mm_cuda_hold_replica(&job->a_source, lane, &job->uploaded_bytes, &there[0], error);
+    status = mm_cuda_hold_replica(&job->a_source, lane, &job->outcome.uploaded_bytes, &there[0], error);
     if (status == MM_OK)
-        status = mm_cuda_hold_replica(&job->b_source, lane, &job->uploaded_bytes, &there[1], error);
+        status = mm_cuda_hold_replica(&job->b_source, lane, &job->outcome.uploaded_bytes, &there[1], error);
     if (status != MM_OK)
         return status;
     const size_t bytes = place(&product, there, NULL);
@@ -233,6 +230,7 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
         return status;
     (void)place(&product, there, memory);
     lane->scratch = (char *)memory + bytes + beside;
+    job->progress = (struct mm_progress){.item = 0};
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
                                          .product = product,
@@ -245,7 +243,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     if (status == MM_OK)
         status = enqueue_band(lane, error);
     lane->first = MM_CUDA_BEGUN;
-    job->batched = 1;
+    job->outcome.batched = 1;
+    job->outcome.work = mm_job_work(job);
     return status;
 }
 
@@ -255,7 +254,7 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
     if (status == MM_OK)
         return MM_OK;
     cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
-    job->uploaded_bytes = job->downloaded_bytes = 0;
+    job->outcome.uploaded_bytes = job->outcome.downloaded_bytes = 0;
     return status;
 }
 
@@ -272,7 +271,7 @@ static bool is_beside_others(const struct mm_lane *lane) {
 /* A job that may share a launch goes that way also when it is alone: it is the shorter one. */
 static enum mm_status try_all(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                               struct mm_error *error) {
-    return jobs[0]->plan.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
+    return jobs[0]->work.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
                                         : try_one(lane, jobs[0], &jobs[0]->plan, error);
 }
 
@@ -290,11 +289,11 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     status = try_all(lane, jobs, count, error);
     if (status != MM_NO_DEVICE_MEMORY || count > 1)
         return status;
-    if (plan->batch_key != 0 && mm_cuda_batch_key(jobs[0]) == 0) {
-        plan->batch_key = 0;
+    if (jobs[0]->work.batch_key != 0 && mm_cuda_batch_key(jobs[0]) == 0) {
+        jobs[0]->work.batch_key = 0;
         status = try_one(lane, jobs[0], plan, error);
     }
-    if (status != MM_NO_DEVICE_MEMORY || plan->batch_key != 0 || plan->workspace_bytes == 0 ||
+    if (status != MM_NO_DEVICE_MEMORY || jobs[0]->work.batch_key != 0 || plan->workspace_bytes == 0 ||
         is_beside_others(lane))
         return status;
     const struct mm_product product = mm_product_dense(&jobs[0]->product);
@@ -307,21 +306,22 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
 /* The memory of a C that stays on the device. If there is none, trims the pool, once. */
 static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job, bool *is_trimmed) {
     const size_t bytes = mm_matrix_bytes(&job->product.c);
-    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error) != MM_NO_DEVICE_MEMORY || *is_trimmed)
-        return job->error.status;
+    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->work.error) != MM_NO_DEVICE_MEMORY ||
+        *is_trimmed)
+        return job->work.error.status;
     mm_cuda_trim(lane->device);
     *is_trimmed = true;
-    job->error = (struct mm_error){.status = MM_OK};
-    return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error);
+    job->work.error = (struct mm_error){.status = MM_OK};
+    return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->work.error);
 }
 
 /* The job could not begin. It releases the memory of its C, which the error counts as needed and as free. */
 static void fail(const struct mm_lane *lane, struct mm_job *job, const struct mm_error *error) {
     const size_t home_bytes = job->stored_c == NULL ? 0 : mm_cuda_room(&job->product.c);
-    job->error = *error;
+    job->work.error = *error;
     if (home_bytes > 0 && error->status == MM_NO_DEVICE_MEMORY)
         mm_cuda_fail_memory(lane->device, error->needed_bytes + home_bytes, error->free_bytes + home_bytes,
-                            &job->error);
+                            &job->work.error);
     if (job->stored_c != NULL)
         job->stored_c->release(job->stored_c);
     job->stored_c = NULL;
@@ -357,9 +357,10 @@ static unsigned begin_together(struct mm_lane *lane, struct mm_job *const *taken
 static unsigned begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     unsigned begun = 0;
     for (unsigned job = 0; job < count && begun == 0; job++) {
-        if (jobs[job]->error.status != MM_NO_DEVICE_MEMORY && jobs[job]->error.status != MM_STORE_FULL)
+        if (jobs[job]->work.error.status != MM_NO_DEVICE_MEMORY &&
+            jobs[job]->work.error.status != MM_STORE_FULL)
             continue;
-        jobs[job]->error = (struct mm_error){.status = MM_OK};
+        jobs[job]->work.error = (struct mm_error){.status = MM_OK};
         begun = begin_together(lane, &jobs[job], 1);
     }
     return begun;
@@ -369,10 +370,10 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
     struct mm_error error;
     assert(index < MM_CUDA_LANES);
-    assert(count == 1 || jobs[0]->plan.batch_key != 0);
+    assert(count == 1 || jobs[0]->work.batch_key != 0);
     if (mm_cuda_use(head, &error) != MM_OK) {
         for (unsigned job = 0; job < count; job++)
-            jobs[job]->error = error;
+            jobs[job]->work.error = error;
         return;
     }
     unsigned begun = begin_together(lane, jobs, count);
@@ -442,17 +443,17 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
         if (code == cudaSuccess && error.status == MM_OK)
             code = read_spans(lane, span_ns);
         if (code == cudaSuccess && error.status == MM_OK && lane->last == MM_CUDA_VERIFIED)
-            code = read_verification(lane, &jobs[0]->verification);
+            code = read_verification(lane, &jobs[0]->outcome.verification);
         if (code != cudaSuccess)
             mm_cuda_status(device, code, "running a job", &error);
     }
     for (unsigned job = 0; job < count; job++) {
-        memcpy(&jobs[job]->span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
+        memcpy(&jobs[job]->outcome.span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
                (MM_SPAN_DOWNLOAD - MM_SPAN_UPLOAD + 1) * sizeof span_ns[0]);
-        jobs[job]->error = error;
-        jobs[job]->path = *lane->path;
+        jobs[job]->work.error = error;
+        jobs[job]->outcome.path = *lane->path;
         if (jobs[job]->reduces)
-            jobs[job]->reduction = *lane->reduction;
+            jobs[job]->outcome.reduction = *lane->reduction;
     }
     mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
@@ -464,8 +465,8 @@ void mm_cuda_schedule(struct mm_job *job) {
     void *const nowhere[3] = {NULL};
     const size_t bytes =
         place(&product, nowhere, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
-    job->plan.fills_device = bytes > mm_cuda_large_bytes(job->plan.device);
-    job->plan.batch_key = mm_cuda_batch_key(job);
+    job->work.is_exclusive = bytes > mm_cuda_large_bytes(job->plan.device);
+    job->work.batch_key = mm_cuda_batch_key(job);
 }
 
 static enum mm_status run_once(const struct mm_plan *plan, const struct mm_product *product,

@@ -5,17 +5,18 @@
 #include <string.h>
 
 enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job) {
-    if (mm_job_plan(job, device, &job->error) != MM_OK)
-        return job->error.status;
-    job->ran = job->plan.variant;
-    job->pieces = (struct mm_pieces){0};
+    const struct mm_error *error = &job->work.error;
+    mm_job_clear(job);
+    if (mm_job_plan(job, device, &job->work.error) != MM_OK)
+        return error->status;
+    mm_job_begin(job, device);
     do {
         job->more = false;
         device->backend->begin(device, 0, &job, 1);
-        if (job->error.status == MM_OK)
+        if (error->status == MM_OK)
             device->backend->end(device, 0, &job, 1);
-    } while (job->error.status == MM_OK && job->more);
-    return job->error.status;
+    } while (error->status == MM_OK && job->more);
+    return error->status;
 }
 
 const struct mm_backend *mm_backend_find(const char *name) {

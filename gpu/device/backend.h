@@ -55,20 +55,20 @@ struct mm_backend {
     enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
     void (*close)(struct mm_device *device);
 
-    /* begin uploads, launches and downloads `count` jobs by their `ran` in a free lane (0 … lane_count − 1),
-     * or enqueues all that and returns. Each job->plan is made, m and n are not 0, and job->error is MM_OK.
-     * More than one job, up to MM_BATCH_MAX, share a batch_key. A job that cannot start fails alone: begin
-     * fills its error and releases what it took. If jobs find no memory together, one of them starts if it
-     * fits alone; the others have MM_NO_DEVICE_MEMORY, and can be begun again.
+    /* begin uploads, launches and downloads `count` jobs by their plans in a free lane (0 … lane_count − 1),
+     * or enqueues all that and returns. Each job->plan is made, m and n are not 0, and job->work.error is
+     * MM_OK. More than one job, up to MM_BATCH_MAX, share a batch_key. A job that cannot start fails alone:
+     * begin fills its error and releases what it took. If jobs find no memory together, one of them starts if
+     * it fits alone; the others have MM_NO_DEVICE_MEMORY, and can be begun again.
      *
      * end is called with the jobs that were started. It waits for them and fills their spans (those of a
      * shared launch are the launch's), `batched` and error. If job->verify is set, which goes alone, the
      * product is verified by then, in none of the spans. Both add to the bytes copied. Elements of C's
      * storage outside its m×n are left as they are.
      *
-     * A host device may compute one piece of the product (job->pieces) and set job->more: then both are
-     * called again, in any lane, unless the job is cancelled. The spans are the sum over all pieces. A GPU
-     * cuts a long product itself, and ends it with MM_STOPPING once job->is_cancelled is set. */
+     * A host device may compute one part of the product (job->progress) and set job->more: then both are
+     * called again, in any lane, unless the job is cancelled. The spans are the sum over all parts. A GPU
+     * cuts a long product itself, and ends it with MM_STOPPING once mm_work_is_cancelled. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
@@ -80,8 +80,8 @@ struct mm_backend {
      * own `plan`. MM_UNSUPPORTED for a shape that it does not do. Any thread. NULL: nothing to fill in. */
     enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
-    /* Sets fills_device and batch_key in the plan of a job whose product is planned and not empty. Any
-     * thread. NULL: jobs run side by side, each by itself. */
+    /* Sets work.is_exclusive and work.batch_key of a job whose product is planned and not empty. Any thread.
+     * NULL: jobs run side by side, each by itself. */
     void (*schedule)(struct mm_job *job);
 
     /* How host pages are locked for copies at full speed, for all open devices of the backend; NULL if
@@ -133,8 +133,13 @@ struct mm_backend {
 };
 
 /* Plans one job, runs it in the device's lane 0, and waits for it. The caller has set its part of the job.
- * Returns job->error.status. */
+ * Returns job->work.error.status. */
 enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job);
+
+/* How many threads use the device: one for all lanes, or one for each lane. */
+static inline unsigned mm_device_threads(const struct mm_device *device) {
+    return device->backend->is_over != NULL ? 1 : device->lane_count;
+}
 
 /* Whether a device cannot run jobs any more. Any thread. */
 static inline bool mm_device_has_failed(const struct mm_device *device) {

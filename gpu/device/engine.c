@@ -328,7 +328,7 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     enum mm_status status = mm_variant_check_tile(variant, job->product.tile, error);
     if (status != MM_OK)
         return status;
-    job->backend = backend;
+    job->work.backend = backend;
     job->variant = variant;
     return MM_OK;
 }
@@ -370,7 +370,7 @@ enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_j
     refusal.status = MM_OK;
     for (size_t index = 0; index < engine->device_count; index++) {
         const struct mm_device *device = engine->devices[index];
-        if (device->backend != job->backend ||
+        if (device->backend != job->work.backend ||
             mm_variant_missing(job->variant, device, job->product.a.dtype) != NULL)
             continue;
         const struct mm_variant *variant = mm_variant_resolve(job->variant, device, &job->product);

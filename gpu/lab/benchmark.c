@@ -125,7 +125,6 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     struct mm_benchmark *benchmark = calloc(1, sizeof *benchmark + times_bytes + judging_bytes);
     if (benchmark == NULL)
         return NULL;
-    benchmark->task.run = mm_benchmark_run;
     benchmark->request = *request;
     if (request->row_ns == 0)
         benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
@@ -187,7 +186,7 @@ size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark) {
     return bytes;
 }
 
-bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job) {
+bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const struct mm_backend *next = NULL;
     for (size_t index = 0; index < request->subject_count; index++) {
@@ -201,11 +200,11 @@ bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job) {
     if (next == NULL)
         return false;
     benchmark->backend = next;
-    job->product = (struct mm_product){.m = request->m, .n = request->n, .k = request->k};
-    benchmark->task.shares = next->is_host;
-    job->task = &benchmark->task;
-    job->backend = next;
-    job->variant = NULL;
+    task->work.kind = MM_WORK_TASK;
+    task->work.backend = next;
+    task->shares = next->is_host;
+    task->subject = benchmark;
+    task->run = mm_benchmark_run;
     return true;
 }
 

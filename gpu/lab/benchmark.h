@@ -1,6 +1,6 @@
 /* A benchmark: variants timed against one another on one shape, on random matrices that the device makes
  * itself, or on operands that the request gives. It goes through the queue as one task for each backend
- * (gpu/queue/job.h), one after the other.
+ * (gpu/queue/task.h), one after the other.
  *
  * Each backend's rows run in turn (A B C A B C), on sets of operands that rotate and together exceed three
  * times the L2 cache. A row's first run writes over a poisoned result, and all of that result is judged: of
@@ -8,12 +8,13 @@
  * elements, by gpu/check/verify.h. That run and a few more are warm-ups and do not count.
  *
  * The caller owns a benchmark from open to close, and any one thread at a time may use it. While one of its
- * jobs is in the queue, the benchmark belongs to the queue, and the caller calls none of these functions. No
+ * tasks is in the queue, the benchmark belongs to the queue, and the caller calls none of these functions. No
  * pointer may be NULL, unless it says so. */
 #pragma once
 
 #include "gpu/device/backend.h"
 #include "gpu/lab/traffic/traffic.h"
+#include "gpu/queue/task.h"
 
 enum { MM_BENCHMARK_ROWS_MAX = 64 };
 
@@ -69,7 +70,7 @@ enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *reques
 struct mm_benchmark_row {
     struct mm_error error;          /* MM_OK, or why there are no figures */
     const struct mm_variant *ran;   /* never `auto`; NULL if nothing ran */
-    const struct mm_device *device; /* NULL if no device took the job */
+    const struct mm_device *device; /* NULL if no device took the task */
     size_t set_count;               /* the sets that its runs rotated over */
     unsigned repeats;               /* runs that count: at least 1, at most the request's */
     double min_ns;                  /* of their kernel times */
@@ -105,14 +106,15 @@ void mm_benchmark_close(struct mm_benchmark *benchmark);
  * host backends. */
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
-/* Sets the job's product, task, backend and variant to those of the next backend, in the order of the
- * subjects. False if all have been measured that are no models; the job is untouched then. */
-bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job);
+/* Makes the task that measures the next backend, in the order of the subjects: sets all members but those
+ * that the owner sets otherwise (deadline_ns, done, owner). False if all have been measured that are no
+ * models; the task is untouched then. */
+bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task);
 
-/* The last job was refused or ended early: its rows without an error of their own get this one. */
+/* The last task was refused or ended early: its rows without an error of their own get this one. */
 void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error);
 
-/* What was asked, and the rows. Valid until close. Row i belongs to subject i, and is complete once the job
+/* What was asked, and the rows. Valid until close. Row i belongs to subject i, and is complete once the task
  * of its backend is over. Behind the rows of a transposition is one of the plain copy, which is not judged,
  * by the device that was measured last. */
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);

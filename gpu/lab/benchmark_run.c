@@ -164,20 +164,20 @@ static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_
     }
 }
 
-/* Runs the next piece of the product on the host, or all of it on a GPU. */
-static enum mm_status run_piece(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,
-                                const struct mm_product *product) {
+/* Runs the next part of the product on the host, or all of it on a GPU. */
+static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,
+                               const struct mm_product *product) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_course *course = &benchmark->courses[index];
     const uint64_t begun_ns = mm_clock_ns();
-    const struct mm_product piece = mm_pieces_next(&course->pieces, device, row->ran, product);
+    const struct mm_product part = mm_progress_next(&course->progress, device, row->ran, product);
     uint64_t took_ns = 0;
-    enum mm_status status = device->backend->measure(device, &course->plan, &piece, &took_ns, &row->error);
+    enum mm_status status = device->backend->measure(device, &course->plan, &part, &took_ns, &row->error);
     course->spent_ns += mm_clock_ns() - begun_ns;
-    if (status != MM_OK || mm_pieces_end(&course->pieces, product, took_ns))
+    if (status != MM_OK || mm_progress_end(&course->progress, product, took_ns))
         return status;
-    count_run(benchmark, row, course, course->pieces.spent_ns);
-    course->pieces = (struct mm_pieces){0};
+    count_run(benchmark, row, course, course->progress.spent_ns);
+    course->progress = (struct mm_progress){0};
     benchmark->turn++;
     return MM_OK;
 }
@@ -203,10 +203,10 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
         break;
     case MM_BENCHMARK_PROVE:
     case MM_BENCHMARK_REPEAT:
-        status = run_piece(benchmark, device, index, &product);
+        status = run_part(benchmark, device, index, &product);
         break;
     }
-    if (benchmark->judged == 0 && course->pieces.rows == 0 && !repeats)
+    if (benchmark->judged == 0 && course->progress.rows == 0 && !repeats)
         course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_REPEAT : course->phase + 1;
     return status;
 }
@@ -235,7 +235,7 @@ static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
         course->is_over = true;
         if (mm_device_has_failed(device))
             fail_rows(benchmark, &row->error);
-    } else if (course->phase == MM_BENCHMARK_REPEAT && course->pieces.rows == 0) {
+    } else if (course->phase == MM_BENCHMARK_REPEAT && course->progress.rows == 0) {
         course->is_over =
             row->repeats == benchmark->request.repeats || course->spent_ns >= benchmark->request.row_ns;
         benchmark->at = (benchmark->at + 1) % benchmark->row_count;
@@ -291,11 +291,9 @@ static void conclude(struct mm_benchmark *benchmark, const struct mm_device *dev
     }
 }
 
-enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled,
-                                    struct mm_error *error) {
-    struct mm_benchmark *benchmark = (struct mm_benchmark *)task; /* its first member */
+enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled) {
+    struct mm_benchmark *benchmark = task->subject; /* whose rows have errors of their own */
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
-    (void)error; /* a row has its own */
     while (!cancelled && step(benchmark, device))
         if (mm_clock_ns() >= until_ns)
             return MM_TASK_AGAIN;

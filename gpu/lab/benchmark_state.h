@@ -1,7 +1,7 @@
 /* What benchmark.c (requests and figures), benchmark_run.c (the measuring) and benchmark_judge.c (right and
  * wrong) share. No other file includes it.
  *
- * Once a benchmark's job is in the queue, only the thread of its device's worker calls these functions, and
+ * Once a benchmark's task is in the queue, only the thread of its device's worker calls these functions, and
  * only it uses the state. No pointer may be NULL. If a function returns a status, it fills the error in, and
  * the caller ends the row or the task. */
 #pragma once
@@ -33,17 +33,16 @@ enum mm_benchmark_phase {
 
 /* How far a row has come. */
 struct mm_benchmark_course {
-    struct mm_plan plan;     /* made by MM_BENCHMARK_CHOOSE */
-    double *times_ns;        /* of the runs that count; there is room for all repeats */
-    uint64_t spent_ns;       /* on all runs */
-    struct mm_pieces pieces; /* of the current run; all 0 between two runs */
+    struct mm_plan plan;         /* made by MM_BENCHMARK_CHOOSE */
+    double *times_ns;            /* of the runs that count; there is room for all repeats */
+    uint64_t spent_ns;           /* on all runs */
+    struct mm_progress progress; /* of the current run; all 0 between two runs */
     unsigned warm_ups_left;
     enum mm_benchmark_phase phase;
     bool is_over; /* also if the row belongs to another backend */
 };
 
 struct mm_benchmark {
-    struct mm_task task;
     struct mm_benchmark_request request;
 
     /* A set: A begins at 0, B and C at their offsets. Each set begins set_bytes behind the one before. */
@@ -95,9 +94,8 @@ static inline enum mm_dtype mm_benchmark_filling(const struct mm_benchmark *benc
     return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
 }
 
-/* The task's `run` (gpu/queue/job.h). */
-enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled,
-                                    struct mm_error *error);
+/* The task's `run` (gpu/queue/task.h). */
+enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled);
 
 /* --- benchmark_judge.c */
 

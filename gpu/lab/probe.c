@@ -6,9 +6,8 @@
 
 /* The first step times the memories as wholes too. Between two slices a probe holds nothing of the device, so
  * a cancelled one has nothing to release. */
-static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bool cancelled,
-                              struct mm_error *error) {
-    struct mm_probe *probe = (struct mm_probe *)task; /* its first member */
+static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bool cancelled) {
+    struct mm_probe *probe = task->subject;
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
     assert(probe->count <= MM_PROBE_ACCESSES_MAX);
     probe->device = device;
@@ -16,7 +15,7 @@ static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bo
         const size_t done = probe->done;
         const size_t count = mm_size_min(probe->count - done, MM_PROBE_STEP);
         if (device->backend->probe(device, probe->accesses + done, count, probe->times + done,
-                                   done == 0 ? &probe->speed : NULL, error) != MM_OK)
+                                   done == 0 ? &probe->speed : NULL, &task->work.error) != MM_OK)
             return MM_TASK_OVER;
         probe->done += count;
         if (probe->done < probe->count && mm_clock_ns() >= until_ns)
@@ -25,8 +24,8 @@ static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bo
     return MM_TASK_OVER;
 }
 
-void mm_probe_init(struct mm_probe *probe) {
-    *probe = (struct mm_probe){.task = {.run = run}};
+struct mm_task mm_probe_task(struct mm_probe *probe, const struct mm_backend *backend) {
+    return (struct mm_task){.work = {.kind = MM_WORK_TASK, .backend = backend}, .subject = probe, .run = run};
 }
 
 static bool has_inactive_lane(const struct mm_access *access) {

@@ -61,12 +61,12 @@ static bool is_thin(const struct mm_variant *ran, const struct mm_product *produ
  */
 static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
     const enum mm_dtype dtype = job->product.a.dtype;
-    const uint64_t ns = job->span_ns[MM_SPAN_KERNEL];
-    const double work = work_of(job->ran, &job->product);
+    const uint64_t ns = job->outcome.span_ns[MM_SPAN_KERNEL];
+    const double work = work_of(job->outcome.ran, &job->product);
     double *kernel_ns = &forecast->kernel_ns[row][dtype], *byte_ns = &forecast->byte_ns[row][dtype];
     bool *measured = &forecast->measured[row][dtype];
     const double known_ns = read_rate(kernel_ns) * work;
-    const bool thin = is_thin(job->ran, &job->product);
+    const bool thin = is_thin(job->outcome.ran, &job->product);
     const bool is_first = !__atomic_load_n(measured, __ATOMIC_RELAXED);
     const bool tells_bytes = read_rate(byte_ns) == 0.0 && thin && (double)ns > known_ns;
     (void)keep_best(byte_ns, tells_bytes, known_ns, ns, (double)mm_product_bytes(&job->product));
@@ -88,14 +88,15 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
 
 void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     struct mm_forecast *forecast = &device->forecast;
-    const double copied = (double)job->uploaded_bytes + (double)job->downloaded_bytes;
-    const bool computed = job->ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
+    const double copied = (double)job->outcome.uploaded_bytes + (double)job->outcome.downloaded_bytes;
+    const bool computed =
+        job->outcome.ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
     if (computed)
-        learn_kernel(forecast, row_of(device, job->ran), job);
-    keep_best_known(&forecast->copy_ns, job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD],
-                    copied);
+        learn_kernel(forecast, row_of(device, job->outcome.ran), job);
+    keep_best_known(&forecast->copy_ns,
+                    job->outcome.span_ns[MM_SPAN_UPLOAD] + job->outcome.span_ns[MM_SPAN_DOWNLOAD], copied);
     if (job->verify)
-        keep_best_known(&forecast->check_ns[job->product.a.dtype], job->verification.took_ns,
+        keep_best_known(&forecast->check_ns[job->product.a.dtype], job->outcome.verification.took_ns,
                         (double)mm_product_bytes(&job->product));
 }
 

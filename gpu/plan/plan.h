@@ -1,6 +1,6 @@
 /* A plan: how one device computes one product. It is made once, before any lock is taken, from the
  * product's shape, type and flags and from constants of the device. Plain data that owns nothing.
- * mm_plan_make, the variant's `plan` and the backend's `schedule` fill it in, in this order. */
+ * mm_plan_make and the variant's `plan` fill it in, in this order. */
 #pragma once
 
 #include "gpu/plan/variant.h"
@@ -39,10 +39,6 @@ struct mm_plan {
     struct mm_layout layout;
     unsigned splits;        /* k is cut into so many, which run side by side; 0 and 1: it is not cut */
     size_t workspace_bytes; /* device memory that the launch needs beside the matrices */
-
-    /* Set by the backend's `schedule`, for a job. */
-    bool fills_device;  /* it keeps the whole device busy, so nothing runs beside it */
-    uint64_t batch_key; /* jobs of one key may share a launch; 0: this one goes alone */
 };
 
 /* Plans a non-empty product by a row that is not missing on the device; the row may be `auto`. *plan is

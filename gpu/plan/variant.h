@@ -64,8 +64,8 @@ struct mm_variant {
     unsigned tile;         /* edge of its square tile in elements; 0: it has none */
     const unsigned *tiles; /* the edges that a caller may choose, ended by 0; NULL: none. `tile` is one of
                               them, or 0: the shape decides */
-    unsigned cut; /* on the host: a long product is computed in pieces of C whose edges are multiples of
-                     this (gpu/queue/pieces.h); 0: in one */
+    unsigned cut; /* on the host: a long product is computed in parts of C whose edges are multiples of
+                     this (gpu/queue/progress.h); 0: in one */
     unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
     struct mm_multiples multiples[MM_DTYPE_COUNT]; /* the same for one element type; 0: multiple_of holds */
     bool rounds_to_tf32;                           /* float32 operands */

@@ -1,16 +1,31 @@
-/* How a job is planned, and what a finished one tells of itself. */
+/* How a job is planned, and what it copies and computes. */
 #include "gpu/queue/job.h"
 
 #include "gpu/device/backend.h"
 #include "gpu/store/store.h"
 
+void mm_job_clear(struct mm_job *job) {
+    const bool is_empty = job->product.m == 0 || job->product.n == 0;
+    job->outcome = (struct mm_outcome){.batched = 1,
+                                       .path.kind = MM_PATH_NONE,
+                                       .verification.is_done = job->verify && is_empty,
+                                       .reduction = mm_reduction_none()};
+    job->stored_c = NULL;
+    job->work.bytes = mm_product_bytes(&job->product);
+    job->progress = (struct mm_progress){0};
+    job->more = false;
+}
+
+/* A GPU does about so many float32 operations while it reads a byte of its memory. */
+static const double byte_load = 16;
+
 enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct mm_error *error) {
     const struct mm_backend *backend = device->backend;
-    job->alone = job->task != NULL && !job->task->shares;
-    job->plan.batch_key = 0;
-    job->reduction = mm_reduction_none();
-    if (job->task != NULL)
-        return MM_OK;
+    struct mm_work *work = &job->work;
+    work->is_exclusive = false;
+    work->batch_key = 0;
+    work->load = mm_product_flops(&job->product) + byte_load * (double)work->bytes;
+    work->expected_ns = 0.0;
     job->plan.variant = mm_variant_resolve(job->variant, device, &job->product);
     if (job->product.m == 0 || job->product.n == 0)
         return MM_OK;
@@ -21,28 +36,23 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
         return status;
     if (backend->schedule != NULL)
         backend->schedule(job);
-    job->alone = job->plan.fills_device;
-    if (job->alone)
-        job->plan.batch_key = 0;
+    if (work->is_exclusive)
+        work->batch_key = 0;
+    const double alone_ns = mm_forecast_ns(device, job, job->plan.variant);
+    work->expected_ns = work->is_exclusive ? alone_ns : alone_ns / mm_device_threads(device);
     return MM_OK;
 }
 
-void mm_job_list_done(struct mm_job *first) {
-    while (first != NULL) {
-        struct mm_job *last = first;
-        while (last->next != NULL && last->next->done == first->done)
-            last = last->next;
-        struct mm_job *rest = last->next;
-        last->next = NULL;
-        first->done(first);
-        first = rest;
-    }
+void mm_job_begin(struct mm_job *job, const struct mm_device *device) {
+    job->work.device = device;
+    job->outcome.ran = job->plan.variant;
+    job->outcome.work = mm_job_work(job);
 }
 
 size_t mm_job_made_bytes(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     bool (*const is_made)(const struct mm_source *) =
-        job->backend != NULL && job->backend->is_host ? mm_source_is_elsewhere : mm_source_is_made;
+        job->work.backend != NULL && job->work.backend->is_host ? mm_source_is_elsewhere : mm_source_is_made;
     return (is_made(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
            (is_made(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
 }
@@ -71,15 +81,8 @@ size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *dev
 
 double mm_job_work(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
-    if (job->ran->op == MM_MATMUL)
+    if (job->outcome.ran->op == MM_MATMUL)
         return mm_product_flops(product);
     return (double)product->m * (double)product->n * (double)mm_product_count(product) *
            (double)(mm_dtype_bytes(product->a.dtype) + mm_dtype_bytes(product->c.dtype));
-}
-
-double mm_job_rate(const struct mm_job *job) {
-    const uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
-    if (kernel_ns == 0)
-        return 0.0;
-    return (job->batched > 1 ? job->launch_work : mm_job_work(job)) / (double)kernel_ns;
 }

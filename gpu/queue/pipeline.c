@@ -19,7 +19,7 @@ bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) 
 }
 
 static bool are_small(const struct mm_batch *batch) {
-    return batch->jobs[0]->plan.batch_key != 0;
+    return batch->jobs[0]->work.batch_key != 0;
 }
 
 static unsigned free_lane(const struct mm_pipeline *pipeline) {
@@ -35,7 +35,7 @@ static void sort_out(struct mm_batch *batch, struct mm_batch *under_way) {
     unsigned failed = 0;
     for (unsigned index = 0; index < batch->count; index++) {
         struct mm_job *job = batch->jobs[index];
-        if (job->error.status == MM_OK)
+        if (job->work.error.status == MM_OK)
             under_way->jobs[under_way->count++] = job;
         else
             batch->jobs[failed++] = job;

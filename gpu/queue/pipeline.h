@@ -40,7 +40,7 @@ static inline bool mm_pipeline_has_room(const struct mm_pipeline *pipeline) {
  * requests a second. */
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 
-/* Begins the jobs in a free lane, which there must be, by their `ran`. Those that failed are left in the
+/* Begins the jobs in a free lane, which there must be. Those that failed are left in the
  * batch, the others are under way. */
 void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch);
 

@@ -1,5 +1,5 @@
-/* The bounded queue as its callers see it: what is accepted and by which worker, counts, and the end. What
- * becomes of a job at its device is worker.c's. */
+/* The bounded queue as its callers see it: what is accepted and by which worker, counts, and the end.
+ * worker.c has the lists of each device. */
 #include "gpu/queue/queue.h"
 
 #include "gpu/mutex.h"
@@ -22,6 +22,8 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
         struct mm_worker *worker = &opened->workers[index];
         worker->queue = opened;
         worker->device = devices[index];
+        TAILQ_INIT(&worker->waiting);
+        TAILQ_INIT(&worker->running);
         enum mm_status status = mm_worker_start(worker, error);
         opened->worker_count++;
         if (status != MM_OK) {
@@ -33,19 +35,38 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
     return MM_OK;
 }
 
-/* Sets job->worker: of those that can run it, the one where its kernel can begin first, as far as can be seen
- * without a lock. */
-static enum mm_status choose_worker(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
+/* Whether the worker's device does such work. */
+static bool can_do(const struct mm_worker *worker, struct mm_work *work) {
+    const struct mm_job *job = mm_work_job(work);
+    return worker->device->backend == work->backend &&
+           (job == NULL || mm_variant_missing(job->variant, worker->device, job->product.a.dtype) == NULL);
+}
+
+/* By PCIe, a byte reaches a GPU in the time of so many float32 operations times eight. But later jobs use the
+ * copy as well, and it may come from another GPU by NVLink. */
+static const double copied_byte_load = 128;
+
+/* What comes before the work at this worker: the load there, and copies of stored operands that are not
+ * there. */
+static double load_before(const struct mm_worker *worker, struct mm_work *work) {
+    const struct mm_job *job = mm_work_job(work);
+    const size_t absent_bytes = job == NULL ? 0 : mm_job_absent_bytes(job, worker->device);
+    double load;
+    __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
+    return load + copied_byte_load * (double)absent_bytes;
+}
+
+/* Sets work->worker: of those that can do it, the one where it can begin first, as far as can be seen without
+ * a lock. */
+static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
     struct mm_worker *best = NULL;
     double least = 0.0;
     bool failed = false;
     for (size_t index = 0; index < queue->worker_count; index++) {
         struct mm_worker *worker = &queue->workers[index];
-        if (worker->device->backend != job->backend ||
-            (job->variant != NULL &&
-             mm_variant_missing(job->variant, worker->device, job->product.a.dtype) != NULL))
+        if (!can_do(worker, work))
             continue;
-        const double load = mm_worker_load_before(worker, job);
+        const double load = load_before(worker, work);
         if (mm_device_has_failed(worker->device)) {
             failed = true;
         } else if (best == NULL || load < least) {
@@ -53,13 +74,14 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_job *job, 
             least = load;
         }
     }
-    job->worker = best;
+    work->worker = best;
     if (best != NULL)
         return MM_OK;
     if (failed)
-        return mm_fail(error, MM_NOT_READY, "every %s device has failed", job->backend->name);
-    return mm_fail_field(error, MM_UNSUPPORTED, "variant", "no %s device here can run %s", job->backend->name,
-                         job->variant != NULL ? job->variant->name : "it");
+        return mm_fail(error, MM_NOT_READY, "every %s device has failed", work->backend->name);
+    const struct mm_job *job = mm_work_job(work);
+    return mm_fail_field(error, MM_UNSUPPORTED, "variant", "no %s device here can run %s",
+                         work->backend->name, job != NULL ? job->variant->name : "it");
 }
 
 /* Their bytes have no limit here: the memory of operands and results is counted where it is lent. */
@@ -86,113 +108,99 @@ static enum mm_status fail_stopping(struct mm_error *error) {
     return mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
 }
 
-/* Clears what the queue and the backend set. No backend gets an empty product, in which nothing is wrong. */
-static void clear(struct mm_job *job) {
-    const struct mm_product *product = &job->product;
-    job->error.status = MM_OK;
-    job->ran = NULL;
-    job->device = NULL;
-    job->waits = false;
-    job->begun = false;
-    job->is_cancelled = false;
-    job->pieces = (struct mm_pieces){0};
-    job->more = false;
-    job->batched = 1;
-    job->uploaded_bytes = 0;
-    job->downloaded_bytes = 0;
-    job->path = (struct mm_path){.kind = MM_PATH_NONE};
-    job->stored_c = NULL;
-    job->verification =
-        (struct mm_verification){.is_done = job->verify && (product->m == 0 || product->n == 0)};
-    for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
-        job->span_ns[span] = 0;
-    job->queued_bytes = mm_product_bytes(product);
-    job->queued_ns = mm_clock_ns();
+/* Clears what came of an earlier run. */
+static void clear(struct mm_work *work) {
+    struct mm_job *job = mm_work_job(work);
+    work->error.status = MM_OK;
+    work->device = NULL;
+    work->state = MM_WORK_IDLE;
+    work->is_cancelled = false;
+    work->waited_ns = 0;
+    if (job != NULL)
+        mm_job_clear(job);
 }
 
-/* Chooses the job's worker and plans it for that one's device. No lock is held. */
-static enum mm_status assign(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
-    const enum mm_status status = choose_worker(queue, job, error);
-    const struct mm_worker *worker = job->worker;
-    return worker != NULL ? mm_job_plan(job, worker->device, error) : status;
+/* Chooses the worker and plans the work for its device. No lock is held. */
+static enum mm_status assign(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
+    const enum mm_status status = choose_worker(queue, work, error);
+    return status == MM_OK ? mm_work_plan(work, work->worker->device, error) : status;
 }
 
-void mm_queue_prepare(struct mm_queue *queue, struct mm_job *job) {
-    clear(job);
-    (void)assign(queue, job, &job->error);
+void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work) {
+    clear(work);
+    (void)assign(queue, work, &work->error);
 }
 
 /* Less than a suspended connection costs: some 10 µs of the plain loop, at 1 GFLOP/s. */
 enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
-    if (job->task != NULL || job->verify || job->part != NULL || mm_job_made_bytes(job) > 0 ||
-        !job->backend->is_host || job->error.status != MM_OK ||
-        mm_product_flops(&job->product) > RUN_FLOPS_MAX || job->queued_bytes > RUN_BYTES_MAX ||
-        __atomic_load_n(&queue->stopping, __ATOMIC_RELAXED))
+    struct mm_work *work = &job->work;
+    if (job->verify || job->part != NULL || mm_job_made_bytes(job) > 0 || !work->backend->is_host ||
+        work->error.status != MM_OK || mm_product_flops(&job->product) > RUN_FLOPS_MAX ||
+        work->bytes > RUN_BYTES_MAX || __atomic_load_n(&queue->stopping, __ATOMIC_RELAXED))
         return false;
-    const struct mm_worker *worker = job->worker;
-    job->device = worker->device;
-    job->ran = job->plan.variant;
+    struct mm_device *device = work->worker->device;
+    mm_job_begin(job, device);
     if (job->product.m > 0 && job->product.n > 0)
-        (void)job->backend->measure(worker->device, &job->plan, &job->product, &job->span_ns[MM_SPAN_KERNEL],
-                                    &job->error);
+        (void)work->backend->measure(device, &job->plan, &job->product, &job->outcome.span_ns[MM_SPAN_KERNEL],
+                                     &work->error);
     return true;
 }
 
 /* With the mutex held. */
-static void hand_over(struct mm_worker *worker, struct mm_job *job) {
-    mm_worker_add(worker, job);
+static void hand_over(struct mm_worker *worker, struct mm_work *work) {
+    mm_worker_add(worker, work);
     pthread_cond_signal(&worker->changed);
 }
 
-enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
-    enum mm_status status = job->error.status;
+enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
+    enum mm_status status = work->error.status;
     if (status != MM_OK && error != NULL)
-        *error = job->error;
+        *error = work->error;
     if (status != MM_OK)
         return status;
     pthread_mutex_lock(&queue->mutex);
     status = queue->stopping ? fail_stopping(error) : check_room(queue, error);
     if (status == MM_OK)
-        status = check_wait(queue, job->worker, error);
+        status = check_wait(queue, work->worker, error);
     if (status == MM_OK)
-        hand_over(job->worker, job);
+        hand_over(work->worker, work);
     pthread_mutex_unlock(&queue->mutex);
     return status;
 }
 
-bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_job *job) {
+bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task) {
     struct mm_worker *worker = NULL;
-    clear(job);
-    job->alone = !job->task->shares;
-    pthread_mutex_lock(&queue->mutex);
     for (size_t index = 0; index < queue->worker_count; index++)
         if (queue->workers[index].device == device)
             worker = &queue->workers[index];
     assert(worker != NULL);
+    clear(&task->work);
+    (void)mm_work_plan(&task->work, worker->device, NULL);
+    pthread_mutex_lock(&queue->mutex);
     const bool takes = worker->jobs == 0 && !queue->stopping && !mm_device_has_failed(device);
     if (takes)
-        hand_over(worker, job);
+        hand_over(worker, &task->work);
     pthread_mutex_unlock(&queue->mutex);
     return takes;
 }
 
-bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job) {
+bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work) {
     pthread_mutex_lock(&queue->mutex);
-    const bool waits = job->waits && !job->begun;
-    __atomic_store_n(&job->is_cancelled, !waits, __ATOMIC_RELAXED);
+    const bool waits = work->state == MM_WORK_WAITING;
+    __atomic_store_n(&work->is_cancelled, !waits, __ATOMIC_RELAXED);
     if (waits)
-        mm_worker_remove(job->worker, job);
-    else if (job->waits)
-        mm_worker_prefer(job->worker, job); /* its end takes no time, and gives memory back */
+        mm_worker_remove(work->worker, work);
+    else if (work->state == MM_WORK_PAUSED)
+        mm_worker_prefer(work->worker, work); /* its end takes no time, and releases memory */
     pthread_mutex_unlock(&queue->mutex);
     return waits;
 }
 
-uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_job *job) {
+uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work) {
     pthread_mutex_lock(&queue->mutex);
-    const uint64_t waited_ns = job->span_ns[MM_SPAN_QUEUE];
+    const uint64_t waited_ns = work->waited_ns;
     pthread_mutex_unlock(&queue->mutex);
     return waited_ns;
 }
@@ -219,66 +227,73 @@ void mm_queue_stop(struct mm_queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Takes the jobs out of the worker's list, those that have begun only if told to, and puts them, in order,
- * before those `taken`. */
-static struct mm_job *take_waiting(struct mm_worker *worker, bool with_begun, struct mm_job *taken) {
-    struct mm_job *previous;
-    for (struct mm_job *job = worker->waiting.last; job != NULL; job = previous) {
-        previous = job->previous;
-        if (job->begun && !with_begun)
+/* Takes the work out of the worker's waiting list, paused work only if told to, and puts it, in order, before
+ * the list `taken`. */
+static struct mm_work *take_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *taken) {
+    struct mm_work *previous;
+    for (struct mm_work *work = TAILQ_LAST(&worker->waiting, mm_work_list); work != NULL; work = previous) {
+        previous = TAILQ_PREV(work, mm_work_list, listed);
+        if (work->state == MM_WORK_PAUSED && !with_paused)
             continue;
-        mm_worker_remove(worker, job);
-        job->next = taken;
-        taken = job;
+        mm_worker_remove(worker, work);
+        work->next = taken;
+        taken = work;
     }
     return taken;
 }
 
-bool mm_worker_pass_on(struct mm_queue *queue, struct mm_job *job, struct mm_worker *runs_at) {
-    if (job->task != NULL || assign(queue, job, NULL) != MM_OK)
+bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at) {
+    if (work->kind == MM_WORK_TASK || assign(queue, work, NULL) != MM_OK)
         return false;
     pthread_mutex_lock(&queue->mutex);
     const bool passes = !queue->closing; /* else the other's threads may have ended */
     if (passes && runs_at != NULL)
-        mm_worker_untake(runs_at, job);
+        mm_worker_finish(runs_at, work);
     if (passes)
-        hand_over(job->worker, job);
+        hand_over(work->worker, work);
     pthread_mutex_unlock(&queue->mutex);
     return passes;
 }
 
-/* Hands the jobs that waited for hung devices over to others. Fails those for which there is no other, and
- * begun tasks, which their own thread cannot end. */
-static void move_or_fail(struct mm_queue *queue, struct mm_job *stranded) {
-    struct mm_job *refused = NULL;
-    struct mm_job *next;
-    for (struct mm_job *job = stranded; job != NULL; job = next) {
-        next = job->next;
-        if (mm_worker_pass_on(queue, job, NULL))
+/* Hands the products that waited for hung devices over to others. Fails those for which there is no other,
+ * and tasks; the thread of a paused task cannot end it. */
+static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
+    struct mm_work *refused = NULL;
+    struct mm_work *next;
+    for (struct mm_work *work = stranded; work != NULL; work = next) {
+        next = work->next;
+        if (mm_worker_pass_on(queue, work, NULL))
             continue;
-        mm_fail(&job->error, MM_NOT_READY, "the device failed while the job waited");
-        if (job->begun)
-            (void)job->task->run(job->task, NULL, true, &job->error);
-        job->next = refused;
-        refused = job;
+        struct mm_task *task = mm_work_task(work);
+        mm_fail(&work->error, MM_NOT_READY, "the device failed while the job waited");
+        if (task != NULL && work->device != NULL)
+            (void)task->run(task, NULL, true);
+        work->next = refused;
+        refused = work;
     }
-    mm_job_list_done(refused);
+    mm_work_list_done(refused);
 }
 
 /* A process that was stopped for a while, and its devices not, knows nothing of what they did meanwhile. */
 #define STOPPED_NS UINT64_C(1000000000)
 
-/* Of a device that failed otherwise, the thread may be stuck all the same, with those who wait for it. */
+/* Whether the worker's device, a GPU, has been at one step for longer than most_ns. If it has failed
+ * already, that matters only to work that waits for the stuck thread. With the mutex held. */
 static bool hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
-    const struct mm_device *device = worker->device;
-    const bool was_stopped = now_ns - worker->queue->looked_ns > STOPPED_NS;
-    return most_ns != 0 && !device->backend->is_host &&
-           mm_worker_hangs(worker, now_ns, most_ns, was_stopped) &&
-           (!mm_device_has_failed(device) || worker->waiting.first != NULL);
+    struct mm_work *oldest = TAILQ_FIRST(&worker->running);
+    if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)
+        return false;
+    uint64_t seen_ns = __atomic_load_n(&oldest->seen_ns, __ATOMIC_RELAXED);
+    if (seen_ns == 0 || now_ns - worker->queue->looked_ns > STOPPED_NS) {
+        seen_ns = now_ns;
+        __atomic_store_n(&oldest->seen_ns, seen_ns, __ATOMIC_RELAXED);
+    }
+    return now_ns - seen_ns > most_ns &&
+           (!mm_device_has_failed(worker->device) || !TAILQ_EMPTY(&worker->waiting));
 }
 
 struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns) {
-    struct mm_job *stranded = NULL;
+    struct mm_work *stranded = NULL;
     struct mm_device *found = NULL;
     pthread_mutex_lock(&queue->mutex);
     for (size_t index = 0; index < queue->worker_count; index++) {
@@ -297,15 +312,15 @@ struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, ui
 }
 
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail) {
-    struct mm_job *aborted = NULL;
+    struct mm_work *aborted = NULL;
     pthread_mutex_lock(&queue->mutex);
-    queue->ending_tasks = true;
+    __atomic_store_n(&queue->ending_tasks, true, __ATOMIC_RELAXED);
     for (size_t index = 0; index < queue->worker_count; index++)
         aborted = take_waiting(&queue->workers[index], false, aborted);
     pthread_mutex_unlock(&queue->mutex);
-    for (struct mm_job *job = aborted; job != NULL; job = job->next)
-        mm_fail(&job->error, status, "%s", detail);
-    mm_job_list_done(aborted);
+    for (struct mm_work *work = aborted; work != NULL; work = work->next)
+        mm_fail(&work->error, status, "%s", detail);
+    mm_work_list_done(aborted);
 }
 
 void mm_queue_close(struct mm_queue *queue) {
@@ -313,7 +328,7 @@ void mm_queue_close(struct mm_queue *queue) {
         return;
     pthread_mutex_lock(&queue->mutex);
     __atomic_store_n(&queue->stopping, true, __ATOMIC_RELAXED);
-    queue->ending_tasks = true;
+    __atomic_store_n(&queue->ending_tasks, true, __ATOMIC_RELAXED);
     queue->closing = true;
     for (size_t index = 0; index < queue->worker_count; index++)
         pthread_cond_broadcast(&queue->workers[index].changed);

@@ -1,23 +1,24 @@
 /* The bounded queue in front of the devices, and the worker that each device has.
  *
- * A job is the caller's until submit returns MM_OK and again from done() on; in between it is the queue's. A
- * full queue rejects at once with MM_BUSY, a stopping one with MM_STOPPING. Every accepted job gets exactly
- * one done(), except those running on a device that hangs. Products that wait for a device when it fails move
- * to another one, or end with MM_NOT_READY.
+ * Work (gpu/queue/work.h) is its owner's until submit returns MM_OK and again from `done` on; in between it
+ * is the queue's. A full queue rejects at once with MM_BUSY, a stopping one with MM_STOPPING. All accepted
+ * work gets exactly one `done`, except what runs on a device that hangs. Products that wait for a device when
+ * it fails move to another one, or end with MM_NOT_READY.
  *
- * A task runs for one slice and then waits behind the jobs that arrived meanwhile; so does a long product
- * on the host after each piece (gpu/queue/pieces.h). Between two slices or pieces the job ends if it was
- * cancelled, its deadline passed, its device failed or the queue ends. A task is then called a last time,
- * to release what it holds. */
+ * A task runs for one slice and then waits behind the work that arrived meanwhile. A long product on the host
+ * does so after each part (gpu/queue/progress.h). Between two slices or parts the work ends if it was
+ * cancelled, its deadline passed, its device failed or the queue ends. A task is then called a last time, to
+ * release what it has acquired. */
 #pragma once
 
 #include "gpu/device/backend.h"
 
 struct mm_queue;
+struct mm_task;
 
 struct mm_queue_limits {
     size_t jobs_max; /* jobs waiting, over all devices; those being run, and begun tasks, do not count; a long
-                        product does between its pieces */
+                        product does between its parts */
     uint64_t wait_ns_max; /* that the jobs before one may take by the device's measured rates; 0: any */
 };
 
@@ -27,25 +28,24 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
                              const struct mm_queue_limits *limits, struct mm_queue **queue,
                              struct mm_error *error);
 
-/* Before each run or submit, since planning takes longer than a lock should be held: clears what is not the
- * caller's, and plans the job for a device of job->backend that can run job->variant: the least loaded, where
- * the copies of stored operands that are not there count as load. On failure job->error says why:
+/* Before each run or submit, because planning takes longer than a lock should be held: clears what came of an
+ * earlier run, and plans the work for a device of work->backend that can do it. That is the least loaded one;
+ * for a product, copies of stored operands that are not there count as load. On failure work->error says why:
  * MM_UNSUPPORTED (no device for the variant, or not this shape), MM_NOT_READY (all such devices have failed).
- * Any thread that owns the job, best with no lock held. */
-void mm_queue_prepare(struct mm_queue *queue, struct mm_job *job);
+ * Any thread that has the work, best with no lock held. */
+void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work);
 
-/* Puts a prepared job in front of its device. Never blocks. MM_BUSY, MM_STOPPING, or why the job could not be
- * prepared. Any thread. A job with m = 0 or n = 0 is done without a device's work; k = 0 runs like any
- * other. */
-enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error);
+/* Puts prepared work in front of its device. Never blocks. MM_BUSY, MM_STOPPING, or why the work could not be
+ * prepared. Any thread. A product with m = 0 or n = 0 needs no device; one with k = 0 runs like any other. */
+enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error);
 
 /* Runs a prepared product at once on the calling thread if the host computes it faster than another thread
- * would wake up: true, the job is over, and done() is not called. False: submit it. Any thread. */
+ * would wake up: true, the job is over, and `done` is not called. False: submit it. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
 /* Puts a task in front of this device of the queue if it is idle: true. False if it is busy or failed, or
  * the queue is stopping. Any thread. */
-bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_job *job);
+bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
 /* Finds a GPU that has been at one product, or one slice of a task, for longer than most_ns (0: no limit),
  * counted from the first call while it ran. The device has failed from then on, and its thread never comes
@@ -53,14 +53,14 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
  * if none was found newly. One thread at a time. */
 struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
-/* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().
- * False if it is running or over: its done() comes, or has come. A begun task or long product ends after
- * the slice or piece at hand, with MM_STOPPING unless that was the last; so does a product that a device has
- * only begun in vain, or that is on its way to another device. Never blocks. Any thread. */
-bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job);
+/* Takes work that has not begun out of the queue: true, and it is the owner's again, without a `done`. False
+ * if it has begun or is over: its `done` comes, or has come. Then a task or a long product ends after the
+ * slice or part at hand, with MM_STOPPING unless that was the last. A product that found no memory yet, or
+ * that moves to another device, counts as begun. Never blocks. Any thread. */
+bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
-/* How long a job that does not wait any more has waited, also while it runs. Any thread. */
-uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_job *job);
+/* How long work that does not wait any more has waited, also while it runs. Any thread. */
+uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {
     size_t jobs; /* waiting or running; begun tasks count as running */
@@ -78,9 +78,9 @@ struct mm_queue_state mm_queue_look(struct mm_queue *queue);
 void mm_queue_stop(struct mm_queue *queue);
 
 /* Ends every waiting job with this status and sentence, and every begun task and long host product with
- * MM_STOPPING after the slice or piece at hand. Call mm_queue_stop first. Any thread. */
+ * MM_STOPPING after the slice or part at hand. Call mm_queue_stop first. Any thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
-/* Stops, runs all accepted products to their end (those of several pieces and tasks end with MM_STOPPING),
+/* Stops, runs all accepted products to their end (those of several parts and tasks end with MM_STOPPING),
  * joins the workers, frees. NULL is allowed. */
 void mm_queue_close(struct mm_queue *queue);

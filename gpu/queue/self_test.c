@@ -89,14 +89,14 @@ static enum mm_status check_known(const struct known_product *known, enum mm_dty
 
 static enum mm_status run_job(struct mm_device *device, struct mm_job *job, struct mm_error *error) {
     if (mm_device_run(device, job) != MM_OK)
-        *error = job->error;
-    return job->error.status;
+        *error = job->work.error;
+    return job->work.error.status;
 }
 
 static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant,
                                   enum mm_dtype dtype, unsigned tile, struct known_product *known,
                                   struct mm_error *error) {
-    struct mm_job job = {.backend = device->backend, .variant = variant};
+    struct mm_job job = {.work.backend = device->backend, .variant = variant};
     memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so that elements left out show */
     job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
@@ -106,7 +106,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
     job.product.c.data = known->c;
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
-    return check_known(known, dtype, job.product.c.dtype, job.ran->name, error);
+    return check_known(known, dtype, job.product.c.dtype, job.outcome.ran->name, error);
 }
 
 /* The row by its own tile, then by each that a client may choose. A device may have too little memory for
@@ -161,7 +161,7 @@ static enum mm_status check_transposition(const struct known_transposition *know
 static enum mm_status run_transposition(struct mm_device *device, const struct mm_variant *variant,
                                         enum mm_dtype dtype, struct known_transposition *known,
                                         struct mm_error *error) {
-    struct mm_job job = {.backend = device->backend, .variant = variant};
+    struct mm_job job = {.work.backend = device->backend, .variant = variant};
     fill_transposition(known, mm_dtype_bytes(dtype));
     job.product.a = mm_matrix_dense(dtype, TRANSPOSITION_N, TRANSPOSITION_M, known->a);
     job.product.transpose_a = true;
@@ -170,7 +170,7 @@ static enum mm_status run_transposition(struct mm_device *device, const struct m
     job.product.c.data = known->c;
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
-    return check_transposition(known, mm_dtype_bytes(dtype), job.ran->name, error);
+    return check_transposition(known, mm_dtype_bytes(dtype), job.outcome.ran->name, error);
 }
 
 union known {

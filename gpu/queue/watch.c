@@ -3,6 +3,7 @@
 #include "gpu/queue/watch.h"
 
 #include "gpu/queue/self_test.h"
+#include "gpu/queue/task.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,7 @@
 struct proof {
     struct mm_watch *watch;
     struct mm_device *device;
-    struct mm_task task;
-    struct mm_job job;       /* the queue's while is_under_way */
+    struct mm_task task;     /* the queue's while is_under_way */
     size_t row;              /* of the backend, the one that is tried next */
     uint64_t ended_ns;       /* when all rows had been tried, or one failed */
     int is_under_way;        /* __atomic access only: what a row's end wrote is there once it is 0 */
@@ -25,20 +25,16 @@ struct mm_watch {
     struct proof proofs[];
 };
 
-static struct proof *proof_of(struct mm_task *task) {
-    return (struct proof *)((char *)task - offsetof(struct proof, task));
-}
-
-static enum mm_task_state try_row(struct mm_task *task, struct mm_device *device, bool cancelled,
-                                  struct mm_error *error) {
+static enum mm_task_state try_row(struct mm_task *task, struct mm_device *device, bool cancelled) {
+    const struct proof *proof = task->subject;
     if (!cancelled)
-        (void)mm_self_test_row(device, proof_of(task)->row, error);
+        (void)mm_self_test_row(device, proof->row, &task->work.error);
     return MM_TASK_OVER;
 }
 
 /* The next row is to be tried; true after the last, or one that came to nothing. */
 static bool go_on(struct proof *proof) {
-    if (proof->job.error.status == MM_OK && ++proof->row < proof->device->backend->variant_count)
+    if (proof->task.work.error.status == MM_OK && ++proof->row < proof->device->backend->variant_count)
         return false;
     proof->row = 0;
     proof->ended_ns = mm_clock_ns();
@@ -49,14 +45,14 @@ static bool go_on(struct proof *proof) {
 static void settle(struct proof *proof) {
     struct mm_watch_counts *counts = &proof->watch->counts;
     struct mm_device *device = proof->device;
-    const enum mm_status status = proof->job.error.status;
+    const enum mm_status status = proof->task.work.error.status;
     const bool is_over = go_on(proof);
     uint64_t *count = &counts->undone;
     if (status == MM_OK)
         count = &counts->passed;
     else if (status == MM_DEVICE_FAILED)
         count = &counts->failed;
-    proof->finding = proof->job.error;
+    proof->finding = proof->task.work.error;
     __atomic_store_n(&proof->is_under_way, 0, __ATOMIC_RELEASE);
     if (status == MM_DEVICE_FAILED)
         __atomic_store_n(&device->failed, 1, __ATOMIC_RELEASE);
@@ -64,11 +60,11 @@ static void settle(struct proof *proof) {
         __atomic_fetch_add(count, 1, __ATOMIC_RELEASE);
 }
 
-static void settle_all(struct mm_job *first) {
-    struct mm_job *next;
-    for (struct mm_job *job = first; job != NULL; job = next) {
-        next = job->next;
-        settle(job->owner);
+static void settle_all(struct mm_work *first) {
+    struct mm_work *next;
+    for (struct mm_work *work = first; work != NULL; work = next) {
+        next = work->next;
+        settle(work->owner);
     }
 }
 
@@ -90,11 +86,12 @@ void mm_watch_close(struct mm_watch *watch) {
 }
 
 static void begin(struct proof *proof, struct mm_queue *queue) {
-    proof->task.run = try_row;
-    proof->job = (struct mm_job){
-        .task = &proof->task, .backend = proof->device->backend, .done = settle_all, .owner = proof};
+    proof->task = (struct mm_task){
+        .work = {.kind = MM_WORK_TASK, .backend = proof->device->backend, .done = settle_all, .owner = proof},
+        .subject = proof,
+        .run = try_row};
     __atomic_store_n(&proof->is_under_way, 1, __ATOMIC_RELAXED);
-    if (!mm_queue_submit_idle(queue, proof->device, &proof->job))
+    if (!mm_queue_submit_idle(queue, proof->device, &proof->task))
         __atomic_store_n(&proof->is_under_way, 0, __ATOMIC_RELAXED);
 }
 

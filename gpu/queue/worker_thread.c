@@ -1,6 +1,6 @@
-/* The threads of a worker: each keeps its lanes busy with products, ends each lane when it is over, and
- * runs slices of tasks. A product with more pieces, like a task after a slice, goes to the end of the
- * list. */
+/* The threads of a worker: each keeps its lanes busy with products, ends each lane when it is over, and runs
+ * slices of tasks. A product with more parts goes to the end of the list, and so does a task after a slice.
+ */
 #include "gpu/queue/worker.h"
 
 #include "gpu/cpu/cores.h"
@@ -11,104 +11,118 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-unsigned mm_worker_threads(const struct mm_device *device) {
-    return device->backend->is_over != NULL ? 1 : device->lane_count;
+static bool is_late(const struct mm_work *work, uint64_t now_ns) {
+    return work->deadline_ns != 0 && now_ns > work->deadline_ns;
 }
 
-static bool is_late(const struct mm_job *job, uint64_t now_ns) {
-    return job->deadline_ns != 0 && now_ns > job->deadline_ns;
+/* Of work that runs: whether a device began its first step. */
+static bool has_begun(const struct mm_work *work) {
+    return work->device != NULL;
 }
 
-/* Whether the job is wanted and in time, and the device works; else its error says why not. */
-static bool can_run(const struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
-    if (__atomic_load_n(&job->is_cancelled, __ATOMIC_RELAXED))
-        mm_fail(&job->error, MM_STOPPING, "the job was cancelled before its end");
-    else if (is_late(job, now_ns))
-        mm_fail(&job->error, MM_TIMEOUT, "%s",
-                job->begun ? "the deadline passed before the job was over"
-                           : "the deadline passed while the job waited; its kernel was not started");
+/* Whether the work is wanted and in time, and the device works; else its error says why not. */
+static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
+    if (mm_work_is_cancelled(work))
+        mm_fail(&work->error, MM_STOPPING, "the job was cancelled before its end");
+    else if (is_late(work, now_ns))
+        mm_fail(&work->error, MM_TIMEOUT, "%s",
+                has_begun(work) ? "the deadline passed before the job was over"
+                                : "the deadline passed while the job waited; its kernel was not started");
     else if (mm_device_has_failed(worker->device))
-        mm_fail(&job->error, MM_NOT_READY, "the device %s failed while the job waited", worker->device->name);
-    return job->error.status == MM_OK;
+        mm_fail(&work->error, MM_NOT_READY, "the device %s failed while the job waited",
+                worker->device->name);
+    return work->error.status == MM_OK;
 }
 
 /* Whether a task, or a product that has begun, may go on; else its error says why not. */
-static bool can_go_on(const struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
-    struct mm_queue *queue = worker->queue;
-    pthread_mutex_lock(&queue->mutex);
-    const bool ends = queue->ending_tasks;
-    pthread_mutex_unlock(&queue->mutex);
-    if (ends)
-        mm_fail(&job->error, MM_STOPPING, "the service stopped before the job's end");
-    return !ends && can_run(worker, job, now_ns);
+static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
+    if (__atomic_load_n(&worker->queue->ending_tasks, __ATOMIC_RELAXED))
+        mm_fail(&work->error, MM_STOPPING, "the service stopped before the job's end");
+    return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
 /* Whether the device has something to do for this product. If not, it is over: too late, cancelled, or
  * empty. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
-    if (job->begun)
-        return can_go_on(worker, job, now_ns);
-    if (!can_run(worker, job, now_ns))
+    if (has_begun(&job->work))
+        return can_go_on(worker, &job->work, now_ns);
+    if (!can_run(worker, &job->work, now_ns))
         return false;
-    job->device = worker->device;
-    job->ran = job->plan.variant;
+    mm_job_begin(job, worker->device);
     return job->product.m > 0 && job->product.n > 0;
 }
 
-/* The batch is over: its jobs' done is called a little later, together with that of others. */
+/* The work is over. Its `done` is called a little later, together with that of other work. With the mutex
+ * held. */
+static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
+    mm_worker_finish(self->worker, work);
+    work->next = self->over;
+    self->over = work;
+}
+
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
-    struct mm_job *list = mm_worker_finish(self->worker, batch);
-    batch->jobs[batch->count - 1]->next = self->over;
-    self->over = list;
+    pthread_mutex_lock(&self->worker->queue->mutex);
+    for (unsigned index = batch->count; index-- > 0;)
+        finish_one(self, &batch->jobs[index]->work);
+    pthread_mutex_unlock(&self->worker->queue->mutex);
 }
 
-/* Calls done for all that are over. */
+/* Calls `done` for all that is over. */
 static void call_done(struct mm_worker_thread *self) {
-    struct mm_job *list = self->over;
+    struct mm_work *list = self->over;
     self->over = NULL;
-    mm_job_list_done(list);
+    mm_work_list_done(list);
 }
 
 static void begin(struct mm_worker_thread *self, const struct mm_batch *taken);
 
-/* A product has more pieces, and goes alone: it goes on at once, or after those that wait. */
+/* A product has more parts, and goes alone: it goes on at once, or after the work that waits. */
 static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
+    struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;
-    if (mm_worker_keeps(self->worker, batch->jobs[0]))
+    pthread_mutex_lock(&worker->queue->mutex);
+    const bool others_wait = !TAILQ_EMPTY(&worker->waiting);
+    if (others_wait)
+        mm_worker_pause(worker, &batch->jobs[0]->work);
+    pthread_mutex_unlock(&worker->queue->mutex);
+    if (!others_wait)
         begin(self, batch);
-    else
-        mm_worker_put_back(self->worker, batch->jobs[0]);
 }
 
-/* Ends a lane that is over; false where none is. */
+/* Ends a lane that is over; false if none is. */
 static bool end(struct mm_worker_thread *self) {
     struct mm_batch ended;
     if (!mm_pipeline_end(&self->pipeline, &ended))
         return false;
-    if (ended.jobs[0]->more && ended.jobs[0]->error.status == MM_OK) {
+    if (ended.jobs[0]->more && ended.jobs[0]->work.error.status == MM_OK) {
         go_on(self, &ended);
         return true;
     }
     const uint64_t now_ns = mm_clock_ns();
     for (unsigned index = 0; index < ended.count; index++) {
-        struct mm_job *job = ended.jobs[index];
-        if (job->error.status == MM_OK && is_late(job, now_ns))
-            mm_fail(&job->error, MM_TIMEOUT, "the deadline passed while the job ran; its result was dropped");
+        struct mm_work *work = &ended.jobs[index]->work;
+        if (work->error.status == MM_OK && is_late(work, now_ns))
+            mm_fail(&work->error, MM_TIMEOUT,
+                    "the deadline passed while the job ran; its result was dropped");
+        if (work->error.status == MM_OK)
+            mm_forecast_learn(self->worker->device, ended.jobs[index]);
     }
     finish(self, &ended);
     return true;
 }
 
-/* Moves the jobs that may have failed for want of what other lanes hold. */
-static void take_hungry(struct mm_batch *failed, struct mm_batch *hungry) {
+/* Moves the jobs that may have failed because other lanes have the memory. */
+static void take_without_memory(struct mm_batch *failed, struct mm_batch *without_memory) {
     unsigned others = 0;
-    hungry->count = 0;
+    without_memory->count = 0;
     for (unsigned index = 0; index < failed->count; index++) {
         struct mm_job *job = failed->jobs[index];
-        struct mm_batch *to = job->error.status == MM_NO_DEVICE_MEMORY ? hungry : failed;
-        to->jobs[to == hungry ? hungry->count++ : others++] = job;
+        if (job->work.error.status == MM_NO_DEVICE_MEMORY)
+            without_memory->jobs[without_memory->count++] = job;
+        else
+            failed->jobs[others++] = job;
     }
     failed->count = others;
 }
@@ -144,14 +158,16 @@ static void begin_alone(struct mm_worker_thread *self, struct mm_job *job) {
         else
             sleep_until(next_look_ns(self, mm_clock_ns()));
     }
-    job->error = (struct mm_error){.status = MM_OK};
+    job->work.error = (struct mm_error){.status = MM_OK};
+    job->work.device = NULL;
+    job->outcome.ran = NULL;
     begin(self, &batch);
 }
 
 /* Whether a job that this device cannot run any more goes to another one. */
-static bool goes_elsewhere(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
-    return !job->begun && mm_device_has_failed(worker->device) && !is_late(job, now_ns) &&
-           mm_worker_pass_on(worker->queue, job, worker);
+static bool goes_elsewhere(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
+    return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
+           mm_worker_pass_on(worker->queue, work, worker);
 }
 
 /* Begins the products in a free lane; those that are over already are finished. */
@@ -160,10 +176,10 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     const uint64_t now_ns = mm_clock_ns();
     struct mm_batch over = {.count = 0};
     struct mm_batch begun = {.count = 0};
-    struct mm_batch hungry = {.count = 0};
+    struct mm_batch without_memory = {.count = 0};
     for (unsigned index = 0; index < taken->count; index++) {
         struct mm_job *job = taken->jobs[index];
-        if (goes_elsewhere(worker, job, now_ns))
+        if (goes_elsewhere(worker, &job->work, now_ns))
             continue;
         struct mm_batch *to = is_to_run(worker, job, now_ns) ? &begun : &over;
         to->jobs[to->count++] = job;
@@ -172,10 +188,10 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
         mm_pipeline_begin(&self->pipeline, &begun);
     finish(self, &over);
     if (self->pipeline.busy > 0)
-        take_hungry(&begun, &hungry);
+        take_without_memory(&begun, &without_memory);
     finish(self, &begun); /* what is left of it failed */
-    for (unsigned index = 0; index < hungry.count; index++)
-        begin_alone(self, hungry.jobs[index]);
+    for (unsigned index = 0; index < without_memory.count; index++)
+        begin_alone(self, without_memory.jobs[index]);
 }
 
 /* Whether there may be a job that the thread could begin, since it looked at the list last. */
@@ -208,48 +224,51 @@ static void wait_and_end(struct mm_worker_thread *self) {
     }
 }
 
-/* One slice of a task, or its end. A task that never began holds nothing and is not called. */
-static void run_slice(struct mm_worker_thread *self, struct mm_job *job) {
+/* One slice of a task, or its end. A task that never began has acquired nothing and is not called. */
+static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     struct mm_worker *worker = self->worker;
-    const struct mm_batch batch = {.jobs = {job}, .count = 1};
+    struct mm_work *work = &task->work;
     enum mm_task_state state = MM_TASK_OVER;
-    uint64_t now_ns = mm_clock_ns();
-    bool goes_on = can_go_on(worker, job, now_ns);
+    const bool goes_on = can_go_on(worker, work, mm_clock_ns());
     if (goes_on)
-        job->device = worker->device;
-    if (goes_on || job->begun)
-        state = job->task->run(job->task, worker->device, !goes_on, &job->error);
+        work->device = worker->device;
+    if (has_begun(work))
+        state = task->run(task, worker->device, !goes_on);
+    pthread_mutex_lock(&worker->queue->mutex);
     if (state == MM_TASK_AGAIN)
-        mm_worker_put_back(worker, job);
+        mm_worker_pause(worker, work);
     else
-        finish(self, &batch);
+        finish_one(self, work);
+    pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* done() is called after the next jobs have begun, so the device works meanwhile; but before a task, and
+/* `done` is called after the next jobs have begun, so the device works meanwhile; but before a task, and
  * before a product that keeps this very thread busy. */
 static void *work(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;
     struct mm_batch batch;
     const bool is_async = worker->device->backend->is_over != NULL;
-    self->spin_ns = mm_cores() > 1 ? SPIN_NS : 0; /* the only core is for who has work to do */
+    self->spin_ns = mm_cores() > 1 ? SPIN_NS : 0; /* on the only core, other threads have work to do */
     if (is_async)
         prctl(PR_SET_TIMERSLACK, 1000UL); /* else a nap may take 50 µs more */
     for (;;) {
+        struct mm_task *task = NULL;
         batch.count = 0;
         if (mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) && (is_async || self->over == NULL))
-            mm_worker_take(worker, self->pipeline.busy == 0 && self->over == NULL, &batch, &self->seen);
-        const bool is_task = batch.count > 0 && batch.jobs[0]->task != NULL;
-        if (batch.count > 0 && !is_task)
+            task =
+                mm_worker_take(worker, self->pipeline.busy == 0 && self->over == NULL, &batch, &self->seen);
+        const bool has_taken = task != NULL || batch.count > 0;
+        if (batch.count > 0)
             begin(self, &batch);
         if (self->over != NULL)
             call_done(self);
-        else if (batch.count == 0 && self->pipeline.busy > 0)
+        else if (!has_taken && self->pipeline.busy > 0)
             wait_and_end(self);
-        else if (batch.count == 0)
-            return NULL; /* nothing is running, and the worker gave up waiting: the queue closes */
-        if (is_task)
-            run_slice(self, batch.jobs[0]);
+        else if (!has_taken)
+            return NULL; /* nothing runs, and the worker gave up waiting: the queue closes */
+        if (task != NULL)
+            run_slice(self, task);
     }
 }
 
@@ -269,7 +288,7 @@ static enum mm_status start_thread(struct mm_worker *worker, unsigned index, str
 }
 
 enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error) {
-    const unsigned count = mm_worker_threads(worker->device);
+    const unsigned count = mm_device_threads(worker->device);
     enum mm_status status = MM_OK;
     assert(worker->device->lane_count >= 1 && worker->device->lane_count <= MM_LANES_MAX);
     pthread_condattr_t attributes;

@@ -1,4 +1,4 @@
-/* POST /v1/benchmark: judges the head, turns the body into jobs, one for each backend in turn, and the
+/* POST /v1/benchmark: judges the head, turns the body into tasks, one for each backend in turn, and the
  * figures into a reply. It knows no wire format (api/lab/benchmark.h does). */
 #include "api/lab/benchmark.h"
 #include "server/http/body.h"
@@ -16,7 +16,7 @@ struct mm_benchmark_run {
     struct mm_held held;            /* stored operands */
     struct mm_benchmark *benchmark; /* NULL: a probe */
     struct mm_probe *probe;         /* NULL: a benchmark */
-    struct mm_job job;              /* the current one */
+    struct mm_task task;            /* the current one */
 };
 
 _Static_assert(_Alignof(struct mm_benchmark_run) <= _Alignof(struct mm_request), "it lies behind that");
@@ -96,7 +96,7 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
     enum mm_status status = mm_engine_choose(engine, spec->op, backend, variant, &job, error);
     if (status == MM_OK)
         *subject =
-            (struct mm_benchmark_subject){.backend = job.backend, .variant = job.variant, .tile = tile};
+            (struct mm_benchmark_subject){.backend = job.work.backend, .variant = job.variant, .tile = tile};
     return status;
 }
 
@@ -168,24 +168,24 @@ static void release(struct mm_request *request) {
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
 }
 
-/* Whether a job's error ends the request: its time is over, or the process ends. */
+/* Whether a task's error ends the request: its time is over, or the process ends. */
 static bool ends_all(const struct mm_error *error) {
     return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
 }
 
-/* The waits of all jobs are added up. A job without a device or a place in the queue only costs its own
+/* The waits of all tasks are added up. A task without a device or a place in the queue only costs its own
  * rows. */
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     struct mm_benchmark_run *run = run_of(request);
-    struct mm_job *job = &run->job;
-    request->span_ns[MM_SPAN_QUEUE] += job->span_ns[MM_SPAN_QUEUE];
-    if (run->benchmark == NULL || ends_all(&job->error))
+    struct mm_work *work = &run->task.work;
+    request->span_ns[MM_SPAN_QUEUE] += work->waited_ns;
+    if (run->benchmark == NULL || ends_all(&work->error))
         return MM_ANSWERING;
-    if (job->error.status != MM_OK)
-        mm_benchmark_refuse(run->benchmark, &job->error);
-    if (!mm_benchmark_next(run->benchmark, job))
+    if (work->error.status != MM_OK)
+        mm_benchmark_refuse(run->benchmark, &work->error);
+    if (!mm_benchmark_next(run->benchmark, &run->task))
         return MM_ANSWERING;
-    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), job);
+    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), work);
     return MM_QUEUED;
 }
 
@@ -211,7 +211,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
         release(request); /* others may have theirs while this one waits */
         return request->error.status;
     }
-    (void)mm_benchmark_next(run->benchmark, &run->job);
+    (void)mm_benchmark_next(run->benchmark, &run->task);
     record->has_shape = true;
     record->has_depth = spec->op == MM_MATMUL;
     record->m = spec->m;
@@ -234,7 +234,7 @@ static enum mm_status choose_device(struct mm_request *request, struct mm_benchm
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
     if (status != MM_OK)
         return status;
-    while (devices[index]->backend != job.backend)
+    while (devices[index]->backend != job.work.backend)
         index++;
     call->probe.device = devices[index];
     return MM_OK;
@@ -245,8 +245,7 @@ static enum mm_status begin_probe(struct mm_request *request, const struct mm_pr
     run->probe = mm_probe_copy(probe);
     if (run->probe == NULL)
         return fail_memory(request);
-    run->job.task = &run->probe->task;
-    run->job.backend = probe->device->backend;
+    run->task = mm_probe_task(run->probe, probe->device->backend);
     return MM_OK;
 }
 
@@ -309,11 +308,11 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     mm_reservation_free(&request->memory, &request->body);
-    if (run_of(request)->job.task == NULL) /* all rows are models */
+    if (run_of(request)->task.run == NULL) /* all rows are models */
         return mm_benchmark_answer(request);
-    request->job = &run_of(request)->job;
-    request->job->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
-    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), request->job);
+    request->work = &run_of(request)->task.work;
+    request->work->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
+    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), request->work);
     mm_request_submit(request);
     return MM_OK;
 }
@@ -326,9 +325,9 @@ static bool has_figures(const struct mm_benchmark *benchmark) {
     return row < count;
 }
 
-/* Whether the last job's error is the whole reply, instead of a part of its rows. */
+/* Whether the last task's error is the whole reply, instead of a part of its rows. */
 static bool has_failed(const struct mm_benchmark_run *run) {
-    const struct mm_error *error = &run->job.error;
+    const struct mm_error *error = &run->task.work.error;
     return error->status != MM_OK &&
            (run->benchmark == NULL || ends_all(error) || !has_figures(run->benchmark));
 }
@@ -338,8 +337,8 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
     const struct mm_benchmark_format *format = run->format;
     size_t length = 0;
     if (has_failed(run)) {
-        request->record.job = &run->job;
-        request->error = run->job.error;
+        request->record.work = &run->task.work;
+        request->error = run->task.work.error;
         release(request); /* the client may come again as soon as it hears of that */
         return request->error.status;
     }

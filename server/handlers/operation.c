@@ -39,7 +39,7 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
     struct mm_job *job = &operation->job;
-    const bool is_host = job->backend->is_host;
+    const bool is_host = job->work.backend->is_host;
     size_t c_bytes = mm_matrix_bytes(&job->product.c);
     enum mm_status status = mm_selection_cut(&call->selection, &operation->shape, &operation->part, error);
     job->part = mm_selection_is_part(&call->selection) ? &operation->part : NULL;
@@ -133,7 +133,7 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     mm_reservation_settle(&request->memory, storage);
     operation->job.is_locked = is_locked(&request->body) && is_locked(storage) &&
                                is_locked(&operation->result) && is_locked(&operation->output);
-    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
+    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job.work);
     return MM_OK;
 }
 
@@ -159,8 +159,10 @@ static void keep_job(struct mm_request *request) {
 }
 
 static void keep_job_spans(struct mm_request *request) {
-    for (unsigned span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
-        request->span_ns[span] = request->job->span_ns[span];
+    const struct mm_job *job = &mm_operation_of(request)->job;
+    request->span_ns[MM_SPAN_QUEUE] = job->work.waited_ns;
+    for (unsigned span = MM_SPAN_UPLOAD; span <= MM_SPAN_DOWNLOAD; span++)
+        request->span_ns[span] = job->outcome.span_ns[span];
 }
 
 /* An empty result may be long as well: as text it has brackets for each row. */
@@ -174,23 +176,23 @@ static bool encodes_long(const struct mm_operation *operation) {
 enum mm_status mm_operation_complete(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     enum mm_status status = mm_operation_settle(request);
-    operation->job.deadline_ns =
+    operation->job.work.deadline_ns =
         mm_operation_deadline_ns(request); /* as far as it is known before decoding */
     if (status == MM_OK && mm_input_decode_on_pool(request, &operation->input))
         return MM_OK;
     if (status == MM_OK)
         status = make_job(request, &request->error);
-    operation->job.deadline_ns = mm_operation_deadline_ns(request);
+    operation->job.work.deadline_ns = mm_operation_deadline_ns(request);
     if (status != MM_OK)
         return status;
     keep_job(request);
     if (encodes_long(operation) ||
-        !mm_queue_run(mm_engine_queue(mm_server_engine(request->server)), request->job)) {
+        !mm_queue_run(mm_engine_queue(mm_server_engine(request->server)), &operation->job)) {
         mm_request_submit(request);
         return MM_OK;
     }
     keep_job_spans(request);
-    mm_metrics_job(request->job);
+    mm_metrics_work(&operation->job.work);
     return mm_operation_answer(request);
 }
 
@@ -246,9 +248,11 @@ static void encode(struct mm_request *request) {
         operation->reply.buffer = operation->output;
         operation->output = (struct mm_buffer){0};
     }
-    const struct mm_answer answer = {.job = &operation->job,
+    const struct mm_answer answer = {.outcome = &operation->job.outcome,
+                                     .device = operation->job.work.device,
+                                     .operand_dtype = operation->job.product.a.dtype,
                                      .matrix = operation->job.product.c,
-                                     .reduction = &operation->job.reduction,
+                                     .reduction = &operation->job.outcome.reduction,
                                      .figures = operation->call.selection.figures,
                                      .has_matrix = mm_selection_has_matrix(&operation->call.selection),
                                      .shape = &operation->shape,
@@ -279,7 +283,7 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = make_job(request, error);
     pthread_mutex_lock(&request->server->mutex);
-    operation->job.deadline_ns = mm_operation_deadline_ns(request);
+    operation->job.work.deadline_ns = mm_operation_deadline_ns(request);
     pthread_mutex_unlock(&request->server->mutex);
     return status;
 }
@@ -301,7 +305,7 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
     }
     if (ended == MM_QUEUED) {
         keep_job_spans(request);
-        if (operation->job.error.status == MM_OK && encodes_long(operation))
+        if (operation->job.work.error.status == MM_OK && encodes_long(operation))
             return MM_ENCODING;
     }
     return MM_ANSWERING;
@@ -336,24 +340,25 @@ const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_oper
 
 /* The client is told too, but may not look. A variant that is wrong on purpose says nothing of its device. */
 static void log_failed_check(const struct mm_request *request) {
-    const struct mm_job *job = request->job;
-    const struct mm_verification *verification = &job->verification;
+    const struct mm_job *job = &mm_operation_of(request)->job;
+    const struct mm_verification *verification = &job->outcome.verification;
     if (!verification->is_done || mm_verification_verdict(verification) != MM_VERDICT_FAILED ||
-        job->ran->wrong_on_purpose)
+        job->outcome.ran->wrong_on_purpose)
         return;
     mm_log_error(
         "the product of request %s failed its check: a residual of %.9g in row %zu, where %.9g is the bound, "
         "and a relative error of about %.2g in all; %s on %s:%u, %zu by %zu by %zu, products: %zu",
         request->request_id, verification->residual, verification->row, verification->bound,
-        mm_verification_relative_error(verification), job->ran->name, job->backend->name, job->device->index,
-        job->product.m, job->product.k, job->product.n, mm_product_count(&job->product));
+        mm_verification_relative_error(verification), job->outcome.ran->name, job->work.backend->name,
+        job->work.device->index, job->product.m, job->product.k, job->product.n,
+        mm_product_count(&job->product));
 }
 
 enum mm_status mm_operation_answer(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    request->record.job = &operation->job;
-    if (operation->job.error.status != MM_OK) {
-        request->error = operation->job.error;
+    request->record.work = &operation->job.work;
+    if (operation->job.work.error.status != MM_OK) {
+        request->error = operation->job.work.error;
         return request->error.status;
     }
     log_failed_check(request);

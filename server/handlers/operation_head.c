@@ -68,7 +68,7 @@ static enum mm_status read_query(struct mm_request *request) {
 
 static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     struct mm_operation *operation = mm_operation_of(request);
-    request->job = &operation->job;
+    request->work = &operation->job.work;
     mm_call_init(&operation->call, op);
     operation->input.operands = &operation->call.operands;
     operation->held = (struct mm_held){.store = request->server->store, .space = request->space};

@@ -9,7 +9,7 @@
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
     const bool has_check =
-        operation->call.verify && operation->job.backend->is_host && product->m > 0 && product->n > 0;
+        operation->call.verify && operation->job.work.backend->is_host && product->m > 0 && product->n > 0;
     return has_check ? mm_verify_bytes(product) : 0;
 }
 
@@ -73,7 +73,7 @@ static size_t aligned(size_t bytes) {
 
 static struct need find_need(const struct mm_operation *operation) {
     const struct mm_job *job = &operation->job;
-    const bool is_host = job->backend->is_host;
+    const bool is_host = job->work.backend->is_host;
     struct need need = {0};
     if (is_host && mm_source_is_elsewhere(&job->a_source))
         need.a_bytes = aligned(mm_matrix_bytes(&job->product.a));

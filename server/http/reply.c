@@ -286,7 +286,7 @@ static void add_shape(struct MHD_Response **response, const struct mm_shape *sha
 
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
                                 const struct mm_shape *shape, const char *type) {
-    const struct mm_job *job = request->job;
+    const struct mm_job *job = mm_work_job(request->work);
     const struct mm_stored *stored = request->value;
     size_t bytes = body->head_bytes + body->bytes;
     char etag[MM_ETAG_MAX + 1], location[sizeof "/v1/matrices/" + MM_STORE_NAME_MAX];
@@ -307,11 +307,11 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_header(&response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
     if (job->product.a.dtype != job->product.c.dtype)
         add_header(&response, "Matmul-Operand-Dtype", mm_dtype_name(job->product.a.dtype));
-    add_header(&response, "Matmul-Variant", job->ran->name);
-    add_header(&response, "Matmul-Backend", job->backend->name);
-    add_header(&response, "Matmul-Device", job->device->name);
-    add_path(&response, &job->path);
-    add_verification(&response, &job->verification);
+    add_header(&response, "Matmul-Variant", job->outcome.ran->name);
+    add_header(&response, "Matmul-Backend", job->work.backend->name);
+    add_header(&response, "Matmul-Device", job->work.device->name);
+    add_path(&response, &job->outcome.path);
+    add_verification(&response, &job->outcome.verification);
     return reply(request, type == NULL ? MHD_HTTP_NO_CONTENT : MHD_HTTP_OK, response, bytes);
 }
 

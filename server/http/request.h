@@ -72,7 +72,7 @@ struct mm_request {
     void *reading;
 
     void *own;                /* route->state->bytes, zeroed; for the route's handlers */
-    struct mm_job *job;       /* in `own`; set before any wait but MM_RESERVING; NULL: none */
+    struct mm_work *work;     /* in `own`; set before any wait but MM_RESERVING; NULL: none */
     struct mm_pool_task task; /* of MM_DECODING and MM_ENCODING */
 
     /* Guarded by server->mutex. */
@@ -168,7 +168,7 @@ void mm_request_decode_on_pool(struct mm_request *request);
 /* The same for the work of MM_ENCODING, of a request that has no job. */
 void mm_request_encode_on_pool(struct mm_request *request);
 
-/* The same for request->job, which is prepared (gpu/queue/queue.h) and is submitted to the queue. */
+/* The same for request->work, which is prepared (gpu/queue/queue.h) and is submitted to the queue. */
 void mm_request_submit(struct mm_request *request);
 
 /* Ends the wait of a request early. error: the reply; NULL: the client has disconnected, and the connection

@@ -28,8 +28,8 @@ struct mm_route_state {
      * route needs no worker pool. */
     enum mm_status (*work)(struct mm_request *request, enum mm_request_state state, struct mm_error *error);
 
-    /* That work has succeeded, or request->job has ended, well or not. Returns the next state: MM_QUEUED to
-     * submit request->job, which is prepared, MM_ENCODING, also for the next slice of that work behind what
+    /* That work has succeeded, or request->work has ended, well or not. Returns the next state: MM_QUEUED to
+     * submit request->work, which is prepared, MM_ENCODING, also for the next slice of that work behind what
      * else waits, or MM_ANSWERING. With server->mutex held; not for an abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 

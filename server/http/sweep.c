@@ -49,7 +49,7 @@ static bool has_left(int fd) {
 
 /* Whether the deadline of a waiting request has passed; *late is then the reply. */
 static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
-    const uint64_t deadline_ns = request->job != NULL ? request->job->deadline_ns : request->deadline_ns;
+    const uint64_t deadline_ns = request->work != NULL ? request->work->deadline_ns : request->deadline_ns;
     if (!request->is_complete)
         return mm_body_is_late(request, now_ns, late);
     if (now_ns <= deadline_ns)

@@ -64,7 +64,7 @@ static void begin_wait(struct mm_request *request, size_t needed_bytes) {
     mm_line_enter(request, needed_bytes - mm_size_min(needed_bytes, unused));
 }
 
-static void jobs_done(struct mm_job *first);
+static void work_done(struct mm_work *first);
 static void work(struct mm_pool_task *task);
 
 /* To be done once the mutex is unlocked. */
@@ -95,12 +95,12 @@ static void resume_and_free(struct ends *ends) {
     }
 }
 
-/* Submits request->job; false, with *error set, if the queue refuses it. With server->mutex held. */
+/* Submits request->work; false, with *error set, if the queue refuses it. With server->mutex held. */
 static bool submit(struct mm_request *request, struct mm_error *error) {
     mm_request_move(request, MM_QUEUED);
-    request->job->done = jobs_done;
-    request->job->owner = request;
-    return mm_queue_submit(mm_engine_queue(mm_server_engine(request->server)), request->job, error) == MM_OK;
+    request->work->done = work_done;
+    request->work->owner = request;
+    return mm_queue_submit(mm_engine_queue(mm_server_engine(request->server)), request->work, error) == MM_OK;
 }
 
 /* With server->mutex held. */
@@ -131,7 +131,7 @@ static void settle(struct mm_request *request, struct mm_error *error, struct en
             error = &refused;
             break;
         }
-        request->job->error = refused;
+        request->work->error = refused;
         next = route->next(request, MM_QUEUED);
     }
     if (next == MM_ENCODING)
@@ -149,17 +149,17 @@ static void settle_one(struct mm_request *request, struct mm_error *error) {
     resume_and_free(&ends);
 }
 
-/* The mutex is taken once for all of them. */
-static void jobs_done(struct mm_job *first) {
+/* The mutex is taken once for the whole list. */
+static void work_done(struct mm_work *first) {
     struct mm_server *server = ((struct mm_request *)first->owner)->server;
     struct ends ends = {{NULL}, {NULL}};
-    struct mm_job *next;
-    for (const struct mm_job *job = first; job != NULL; job = job->next)
-        mm_metrics_job(job);
+    struct mm_work *next;
+    for (struct mm_work *work = first; work != NULL; work = work->next)
+        mm_metrics_work(work);
     pthread_mutex_lock(&server->mutex);
-    for (struct mm_job *job = first; job != NULL; job = next) {
-        next = job->next; /* read now: the job may be submitted again */
-        settle(job->owner, NULL, &ends);
+    for (struct mm_work *work = first; work != NULL; work = next) {
+        next = work->next; /* read now: the work may be submitted again */
+        settle(work->owner, NULL, &ends);
     }
     pthread_mutex_unlock(&server->mutex);
     resume_and_free(&ends);
@@ -219,8 +219,8 @@ void mm_request_encode_on_pool(struct mm_request *request) {
     leave_to_pool(request, MM_ENCODING);
 }
 
-/* One lock for both: mm_request_abandon then finds the job in the queue, and jobs_done, which may come before
- * submit returns, finds the request waiting. */
+/* One lock for both: mm_request_abandon then finds the work in the queue, and work_done, which may come
+ * before submit returns, finds the request waiting. */
 void mm_request_submit(struct mm_request *request) {
     struct mm_error error;
     suspend(request);
@@ -238,11 +238,11 @@ void mm_request_abandon(struct mm_request *request, const struct mm_error *error
                                       [MM_ENCODING] = MM_SPAN_ENCODE};
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(request->server));
     const enum mm_request_state state = mm_request_state(request);
-    const bool in_queue = state == MM_QUEUED && mm_queue_cancel(queue, request->job);
+    const bool in_queue = state == MM_QUEUED && mm_queue_cancel(queue, request->work);
     if (in_queue)
         request->is_worked_on = false;
     if (state == MM_QUEUED)
-        request->span_ns[MM_SPAN_QUEUE] += mm_queue_waited_ns(queue, request->job);
+        request->span_ns[MM_SPAN_QUEUE] += mm_queue_waited_ns(queue, request->work);
     mm_record_cancel(&request->record, in_queue ? MM_SPAN_QUEUE : stages[state]);
     request->record.left = error == NULL;
     mm_request_end_wait(request, error);

@@ -106,7 +106,7 @@ void mm_metrics_end(const struct mm_record *record) {
     if (record->cancelled)
         add(&counts->cancelled[record->cancelled_in], 1);
     /* All stages of answered products: their means add up to the whole. */
-    if (record->job != NULL && record->code == 200)
+    if (record->work != NULL && record->code == 200)
         for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
             observe(&counts->stages[stage], record->stage_ns[stage]);
     /* After `begun`: see mm_metrics_sum. */
@@ -123,27 +123,28 @@ static void count_device_error(struct mm_counts *counts, const struct mm_device 
         add(&counts->device_errors[device->number][status], 1);
 }
 
-/* A result, even if it came too late for the client. */
-static bool has_result(const struct mm_job *job) {
-    return job->ran != NULL && (job->error.status == MM_OK || job->error.status == MM_TIMEOUT);
-}
-
-void mm_metrics_job(const struct mm_job *job) {
+void mm_metrics_work(struct mm_work *work) {
     struct mm_counts *counts = mine();
-    count_device_error(counts, job->device, job->error.status);
-    if (has_result(job) && job->verification.is_done && !job->ran->wrong_on_purpose)
-        add(&counts->verdicts[mm_verification_verdict(&job->verification)], 1);
-    if (job->ran == NULL || job->product.m == 0 || job->product.n == 0)
-        return; /* no kernel was needed, or none was reached */
-    add(&counts->uploaded_bytes, job->uploaded_bytes);
-    add(&counts->downloaded_bytes, job->downloaded_bytes);
-    if (!has_result(job))
+    const struct mm_job *job = mm_work_job(work);
+    count_device_error(counts, work->device, work->error.status);
+    if (job == NULL || job->outcome.ran == NULL)
         return;
-    size_t slot = mm_variant_slot(job->backend, (size_t)(job->ran - job->backend->variants));
-    observe(&counts->kernels[slot], job->span_ns[MM_SPAN_KERNEL]);
-    if (job->ran->op == MM_MATMUL)
+    const struct mm_outcome *outcome = &job->outcome;
+    /* A result, even if it came too late for the client. */
+    const bool has_result = work->error.status == MM_OK || work->error.status == MM_TIMEOUT;
+    if (has_result && outcome->verification.is_done && !outcome->ran->wrong_on_purpose)
+        add(&counts->verdicts[mm_verification_verdict(&outcome->verification)], 1);
+    if (job->product.m == 0 || job->product.n == 0)
+        return; /* no kernel was needed */
+    add(&counts->uploaded_bytes, outcome->uploaded_bytes);
+    add(&counts->downloaded_bytes, outcome->downloaded_bytes);
+    if (!has_result)
+        return;
+    size_t slot = mm_variant_slot(work->backend, (size_t)(outcome->ran - work->backend->variants));
+    observe(&counts->kernels[slot], outcome->span_ns[MM_SPAN_KERNEL]);
+    if (outcome->ran->op == MM_MATMUL)
         add(&counts->products[job->product.a.dtype], 1);
-    add(&counts->paths[job->path.kind], 1);
+    add(&counts->paths[outcome->path.kind], 1);
     add_double(&counts->flops[slot], mm_product_flops(&job->product));
 }
 

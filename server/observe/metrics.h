@@ -68,7 +68,7 @@ void mm_metrics_end(const struct mm_record *record);
 void mm_metrics_drop(void);
 
 /* A job is over, even if its client has left. Any thread. */
-void mm_metrics_job(const struct mm_job *job);
+void mm_metrics_work(struct mm_work *work);
 
 /* A benchmark is over: counts the rows that failed on a device. Any thread. */
 void mm_metrics_rows(const struct mm_benchmark *benchmark);

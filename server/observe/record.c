@@ -48,7 +48,7 @@ void mm_record_cut(struct mm_request *request, const struct mm_error *error, siz
  * arrives, its client counts as gone. */
 static void find_cancelled(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
-    const struct mm_job *job = record->job;
+    const struct mm_work *work = record->work;
     if (record->cancelled)
         return;
     if (mm_connection_phase(request->peer) == MM_PHASE_CUT) {
@@ -57,9 +57,9 @@ static void find_cancelled(struct mm_request *request, bool sent) {
     } else if (mm_request_state(request) == MM_RECEIVING && request->dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
         record->left = true;
         mm_record_cancel(record, MM_SPAN_RECEIVE);
-    } else if (job != NULL && job->error.status == MM_TIMEOUT) {
-        mm_record_cancel(record, job->ran == NULL ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
-    } else if (job != NULL && job->error.status == MM_OK && !sent) {
+    } else if (work != NULL && work->error.status == MM_TIMEOUT) {
+        mm_record_cancel(record, work->device == NULL ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
+    } else if (work != NULL && work->error.status == MM_OK && !sent) {
         record->left = true;
         mm_record_cancel(record, MM_STAGE_SEND);
     }

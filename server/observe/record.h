@@ -38,12 +38,12 @@ struct mm_record {
     bool has_shape;
     bool has_depth; /* it has k */
     size_t m, k, n;
-    size_t products;          /* of this shape, in a stack */
-    const char *a, *b;        /* where the operands come from (mm_source_word); NULL: there is none */
-    const struct mm_job *job; /* of a product that is over; else NULL */
-    bool left;                /* the client did not wait for the reply */
-    bool cancelled;           /* with `left`, by the deadline or the end of the process */
-    unsigned cancelled_in;    /* the stage */
+    size_t products;       /* of this shape, in a stack */
+    const char *a, *b;     /* where the operands come from (mm_source_word); NULL: there is none */
+    struct mm_work *work;  /* over; NULL: none, or a benchmark that has figures */
+    bool left;             /* the client did not wait for the reply */
+    bool cancelled;        /* with `left`, by the deadline or the end of the process */
+    unsigned cancelled_in; /* the stage */
 };
 
 /* Begins the record at the head. The connection's thread. */

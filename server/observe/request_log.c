@@ -75,14 +75,15 @@ static void put_ms(struct line *line, const char *name, uint64_t ns) {
     line->end = mm_put_last_digits(line->end, us, 3);
 }
 
-static void put_job(struct line *line, const struct mm_job *job) {
-    put_word(line, "backend", job->backend->name);
-    if (job->ran != NULL)
-        put_word(line, "variant", job->ran->name);
-    if (job->device != NULL)
-        put_count(line, "device", job->device->index);
-    if (job->verification.is_done && job->error.status == MM_OK)
-        put_word(line, "verify", mm_verdict_name(mm_verification_verdict(&job->verification)));
+static void put_work(struct line *line, struct mm_work *work) {
+    const struct mm_job *job = mm_work_job(work);
+    put_word(line, "backend", work->backend->name);
+    if (job != NULL && job->outcome.ran != NULL)
+        put_word(line, "variant", job->outcome.ran->name);
+    if (work->device != NULL)
+        put_count(line, "device", work->device->index);
+    if (job != NULL && job->outcome.verification.is_done && work->error.status == MM_OK)
+        put_word(line, "verify", mm_verdict_name(mm_verification_verdict(&job->outcome.verification)));
 }
 
 static void put_record(struct line *line, const struct mm_record *record) {
@@ -110,8 +111,8 @@ static void put_record(struct line *line, const struct mm_record *record) {
         put_word(line, "a", record->a);
     if (record->b != NULL)
         put_word(line, "b", record->b);
-    if (record->job != NULL)
-        put_job(line, record->job);
+    if (record->work != NULL)
+        put_work(line, record->work);
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
         if (record->has_shape || stage == MM_SPAN_RECEIVE || stage == MM_STAGE_SEND)
             put_ms(line, mm_stage_name(stage), record->stage_ns[stage]);

@@ -181,9 +181,9 @@ static struct accuracy_row run(const struct subject *subject, struct set *set) {
     const struct mm_product product = image_product(&set->a, &set->b, &set->c, &set->one, false);
     image_poison(&set->c, 0);
     job_prepare(&job, subject, &product);
-    struct accuracy_row row = {.subject = subject, .ran = job.ran};
+    struct accuracy_row row = {.subject = subject, .ran = job.outcome.ran};
     (void)mm_device_run(subject->device, &job);
-    row.error = job.error;
+    row.error = job.work.error;
     if (row.error.status == MM_OK)
         reference_compare(&set->reference, &set->c, subject_arithmetic(subject, set->one.dtype),
                           &row.exactness);

@@ -105,7 +105,7 @@ static void make_job(struct set *set, unsigned index, const struct subject *subj
     fill_poison(member->storage, member->words);
     fill_poison(member->alone, member->words);
     job_prepare(&member->job, subject, &product);
-    member->job.queued_bytes =
+    member->job.work.bytes =
         mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b) + mm_matrix_bytes(&product.c);
 }
 
@@ -118,26 +118,26 @@ static void tell(struct subject *subject, const struct plan *plan, const struct 
         .dtype = product->a.dtype,
         .c_dtype = product->c.dtype,
         .layout = {.transpose_a = product->transpose_a, .transpose_b = product->transpose_b}};
-    subject_fail(subject, plan, &one, "in a batch of %u", job->batched);
+    subject_fail(subject, plan, &one, "in a batch of %u", job->outcome.batched);
 }
 
 /* By itself, and by copies: what the others are held to. */
 static void run_alone(struct member *member, struct subject *subject, const struct plan *plan) {
     struct mm_job *job = &member->job;
     member->is_done = true;
-    if (!mm_variant_takes(job->ran, &job->product))
+    if (!mm_variant_takes(job->outcome.ran, &job->product))
         return;
     if (mm_device_run(subject->device, job) != MM_OK) {
-        tell(subject, plan, job, job->error.detail);
+        tell(subject, plan, job, job->work.error.detail);
         return;
     }
     memcpy(member->alone + GUARD_WORDS, job->product.c.data, mm_matrix_bytes(&job->product.c));
     fill_poison(member->storage, member->words);
-    memset(job->span_ns, 0xff, sizeof job->span_ns);
+    memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
     job->is_locked = true;
-    if (mm_job_plan(job, subject->device, &job->error) != MM_OK)
-        tell(subject, plan, job, job->error.detail);
-    member->is_done = job->error.status != MM_OK || job->plan.batch_key == 0;
+    if (mm_job_plan(job, subject->device, &job->work.error) != MM_OK)
+        tell(subject, plan, job, job->work.error.detail);
+    member->is_done = job->work.error.status != MM_OK || job->work.batch_key == 0;
 }
 
 /* A sum of all that was locked and is only read. */
@@ -159,8 +159,8 @@ static uint64_t sum_operands(const struct set *set) {
 static void judge(const struct mm_job *job, const uint32_t *got, const uint32_t *alone, size_t bytes,
                   struct subject *subject, const struct plan *plan) {
     subject->cases++;
-    if (job->error.status != MM_OK)
-        tell(subject, plan, job, job->error.detail);
+    if (job->work.error.status != MM_OK)
+        tell(subject, plan, job, job->work.error.detail);
     else if (memcmp(got, alone, bytes) != 0)
         tell(subject, plan, job, "other bits than alone, or written outside C");
 }
@@ -175,7 +175,7 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
     unsigned count = 0;
     for (unsigned index = first; index < JOBS; index++) {
         struct member *member = &set->members[index];
-        if (member->is_done || member->job.plan.batch_key != leader->job.plan.batch_key)
+        if (member->is_done || member->job.work.batch_key != leader->job.work.batch_key)
             continue;
         member->is_done = true;
         which[count] = member;
@@ -192,17 +192,18 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
         device->backend->begin(device, 1, &other, 1);
     bool begun = false;
     for (unsigned index = 0; index < count; index++)
-        begun = begun || jobs[index]->error.status == MM_OK;
+        begun = begun || jobs[index]->work.error.status == MM_OK;
     if (begun)
         device->backend->end(device, 0, jobs, count);
-    if (has_other && beside.error.status == MM_OK)
+    if (has_other && beside.work.error.status == MM_OK)
         device->backend->end(device, 1, &other, 1);
     if (has_other)
         judge(&beside, set->beside, leader->alone + GUARD_WORDS, mm_matrix_bytes(&product.c), subject, plan);
     for (unsigned index = 0; index < count; index++) {
         const struct member *member = which[index];
         judge(&member->job, member->storage, member->alone, member->words * sizeof(uint32_t), subject, plan);
-        if (member->job.error.status == MM_OK && (member->job.batched != count || !job_told(&member->job)))
+        if (member->job.work.error.status == MM_OK &&
+            (member->job.outcome.batched != count || !job_told(&member->job)))
             tell(subject, plan, &member->job, "its spans or its batch are not told");
     }
 }

@@ -142,10 +142,10 @@ static void time_rows(struct mm_device *device, struct timed_row *rows, size_t c
     const struct mm_benchmark_request request = make_request(rows, count, shape, timing);
     struct mm_benchmark *benchmark = NULL;
     struct mm_error error = {0};
-    struct mm_job job = {0};
+    struct mm_task task = {.shares = false};
     if (open_benchmark(device, &request, &benchmark, &error) == MM_OK) {
-        while (mm_benchmark_next(benchmark, &job))
-            while (job.task->run(job.task, device, false, &job.error) == MM_TASK_AGAIN)
+        while (mm_benchmark_next(benchmark, &task))
+            while (task.run(&task, device, false) == MM_TASK_AGAIN)
                 continue;
         tell(benchmark, device, rows, count);
     } else {

@@ -165,18 +165,18 @@ static size_t compared;
 static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t col, size_t cols, float *c,
                       bool *is_split) {
     const size_t k = pair->a.k;
-    struct mm_job job = {.backend = device->backend,
+    struct mm_job job = {.work.backend = device->backend,
                          .variant = mm_backend_variant(device->backend, MM_MATMUL, "fp32_tensor"),
                          .product = {.transpose_b = true}};
-    job.ran = job.variant;
+    job.outcome.ran = job.variant;
     job.product.a = mm_matrix_dense(MM_FLOAT32, rows, k, pair->a.x + row * k);
     job.product.b = mm_matrix_dense(MM_FLOAT32, cols, k, pair->b.x + col * k);
     job.product.c = mm_matrix_dense(MM_FLOAT32, rows, cols, c);
     mm_product_conform(MM_MATMUL, &job.product, NULL);
     if (mm_device_run(device, &job) != MM_OK && fail())
-        printf("FAIL: %s\n", job.error.detail);
-    *is_split = job.path.kind != MM_PATH_SIMT;
-    return job.error.status == MM_OK;
+        printf("FAIL: %s\n", job.work.error.detail);
+    *is_split = job.outcome.path.kind != MM_PATH_SIMT;
+    return job.work.error.status == MM_OK;
 }
 
 /* That a value is as exact as `totals` asks for beside the bound. */

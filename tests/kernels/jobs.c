@@ -11,29 +11,30 @@ enum { LANES_MAX = 4 };
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product) {
     *job = (struct mm_job){
         .product = *product,
-        .backend = subject->device->backend,
+        .work.backend = subject->device->backend,
         .variant = subject->variant,
-        .device = subject->device,
+        .work.device = subject->device,
     };
     job->product.tile = subject->tile;
-    memset(job->span_ns, 0xff, sizeof job->span_ns);
-    (void)mm_job_plan(job, subject->device, &job->error); /* of one that fails, no more is asked */
-    job->ran = job->plan.variant;
+    memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
+    (void)mm_job_plan(job, subject->device, &job->work.error); /* of one that fails, no more is asked */
+    job->outcome.ran = job->plan.variant;
 }
 
 bool job_told(const struct mm_job *job) {
     static const enum mm_span spans[] = {MM_SPAN_UPLOAD, MM_SPAN_KERNEL, MM_SPAN_DOWNLOAD};
     for (unsigned index = 0; index < 3; index++)
-        if (job->span_ns[spans[index]] == UINT64_MAX)
+        if (job->outcome.span_ns[spans[index]] == UINT64_MAX)
             return false;
-    return job->batched > 0;
+    return job->outcome.batched > 0;
 }
 
 static void judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const struct mm_job *job, const struct image *c, unsigned poison) {
     ptrdiff_t byte;
-    if (job->error.status != MM_OK)
-        subject_fail(subject, plan, one, "job: %s: %s", mm_status_name(job->error.status), job->error.detail);
+    if (job->work.error.status != MM_OK)
+        subject_fail(subject, plan, one, "job: %s: %s", mm_status_name(job->work.error.status),
+                     job->work.error.detail);
     else if (!job_told(job))
         subject_fail(subject, plan, one, "job: its spans or its batch are not told");
     else if (!image_surroundings_intact(c, poison, &byte))
@@ -59,12 +60,13 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
     }
     for (unsigned lane = 0; lane < lanes; lane++) {
         struct mm_job *job = &jobs[lane];
-        if (job->error.status == MM_OK)
+        if (job->work.error.status == MM_OK)
             device->backend->begin(device, lane, &job, 1);
-        const enum mm_status status = job->error.status;
+        const enum mm_status status = job->work.error.status;
         begun[lane] = status == MM_OK;
-        if (!subject_refuses(subject, plan, one, status, &job->error) && status != MM_OK)
-            subject_fail(subject, plan, one, "job: begin: %s: %s", mm_status_name(status), job->error.detail);
+        if (!subject_refuses(subject, plan, one, status, &job->work.error) && status != MM_OK)
+            subject_fail(subject, plan, one, "job: begin: %s: %s", mm_status_name(status),
+                         job->work.error.detail);
     }
     for (unsigned lane = 0; lane < lanes; lane++) {
         struct mm_job *job = &jobs[lane];

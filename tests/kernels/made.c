@@ -16,7 +16,7 @@ static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_
     const size_t all_rows = matrices * rows, bytes = mm_dtype_bytes(dtype);
     char *a = malloc(all_rows * cols * bytes), *made = malloc(all_rows * cols * bytes);
     char *c = malloc(all_rows * cols * bytes);
-    struct mm_job job = {.backend = device->backend,
+    struct mm_job job = {.work.backend = device->backend,
                          .variant = mm_backend_variant(device->backend, MM_TRANSPOSE, "naive"),
                          .a_source = source,
                          .product.a = mm_matrix_dense(dtype, all_rows, cols, a),
@@ -32,14 +32,14 @@ static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_
     for (size_t index = 0; index < all_rows * cols && status == MM_OK; index++)
         wrong +=
             memcmp(c + (index % cols * all_rows + index / cols) * bytes, made + index * bytes, bytes) != 0;
-    if (status != MM_OK || wrong > 0 || job.uploaded_bytes > 0)
+    if (status != MM_OK || wrong > 0 || job.outcome.uploaded_bytes > 0)
         printf("FAIL %s of kind %d, %zu times %zu by %zu: %zu wrong, %zu bytes uploaded %s\n",
-               mm_dtype_name(dtype), (int)kind, matrices, rows, cols, wrong, job.uploaded_bytes,
-               job.error.detail);
+               mm_dtype_name(dtype), (int)kind, matrices, rows, cols, wrong, job.outcome.uploaded_bytes,
+               job.work.error.detail);
     free(a);
     free(made);
     free(c);
-    return status == MM_OK && wrong == 0 && job.uploaded_bytes == 0;
+    return status == MM_OK && wrong == 0 && job.outcome.uploaded_bytes == 0;
 }
 
 static bool is_near(double got, double expected) {
@@ -63,7 +63,7 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
     const struct mm_source source = {MM_SOURCE_UNIFORM, 77, cols, NULL};
     char *a = malloc(rows * cols * bytes), *made = malloc(rows * cols * bytes),
          *c = malloc(rows * cols * bytes);
-    struct mm_job job = {.backend = device->backend,
+    struct mm_job job = {.work.backend = device->backend,
                          .variant = mm_backend_variant(device->backend, MM_TRANSPOSE, "naive"),
                          .a_source = source,
                          .part = &part,
@@ -87,11 +87,11 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
     }
     const struct mm_window dense = {part.count, part.rows, part.cols, 0, part.rows, 0, part.cols};
     (void)mm_reduce_part(&expected, &done, &dense, dtype, c, SIZE_MAX);
-    const bool good = status == MM_OK && wrong == 0 && are_alike(&job.reduction, &expected);
+    const bool good = status == MM_OK && wrong == 0 && are_alike(&job.outcome.reduction, &expected);
     if (!good)
         printf("FAIL a part of %s: %zu wrong, sum %g for %g, count %zu for %zu %s\n", mm_dtype_name(dtype),
-               wrong, job.reduction.sum, expected.sum, (size_t)job.reduction.count, (size_t)expected.count,
-               job.error.detail);
+               wrong, job.outcome.reduction.sum, expected.sum, (size_t)job.outcome.reduction.count,
+               (size_t)expected.count, job.work.error.detail);
     free(a);
     free(made);
     free(c);

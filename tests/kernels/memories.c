@@ -77,19 +77,19 @@ static void judge_speed(const struct mm_memory_speed *speed) {
 
 /* Does the whole probe, and tells how long its longest slice took; false if it failed. */
 static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *longest_ns) {
-    struct mm_error error;
+    struct mm_task task = mm_probe_task(probe, device->backend);
     enum mm_task_state state = MM_TASK_AGAIN;
     probe->done = 0;
     *longest_ns = 0;
     while (state == MM_TASK_AGAIN) {
         const uint64_t begun_ns = mm_clock_ns();
-        state = probe->task.run(&probe->task, device, false, &error);
+        state = task.run(&task, device, false);
         const uint64_t slice_ns = mm_clock_ns() - begun_ns;
         *longest_ns = slice_ns > *longest_ns ? slice_ns : *longest_ns;
     }
     if (probe->done == probe->count)
         return true;
-    printf("FAIL: after %zu accesses: %s\n", probe->done, error.detail);
+    printf("FAIL: after %zu accesses: %s\n", probe->done, task.work.error.detail);
     failures++;
     return false;
 }

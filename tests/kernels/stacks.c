@@ -142,7 +142,7 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
     memset(memory, GUARD, bytes + 2 * GUARD_BYTES);
     product->c.data = memory + GUARD_BYTES;
     job_prepare(&job, subject, product);
-    const bool is_taken = mm_variant_takes(job.ran, product);
+    const bool is_taken = mm_variant_takes(job.outcome.ran, product);
     const struct one_case one = {
         .data = "a stack",
         .shape = {product->m, product->n, product->k},
@@ -153,7 +153,8 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
         const enum mm_status status = mm_device_run(subject->device, &job);
         subject->cases++;
         if (status != MM_OK)
-            subject_fail(subject, plan, &one, "%zu products: %s", mm_shape_matrices(&c), job.error.detail);
+            subject_fail(subject, plan, &one, "%zu products: %s", mm_shape_matrices(&c),
+                         job.work.error.detail);
         else if (!is_surrounded(memory, bytes) || !is_right(&job, a, b, &c))
             subject_fail(subject, plan, &one, "wrong, or written outside C, of %zu products",
                          mm_shape_matrices(&c));

@@ -53,14 +53,14 @@ static bool selected(const struct options *options, const struct subject *subjec
 static enum mm_status try_tile(const struct subject *subject, enum mm_dtype dtype, struct mm_error *error) {
     uint64_t elements[3] = {0};
     const struct mm_backend *backend = subject->device->backend;
-    struct mm_job job = {.backend = backend, .variant = subject->variant};
+    struct mm_job job = {.work.backend = backend, .variant = subject->variant};
     job.product.tile = subject->tile;
     job.product.a = mm_matrix_dense(dtype, 1, 1, &elements[0]);
     job.product.b = mm_matrix_dense(dtype, 1, 1, &elements[1]);
     job.product.c = mm_matrix_dense(mm_dtype_result(dtype), 1, 1, &elements[2]);
     mm_product_conform(MM_MATMUL, &job.product, NULL);
     (void)mm_device_run(subject->device, &job);
-    *error = job.error;
+    *error = job.work.error;
     return error->status;
 }
 

@@ -162,24 +162,27 @@ static bool must_fail(const struct mm_product *product, enum flaw flaw) {
 static bool judge(const struct mm_job *job, enum flaw flaw, void *memory) {
     const struct mm_product *product = &job->product;
     struct mm_verification expected;
-    mm_verify(product, backend->is_host ? MM_ROUNDED : MM_CUT_OFF, job->verification.seed, memory, &expected);
-    const enum mm_verdict verdict = mm_verification_verdict(&job->verification);
-    if (agree(product, &job->verification, &expected) && (flaw > SMALL || verdict == MM_VERDICT_PASSED) &&
-        (flaw == NONE || flaw > SMALL || mm_verification_relative_error(&job->verification) < 1.0) &&
+    mm_verify(product, backend->is_host ? MM_ROUNDED : MM_CUT_OFF, job->outcome.verification.seed, memory,
+              &expected);
+    const enum mm_verdict verdict = mm_verification_verdict(&job->outcome.verification);
+    if (agree(product, &job->outcome.verification, &expected) &&
+        (flaw > SMALL || verdict == MM_VERDICT_PASSED) &&
+        (flaw == NONE || flaw > SMALL || mm_verification_relative_error(&job->outcome.verification) < 1.0) &&
         (flaw != INFINITY_IN_B || verdict == MM_VERDICT_UNJUDGED) &&
         (!must_fail(product, flaw) || verdict == MM_VERDICT_FAILED))
         return true;
-    printf("relative error %.17g, not %.17g; ", mm_verification_relative_error(&job->verification),
+    printf("relative error %.17g, not %.17g; ", mm_verification_relative_error(&job->outcome.verification),
            mm_verification_relative_error(&expected));
     printf("row %zu: %.17g of %.17g, not row %zu: %.17g of %.17g; %zu rows judged, not %zu\n",
-           job->verification.row, job->verification.residual, job->verification.bound, expected.row,
-           expected.residual, expected.bound, job->verification.rows_judged, expected.rows_judged);
+           job->outcome.verification.row, job->outcome.verification.residual, job->outcome.verification.bound,
+           expected.row, expected.residual, expected.bound, job->outcome.verification.rows_judged,
+           expected.rows_judged);
     return false;
 }
 
 static bool check(struct mm_device *device, const size_t *shape, unsigned layout, enum flaw flaw) {
     const size_t m = shape[0], k = shape[1], n = shape[2];
-    struct mm_job job = {.backend = backend,
+    struct mm_job job = {.work.backend = backend,
                          .variant = flaw == WRONG_ELEMENT ? &spoilt : &backend->variants[0],
                          .verify = true,
                          .product = {.transpose_a = (layout & 1) != 0, .transpose_b = (layout & 2) != 0}};
@@ -193,7 +196,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     const bool good = mm_device_run(device, &job) == MM_OK && judge(&job, flaw, memory);
     if (!good)
         printf("FAIL %s: %s, %zux%zux%zu, layout %u, flaw %d %s\n", backend->name, mm_dtype_name(dtype), m, k,
-               n, layout, (int)flaw, job.error.status != MM_OK ? job.error.detail : "");
+               n, layout, (int)flaw, job.work.error.status != MM_OK ? job.work.error.detail : "");
     free(memory);
     free(product->c.data);
     free(product->b.data);

@@ -3,7 +3,7 @@
  * and says why it cannot run. */
 #include "gpu/cpu/variants.h"
 
-#include "gpu/queue/pieces.h"
+#include "gpu/queue/progress.h"
 #include "gpu/matrix/sums.h"
 
 #if MATMULD_WITH_OPENBLAS
@@ -89,8 +89,8 @@ static enum mm_status multiply_and_round(const struct mm_product *product, struc
     for (size_t row = 0; row < product->m; row += BLOCK) {
         for (size_t col = 0; col < product->n; col += BLOCK) {
             struct mm_product block =
-                mm_product_piece(product, MM_MATMUL, row, mm_size_min(BLOCK, product->m - row), col,
-                                 mm_size_min(BLOCK, product->n - col));
+                mm_product_part(product, MM_MATMUL, row, mm_size_min(BLOCK, product->m - row), col,
+                                mm_size_min(BLOCK, product->n - col));
             const struct mm_matrix c = block.c;
             block.c = mm_matrix_dense(product->a.dtype, block.m, block.n, sums);
             multiply(&block);

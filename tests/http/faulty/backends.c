@@ -245,7 +245,7 @@ static void check(struct mm_job *job, const struct mm_product *product) {
     void *memory = malloc(mm_verify_bytes(product));
     if (memory == NULL)
         abort();
-    mm_verify(product, MM_ROUNDED, mm_verify_seed(), memory, &job->verification);
+    mm_verify(product, MM_ROUNDED, mm_verify_seed(), memory, &job->outcome.verification);
     free(memory);
 }
 
@@ -338,25 +338,25 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     c_home = NULL;
     const size_t c_bytes = mm_matrix_bytes(&product.c);
     if (job->stores_c && c_bytes > mm_device_homes_max(begun_on) - mm_device_home_bytes(begun_on)) {
-        mm_fail(&job->error, MM_STORE_FULL, "the device is full as told");
+        mm_fail(&job->work.error, MM_STORE_FULL, "the device is full as told");
         return;
     }
     c_home = job->stores_c || job->part != NULL ? make_home(begun_on, c_bytes) : NULL;
     if (c_home != NULL)
         product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_home->elements);
-    if (strcmp(job->ran->name, "loses_device") != 0)
+    if (strcmp(job->outcome.ran->name, "loses_device") != 0)
         wait_until_told(&product);
     uint64_t begun_ns = mm_clock_ns();
     const bool lies = __atomic_load_n(&lying[begun_on->index], __ATOMIC_RELAXED) != 0;
-    (void)job->ran->launch[MM_FLOAT32](&product, NULL, &job->error);
+    (void)job->outcome.ran->launch[MM_FLOAT32](&product, NULL, &job->work.error);
     if (lies)
         ((float *)product.c.data)[product.c.ld * (product.m - 1) + product.n - 1] += 1.0F;
     kernel_ns = mm_clock_ns() - begun_ns;
-    if (job->verify && job->error.status == MM_OK)
+    if (job->verify && job->work.error.status == MM_OK)
         check(job, &product);
-    if (c_home != NULL && job->error.status == MM_OK)
+    if (c_home != NULL && job->work.error.status == MM_OK)
         return_c(job);
-    if (!job->stores_c || job->error.status != MM_OK) {
+    if (!job->stores_c || job->work.error.status != MM_OK) {
         if (c_home != NULL)
             release_home(&c_home->head);
         c_home = NULL;
@@ -368,11 +368,11 @@ static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const 
     (void)begun_on;
     (void)lane;
     (void)jobs_count;
-    job->span_ns[MM_SPAN_KERNEL] = kernel_ns;
-    job->batched = 1;
-    job->path = path_of(job->ran);
+    job->outcome.span_ns[MM_SPAN_KERNEL] = kernel_ns;
+    job->outcome.batched = 1;
+    job->outcome.path = path_of(job->outcome.ran);
     job->stored_c = c_home == NULL ? NULL : &c_home->head;
-    job->error = (struct mm_error){.status = MM_OK};
+    job->work.error = (struct mm_error){.status = MM_OK};
 }
 
 static enum mm_status attributes(struct mm_device *asked, const struct mm_plan *plan,
@@ -458,11 +458,12 @@ static enum mm_status open_cpu(unsigned index, struct mm_device **opened, struct
 static void begin_on_cpu(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
                          unsigned jobs_count) {
     struct mm_job *job = jobs[0];
-    if (!is_to_hold(&job->product) || !hold("", job->begun ? 0 : 1)) {
+    if (!is_to_hold(&job->product) || !hold("", job->progress.spent_ns > 0 ? 0 : 1)) {
         mm_cpu_backend.begin(begun_on, lane, jobs, jobs_count);
         return;
     }
     sleep_ms(HELD_MS);
+    job->progress.spent_ns += HELD_MS * UINT64_C(1000000);
     job->more = true;
 }
 

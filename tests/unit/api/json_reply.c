@@ -15,16 +15,17 @@ static int close_body(void **state) {
 }
 
 static const struct mm_variant variant = {.name = "tiled_16"};
-static const struct mm_variant chooser = {.name = "auto"};
 static const struct mm_backend backend = {.name = "cuda"};
 
 /* As the server does it: the memory first, then the text, then the times that it took. The text is told. */
 static const char *encode(const struct mm_job *job, const struct mm_shape *shape, uint64_t *span_ns) {
     static char text[1 << 18];
     struct mm_buffer result = {0};
-    const struct mm_answer answer = {.job = job,
+    const struct mm_answer answer = {.outcome = &job->outcome,
+                                     .device = job->work.device,
+                                     .operand_dtype = job->product.a.dtype,
                                      .matrix = job->product.c,
-                                     .reduction = &job->reduction,
+                                     .reduction = &job->outcome.reduction,
                                      .has_matrix = true,
                                      .shape = shape,
                                      .result = &result,
@@ -47,7 +48,6 @@ static const char *encode(const struct mm_job *job, const struct mm_shape *shape
     return text;
 }
 
-/* What ran on no device has no variant but what was asked for. */
 static const struct {
     struct mm_shape shape;
     size_t k;
@@ -73,8 +73,8 @@ static const struct {
      "a \\`b\\` \xef\xbf\xbd",
      "2.000000",
      "0.000003"},
-    {{2, {3, 0}}, 1, {0}, 0, NULL, "[[],[],[]]", "", "0.000000", "0.000000"},
-    {{2, {0, 3}}, 1, {0}, 0, NULL, "[]", "", "0.000000", "0.000000"},
+    {{2, {3, 0}}, 1, {0}, 0, "x", "[[],[],[]]", "x", "0.000000", "0.000000"},
+    {{2, {0, 3}}, 1, {0}, 0, "x", "[]", "x", "0.000000", "0.000000"},
     {{0}, 1, {-7}, 2, "x", "-7", "x", "1.000000", "0.000002"},
     {{1, {3}}, 1, {1, 2, 3}, 6, "x", "[1,2,3]", "x", "1.000000", "0.000006"},
 };
@@ -83,33 +83,29 @@ static void test_reply(void **state) {
     for (size_t index = 0; index < COUNT(replies); index++) {
         const struct mm_shape *shape = &replies[index].shape;
         const size_t m = mm_shape_rows(shape, false), n = mm_shape_cols(shape, false);
-        const bool ran = replies[index].device != NULL;
         float elements[4];
         char expected[1024], dims[64] = "";
         struct mm_device device = {.backend = &backend};
-        struct mm_job job = {.backend = &backend, .variant = &chooser, .batched = 1};
+        struct mm_job job = {.work.device = &device, .outcome = {.ran = &variant, .batched = 1}};
         uint64_t span_ns[MM_SPAN_COUNT] = {1000000, 1, 0, 123456, replies[index].kernel_ns, 1234567890123};
         memcpy(elements, replies[index].elements, sizeof elements);
         job.product = (struct mm_product){.m = m, .k = replies[index].k, .n = n};
         job.product.c = mm_matrix_dense(MM_FLOAT32, m, n, elements);
-        if (ran) {
-            job.ran = &variant;
-            job.device = &device;
-            strcpy(device.name, replies[index].device);
-        }
-        job.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
+        strcpy(device.name, replies[index].device);
+        job.outcome.work = mm_job_work(&job);
+        job.outcome.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
         for (unsigned dim = 0; dim < shape->rank; dim++)
             sprintf(dims + strlen(dims), "%s%zu", dim > 0 ? ", " : "", shape->dims[dim]);
         snprintf(
             expected, sizeof expected,
-            "{`c`: %s, `shape`: [%s], `dtype`: `float32`, `variant`: `%s`, `backend`: `cuda`, "
+            "{`c`: %s, `shape`: [%s], `dtype`: `float32`, `variant`: `tiled_16`, `backend`: `cuda`, "
             "`device`: "
             "`%s`, `gflops`: %s, `batched`: 1, `timing`: {`receive_ms`: 1.000000, `decode_ms`: 0.000001, "
             "`queue_ms`: 0.000000, "
             "`upload_ms`: 0.123456, `kernel_ms`: %s, `download_ms`: 1234567.890123, `encode_ms`: 0.500000, "
             "`total_ms`: 60000.000001}}",
-            replies[index].c, dims, ran ? "tiled_16" : "auto", replies[index].device_text,
-            replies[index].gflops, replies[index].kernel_ms);
+            replies[index].c, dims, replies[index].device_text, replies[index].gflops,
+            replies[index].kernel_ms);
         assert_string_equal(encode(&job, shape, span_ns), quoted(expected));
     }
 }
@@ -120,18 +116,16 @@ static void test_widest_reply(void **state) {
     for (size_t edge = 0; edge <= 10; edge += 10) {
         float elements[100];
         struct mm_device device = {.backend = &backend};
-        struct mm_job job = {.backend = &backend,
-                             .variant = &variant,
-                             .ran = &variant,
-                             .device = &device,
-                             .batched = UINT32_MAX,
-                             .path = {MM_PATH_REPAIRED, UINT64_MAX},
-                             .verification = {.is_done = true,
-                                              .residual = 1.23456789012345e-300,
-                                              .bound = 1.23456789012345e-100,
-                                              .rows_unjudged = INT64_MAX,
-                                              .error.middle = 1.23456789012345e-300,
-                                              .norm.middle = 2.0}};
+        struct mm_job job = {.work.device = &device,
+                             .outcome.ran = &variant,
+                             .outcome.batched = UINT32_MAX,
+                             .outcome.path = {MM_PATH_REPAIRED, UINT64_MAX},
+                             .outcome.verification = {.is_done = true,
+                                                      .residual = 1.23456789012345e-300,
+                                                      .bound = 1.23456789012345e-100,
+                                                      .rows_unjudged = INT64_MAX,
+                                                      .error.middle = 1.23456789012345e-300,
+                                                      .norm.middle = 2.0}};
         uint64_t span_ns[MM_SPAN_COUNT];
         for (size_t index = 0; index < 100; index++)
             elements[index] = -1.45123456e-38f;
@@ -152,15 +146,16 @@ static void test_widest_reply(void **state) {
  * each path, http/verify and golden/valid/json_verify_* have the other checks.) */
 static void test_infinite_check(void **state) {
     uint64_t span_ns[MM_SPAN_COUNT] = {0};
-    struct mm_job job = {.backend = &backend,
-                         .variant = &variant,
-                         .path = {MM_PATH_REPAIRED, UINT64_MAX},
-                         .verification = {.is_done = true,
-                                          .residual = (double)INFINITY,
-                                          .bound = 0.5,
-                                          .rows_judged = 2,
-                                          .error.middle = (double)INFINITY,
-                                          .norm.middle = 1.0}};
+    const struct mm_device device = {.backend = &backend};
+    struct mm_job job = {.work.device = &device,
+                         .outcome.ran = &variant,
+                         .outcome.path = {MM_PATH_REPAIRED, UINT64_MAX},
+                         .outcome.verification = {.is_done = true,
+                                                  .residual = (double)INFINITY,
+                                                  .bound = 0.5,
+                                                  .rows_judged = 2,
+                                                  .error.middle = (double)INFINITY,
+                                                  .norm.middle = 1.0}};
     const struct mm_shape shape = mm_shape_of_matrix(0, 0);
     job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
     assert_non_null(strstr(encode(&job, &shape, span_ns),

@@ -171,22 +171,22 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
     request.subjects[0].backend = &lab_host_backend;
     for (int begun = 0; begun < 3; begun++) {
         struct mm_device *device = begun < 2 ? &lab_device : NULL; /* which hangs */
-        struct mm_job job = {.backend = NULL};
+        struct mm_task task = {.shares = false};
         struct mm_error error = {.status = MM_OK};
         lab_open(&request);
         assert_true(lab_run_next(&lab_host));
-        assert_true(mm_benchmark_next(benchmark, &job));
+        assert_true(mm_benchmark_next(benchmark, &task));
         if (begun != 0) {
-            assert_int_equal(job.task->run(job.task, &lab_device, false, &error), MM_TASK_AGAIN);
+            assert_int_equal(task.run(&task, &lab_device, false), MM_TASK_AGAIN);
             assert_int_equal(lab.held, 1);
-            assert_int_equal(job.task->run(job.task, device, true, &error), MM_TASK_OVER);
+            assert_int_equal(task.run(&task, device, true), MM_TASK_OVER);
             assert_int_equal(lab.held, device == NULL);
             if (device == NULL)
                 free(lab.memory); /* goes with the device */
         }
         mm_fail(&error, MM_NOT_READY, "it came to nothing");
         mm_benchmark_refuse(benchmark, &error);
-        assert_false(mm_benchmark_next(benchmark, &job));
+        assert_false(mm_benchmark_next(benchmark, &task));
         const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
         assert_true(rows[0].error.status == MM_OK && rows[0].median_ns > 0.0);
         assert_int_equal(rows[1].error.status, begun != 0 ? MM_UNSUPPORTED : MM_NOT_READY);
@@ -242,7 +242,7 @@ static void long_runs_are_cut_into_pieces(void **state) {
     const struct mm_product square = {.m = EDGE, .n = EDGE, .k = EDGE};
     request.subjects[0].backend = request.subjects[1].backend = &lab_host_backend;
     lab_device.backend = &lab_host_backend;
-    mm_forecast_assume(&lab_device, request.subjects[0].variant, &square, 4.0 * (double)MM_PIECE_NS);
+    mm_forecast_assume(&lab_device, request.subjects[0].variant, &square, 4.0 * (double)MM_PART_NS);
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(rows[0].error.status, MM_OK);
     assert_int_equal(rows[0].repeats, REPEATS);

@@ -127,20 +127,19 @@ static void judging_may_be_cancelled_anywhere(void **state) {
     enum { PIECES = 4 }; /* of 512 · 512 · 4 bytes */
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive");
     for (unsigned last = 1; last < 2 * PIECES; last += 2) {
-        struct mm_job job = {.backend = NULL};
-        struct mm_error error = {.status = MM_STOPPING};
+        struct mm_task task = {.work.error.status = MM_STOPPING};
         lab_reset(state);
         lab.copy_ns = (long)MM_TASK_SLICE_NS + 5000000;
         lab_open(&request);
-        assert_true(mm_benchmark_next(benchmark, &job));
+        assert_true(mm_benchmark_next(benchmark, &task));
         for (unsigned copies = 0; copies < last; copies = lab.uploads + lab.downloads) {
-            assert_int_equal(job.task->run(job.task, &lab_device, false, &error), MM_TASK_AGAIN);
+            assert_int_equal(task.run(&task, &lab_device, false), MM_TASK_AGAIN);
             assert_in_range(lab.uploads + lab.downloads, copies, copies + 1);
         }
         assert_int_equal(lab.uploads, last < PIECES ? last : PIECES);
         assert_int_equal(lab.runs, last > PIECES);
         assert_int_equal(lab.held, 1);
-        assert_int_equal(job.task->run(job.task, &lab_device, true, &error), MM_TASK_OVER);
+        assert_int_equal(task.run(&task, &lab_device, true), MM_TASK_OVER);
         assert_int_equal(lab.held, 0);
     }
 }

@@ -88,10 +88,10 @@ static void blas_refuses_sizes_past_an_int(void **state) {
     product.a = mm_matrix_dense(MM_FLOAT32, 1, big, &element);
     product.b = mm_matrix_dense(MM_FLOAT32, big, 1, &element);
     product.c = mm_matrix_dense(MM_FLOAT32, 1, 1, &element);
-    struct mm_job job = {.product = product, .backend = &mm_cpu_backend, .variant = blas};
+    struct mm_job job = {.product = product, .work.backend = &mm_cpu_backend, .variant = blas};
     assert_int_equal(mm_device_run(*state, &job), MM_UNSUPPORTED);
-    assert_int_equal(job.error.status, MM_UNSUPPORTED);
-    assert_non_null(strstr(job.error.detail, "2147483648"));
+    assert_int_equal(job.work.error.status, MM_UNSUPPORTED);
+    assert_non_null(strstr(job.work.error.detail, "2147483648"));
 }
 
 /* --- pieces: every variant gives in them what it gives of the whole, to the bit but for blas -------------
@@ -119,17 +119,17 @@ static struct mm_product product_of(enum mm_op op, size_t m, size_t k, size_t n,
 /* Computes it in pieces of about so many elements; returns how many there were. */
 static unsigned run_in_pieces(const struct mm_device *device, const struct mm_variant *variant,
                               const struct mm_product *product, double elements) {
-    struct mm_pieces pieces = {.element_ns = (double)MM_PIECE_NS / elements};
+    struct mm_progress pieces = {.element_ns = (double)MM_PART_NS / elements};
     unsigned count = 0;
     bool more = true;
     while (more) {
-        const struct mm_product piece = mm_pieces_next(&pieces, device, variant, product);
-        const double took_ns = (double)MM_PIECE_NS / elements * (double)piece.m * (double)piece.n;
+        const struct mm_product piece = mm_progress_next(&pieces, device, variant, product);
+        const double took_ns = (double)MM_PART_NS / elements * (double)piece.m * (double)piece.n;
         assert_true(variant->cut != 0 &&
                     (piece.m % variant->cut == 0 || piece.m == product->m - pieces.row) &&
                     (piece.n % variant->cut == 0 || piece.n == product->n - pieces.col));
         assert_int_equal(variant->launch[MM_FLOAT32](&piece, NULL, NULL), MM_OK);
-        more = mm_pieces_end(&pieces, product, (uint64_t)took_ns + 1);
+        more = mm_progress_end(&pieces, product, (uint64_t)took_ns + 1);
         count++;
     }
     return count;
@@ -182,44 +182,44 @@ static void sizes_follow_the_time(void **state) {
     struct mm_device device = *(const struct mm_device *)*state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];
     const struct mm_product product = product_of(MM_MATMUL, 100, 10, 10, 0, whole);
-    struct mm_pieces pieces = {.row = 0};
+    struct mm_progress pieces = {.row = 0};
     memset(&device.forecast, 0, sizeof device.forecast);
-    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 100);
-    mm_forecast_assume(&device, naive, &product, 5.0 * (double)MM_PIECE_NS);
-    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 20);
-    assert_true(mm_pieces_end(&pieces, &product, 2 * MM_PIECE_NS));
-    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 10);
+    assert_int_equal(mm_progress_next(&pieces, &device, naive, &product).m, 100);
+    mm_forecast_assume(&device, naive, &product, 5.0 * (double)MM_PART_NS);
+    assert_int_equal(mm_progress_next(&pieces, &device, naive, &product).m, 20);
+    assert_true(mm_progress_end(&pieces, &product, 2 * MM_PART_NS));
+    assert_int_equal(mm_progress_next(&pieces, &device, naive, &product).m, 10);
     assert_int_equal(pieces.row, 20);
-    assert_true(mm_pieces_end(&pieces, &product, MM_PIECE_NS / 10));
-    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 70);
-    assert_false(mm_pieces_end(&pieces, &product, 1));
-    assert_true(pieces.spent_ns == 2 * MM_PIECE_NS + MM_PIECE_NS / 10 + 1);
+    assert_true(mm_progress_end(&pieces, &product, MM_PART_NS / 10));
+    assert_int_equal(mm_progress_next(&pieces, &device, naive, &product).m, 70);
+    assert_false(mm_progress_end(&pieces, &product, 1));
+    assert_true(pieces.spent_ns == 2 * MM_PART_NS + MM_PART_NS / 10 + 1);
     struct mm_variant uncut = *naive;
     uncut.cut = 0;
-    pieces = (struct mm_pieces){.element_ns = (double)MM_PIECE_NS};
-    assert_int_equal(mm_pieces_next(&pieces, &device, &uncut, &product).m, 100);
+    pieces = (struct mm_progress){.element_ns = (double)MM_PART_NS};
+    assert_int_equal(mm_progress_next(&pieces, &device, &uncut, &product).m, 100);
 }
 
 /* By the backend: a job whose first piece is small is computed to its end, and its time is that of all. */
 static void a_job_of_pieces_is_computed_to_its_end(void **state) {
     struct mm_device *device = *state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];
-    struct mm_job job = {.backend = &mm_cpu_backend, .variant = naive};
+    struct mm_job job = {.work.backend = &mm_cpu_backend, .variant = naive};
     job.product = product_of(MM_MATMUL, 101, 33, 67, 0, pieces_of);
     assert_int_equal(mm_job_plan(&job, device, NULL), MM_OK);
     memset(pieces_of, 0xff, sizeof pieces_of);
     memset(whole, 0xff, sizeof whole);
     const struct mm_product expected = product_of(MM_MATMUL, 101, 33, 67, 0, whole);
     assert_int_equal(naive->launch[MM_FLOAT32](&expected, NULL, NULL), MM_OK);
-    mm_forecast_assume(device, naive, &job.product, 5000.0 * (double)MM_PIECE_NS);
+    mm_forecast_assume(device, naive, &job.product, 5000.0 * (double)MM_PART_NS);
     struct mm_job *const jobs[] = {&job};
     mm_cpu_backend.begin(device, 0, jobs, 1);
     mm_cpu_backend.end(device, 0, jobs, 1);
     assert_true(job.more);
-    const uint64_t first_ns = job.span_ns[MM_SPAN_KERNEL];
+    const uint64_t first_ns = job.outcome.span_ns[MM_SPAN_KERNEL];
     assert_int_equal(mm_device_run(device, &job), MM_OK); /* from the beginning */
     assert_false(job.more);
-    assert_true(job.span_ns[MM_SPAN_KERNEL] > first_ns);
+    assert_true(job.outcome.span_ns[MM_SPAN_KERNEL] > first_ns);
     assert_memory_equal(pieces_of, whole, sizeof whole);
 }
 

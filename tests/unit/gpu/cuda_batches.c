@@ -63,7 +63,7 @@ static uint64_t key_of(const struct mm_variant *variant, enum change change) {
     product->c.ld += change == PADDED_C;
     product->tile = change == OTHER_TILE ? 8 : 0;
     if (change == MOST_BYTES || change == TOO_MANY_BYTES)
-        jobs[0]->queued_bytes = (1 << 20) + (change == TOO_MANY_BYTES);
+        jobs[0]->work.bytes = (1 << 20) + (change == TOO_MANY_BYTES);
     if (change == MOST_ROWS || change == TOO_MANY_ROWS)
         set_blocks(product, 32768 + (change == TOO_MANY_ROWS), 1);
     if (change == MOST_COLS || change == TOO_MANY_COLS)
@@ -71,7 +71,7 @@ static uint64_t key_of(const struct mm_variant *variant, enum change change) {
     if (change == TRANSPOSED)
         turn_job(&tests[0]);
     plan_job(&tests[0]);
-    return jobs[0]->plan.batch_key;
+    return jobs[0]->work.batch_key;
 }
 
 /* Those of one kernel have one key; those of others, and of other outlines, another; and who cannot go
@@ -95,7 +95,7 @@ static void keys_tell_who_goes_together(void **state) {
 
 static uint64_t key_of_shape(size_t m, size_t n) {
     make(0, &ours, m, 1, n);
-    return jobs[0]->plan.batch_key;
+    return jobs[0]->work.batch_key;
 }
 
 /* Else a tall one and a wide one would be launched as large ones. */
@@ -134,19 +134,19 @@ static void run_batch(const struct batch *batch, bool turns) {
         make(index, &ours, batch->shapes[index].m, batch->shapes[index].k, batch->shapes[index].n);
         if (turns)
             turn_job(&tests[index]);
-        assert_int_not_equal(jobs[index]->plan.batch_key, 0);
-        assert_int_equal(jobs[index]->plan.batch_key, jobs[0]->plan.batch_key);
+        assert_int_not_equal(jobs[index]->work.batch_key, 0);
+        assert_int_equal(jobs[index]->work.batch_key, jobs[0]->work.batch_key);
         flops += mm_product_flops(&jobs[index]->product);
     }
     run(2, jobs, SHAPES);
     for (unsigned index = 0; index < SHAPES; index++) {
         const struct mm_product *product = &jobs[index]->product;
         expect_product(&tests[index]);
-        assert_int_equal(jobs[index]->batched, SHAPES);
-        assert_true(mm_job_rate(jobs[index]) == flops / 2e6);
-        assert_int_equal(jobs[index]->uploaded_bytes,
+        assert_int_equal(jobs[index]->outcome.batched, SHAPES);
+        assert_true(mm_outcome_rate(&jobs[index]->outcome) == flops / 2e6);
+        assert_int_equal(jobs[index]->outcome.uploaded_bytes,
                          batch->shapes[index].gathered ? (product->m + product->n) * product->k * 4 : 0);
-        assert_int_equal(jobs[index]->downloaded_bytes, 0);
+        assert_int_equal(jobs[index]->outcome.downloaded_bytes, 0);
         expect_spans_ms(jobs[index], 1, 2, 0);
     }
     assert_int_equal(fake_cuda.batches, 1);
@@ -177,8 +177,8 @@ static void jobs_of_one_batch_may_differ_in_the_type_of_c(void **state) {
     for (unsigned index = 0; index < COUNT(dtypes); index++) {
         make(index, &ours, 17, 3, 17)->c.dtype = dtypes[index];
         plan_job(&tests[index]);
-        assert_int_not_equal(jobs[index]->plan.batch_key, 0);
-        assert_int_equal(jobs[index]->plan.batch_key, jobs[0]->plan.batch_key);
+        assert_int_not_equal(jobs[index]->work.batch_key, 0);
+        assert_int_equal(jobs[index]->work.batch_key, jobs[0]->work.batch_key);
     }
     run(0, jobs, COUNT(dtypes));
     for (unsigned index = 0; index < COUNT(dtypes); index++)
@@ -203,18 +203,18 @@ static void operands_of_odd_bytes_are_gathered(void **state) {
     product->c = mm_matrix_dense(MM_INT32, 17, 17, tests[0].c);
     jobs[0]->variant = &bytes;
     plan_job(&tests[0]);
-    assert_int_not_equal(jobs[0]->plan.batch_key, 0);
+    assert_int_not_equal(jobs[0]->work.batch_key, 0);
     run(0, jobs, 1);
-    assert_int_equal(jobs[0]->error.status, MM_OK);
+    assert_int_equal(jobs[0]->work.error.status, MM_OK);
     assert_int_equal(fake_cuda.gathered_words, 13 + 13);
-    assert_int_equal(jobs[0]->uploaded_bytes, 51 + 51);
+    assert_int_equal(jobs[0]->outcome.uploaded_bytes, 51 + 51);
 }
 
 static void what_may_go_together_goes_so_alone(void **state) {
     make(0, &ours, 5, 5, 5);
     run(0, jobs, 1);
     expect_product(&tests[0]);
-    assert_int_equal(jobs[0]->batched, 1);
+    assert_int_equal(jobs[0]->outcome.batched, 1);
     expect_spans_ms(jobs[0], 0, 2, 0);
     assert_int_equal(fake_cuda.batches, 1);
     assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.taken, 0);
@@ -235,11 +235,11 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
     make(1, &split, 17, 17, 17);
     fake_cuda.memory_max = 2 * mm_cuda_room(&jobs[0]->product.a); /* a batch reads its operands there */
     mm_cuda_begin(&device.head, 0, jobs, 2);
-    assert_int_equal(jobs[0]->error.status, MM_OK);
-    assert_int_equal(jobs[1]->error.status, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(jobs[0]->work.error.status, MM_OK);
+    assert_int_equal(jobs[1]->work.error.status, MM_NO_DEVICE_MEMORY);
     mm_cuda_end(&device.head, 0, jobs, 1);
     expect_product(&tests[0]);
-    assert_int_equal(jobs[0]->batched, 1);
+    assert_int_equal(jobs[0]->outcome.batched, 1);
 }
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
@@ -259,14 +259,14 @@ static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
             make(index, &ours, 17, depths[row][index], 17);
         mm_cuda_begin(&device.head, 0, jobs, 3);
         for (unsigned index = 0; index < 3 && begun == NULL; index++)
-            begun = jobs[index]->error.status == MM_OK ? jobs[index] : NULL;
+            begun = jobs[index]->work.error.status == MM_OK ? jobs[index] : NULL;
         if (begun != NULL)
             mm_cuda_end(&device.head, 0, &begun, 1);
         for (unsigned index = 0; index < 3; index++) {
-            const struct mm_error *error = &jobs[index]->error;
+            const struct mm_error *error = &jobs[index]->work.error;
             if (begun != NULL && jobs[index] != begun) {
                 assert_int_equal(error->status, MM_NO_DEVICE_MEMORY);
-                jobs[index]->error = (struct mm_error){.status = MM_OK};
+                jobs[index]->work.error = (struct mm_error){.status = MM_OK};
                 mm_cuda_begin(&device.head, 0, &jobs[index], 1);
                 if (error->status == MM_OK)
                     mm_cuda_end(&device.head, 0, &jobs[index], 1);

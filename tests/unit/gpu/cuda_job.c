@@ -43,7 +43,7 @@ void job_init(struct test_job *test, const struct mm_variant *variant, size_t m,
     product->c = mm_matrix_dense(MM_FLOAT32, m, n, test->c);
     assert_int_equal(mm_product_conform(MM_MATMUL, product, NULL), MM_OK);
     test->job.variant = variant;
-    test->job.queued_bytes = (m * k + k * n + m * n) * sizeof(float);
+    test->job.work.bytes = (m * k + k * n + m * n) * sizeof(float);
     plan_job(test);
     test->job.is_locked = true;
 }
@@ -52,8 +52,8 @@ void plan_job(struct test_job *test) {
     struct mm_error error = {0};
     (void)mm_job_plan(&test->job, &device.head, &error);
     if (error.status != MM_OK)
-        test->job.plan.batch_key = 0;
-    test->job.ran = test->job.plan.variant;
+        test->job.work.batch_key = 0;
+    test->job.outcome.ran = test->job.plan.variant;
 }
 
 void turn_job(struct test_job *test) {
@@ -66,7 +66,7 @@ void turn_job(struct test_job *test) {
 void expect_product(const struct test_job *test) {
     static struct test_job expected;
     expected = *test;
-    assert_int_equal(test->job.error.status, MM_OK);
+    assert_int_equal(test->job.work.error.status, MM_OK);
     fill(expected.c, 1);
     expected.job.product.a.data = expected.a;
     expected.job.product.b.data = expected.b;
@@ -76,9 +76,9 @@ void expect_product(const struct test_job *test) {
 }
 
 void expect_spans_ms(const struct mm_job *job, uint64_t upload, uint64_t kernel, uint64_t download) {
-    assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], upload * 1000000);
-    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], kernel * 1000000);
-    assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], download * 1000000);
+    assert_int_equal(job->outcome.span_ns[MM_SPAN_UPLOAD], upload * 1000000);
+    assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], kernel * 1000000);
+    assert_int_equal(job->outcome.span_ns[MM_SPAN_DOWNLOAD], download * 1000000);
 }
 
 int reset(void **state) {
@@ -126,7 +126,7 @@ void run_square(unsigned lane, size_t edge, enum mm_status expected) {
     struct mm_job *job = &test.job;
     job_init(&test, &ours, edge, edge, edge);
     mm_cuda_begin(&device.head, lane, &job, 1);
-    assert_int_equal(job->error.status, expected);
+    assert_int_equal(job->work.error.status, expected);
     if (expected != MM_OK)
         return;
     mm_cuda_end(&device.head, lane, &job, 1);

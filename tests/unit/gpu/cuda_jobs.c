@@ -41,14 +41,14 @@ static void one_alone_is_copied_there_and_back(void **state) {
     job->is_locked = false;
     pad_rows();
     plan_job(&test);
-    assert_int_equal(job->plan.batch_key, 0);
+    assert_int_equal(job->work.batch_key, 0);
     run(1, &job, 1);
     expect_product(&test);
-    assert_int_equal(job->batched, 1);
-    assert_int_equal(job->uploaded_bytes, (9 * 20 + 20 * 31) * 4);
-    assert_int_equal(job->downloaded_bytes, 9 * 31 * 4);
+    assert_int_equal(job->outcome.batched, 1);
+    assert_int_equal(job->outcome.uploaded_bytes, (9 * 20 + 20 * 31) * 4);
+    assert_int_equal(job->outcome.downloaded_bytes, 9 * 31 * 4);
     expect_spans_ms(job, 1, 2, 3);
-    assert_true(mm_job_rate(job) == 2.0 * 9 * 20 * 31 / 2e6);
+    assert_true(mm_outcome_rate(&job->outcome) == 2.0 * 9 * 20 * 31 / 2e6);
     assert_int_equal(fake_cuda.launches, 1);
     assert_int_equal(fake_cuda.copies, 3);
 }
@@ -58,13 +58,13 @@ static void scratch_memory_lies_beside_the_matrices(void **state) {
     job_init(&test, &scratching, 9, 20, 31);
     run(1, &job, 1);
     expect_product(&test);
-    assert_int_equal(job->path.kind, MM_PATH_REPAIRED);
-    assert_int_equal(job->path.repaired, 3);
+    assert_int_equal(job->outcome.path.kind, MM_PATH_REPAIRED);
+    assert_int_equal(job->outcome.path.repaired, 3);
     assert_true(fake_cuda.memory_used >= (9 * 20 + 20 * 31 + 9 * 31) * 4 + WORKSPACE_BYTES);
     job_init(&test, &ours, 9, 20, 31);
     run(1, &job, 1);
     expect_product(&test);
-    assert_int_equal(job->path.kind, MM_PATH_NONE);
+    assert_int_equal(job->outcome.path.kind, MM_PATH_NONE);
 }
 
 /* What it can save it does without where there is no more memory. */
@@ -83,9 +83,9 @@ static void scratch_memory_can_be_less(void **state) {
             job_init(&test, &scratching, 16, 16, 16);
             workspace_given = 0;
             mm_cuda_begin(&device.head, 1, &job, 1);
-            assert_int_equal(job->error.status, cases[index].status);
+            assert_int_equal(job->work.error.status, cases[index].status);
             assert_int_equal(workspace_given, cases[index].given);
-            if (job->error.status == MM_OK) {
+            if (job->work.error.status == MM_OK) {
                 mm_cuda_end(&device.head, 1, &job, 1);
                 expect_product(&test);
             }
@@ -128,7 +128,7 @@ static void lanes_without_jobs_give_their_workspaces(void **state) {
     assert_int_equal(mm_cuda_memory_free(&device.head), bytes + 100);
     job_init(&test, &ours, 40, 40, 40);
     mm_cuda_begin(&device.head, 1, &job, 1);
-    assert_int_equal(job->error.status, MM_OK);
+    assert_int_equal(job->work.error.status, MM_OK);
     assert_false(mm_cuda_memory_free(&device.head) > 100);
     run_square(0, 44, MM_NO_DEVICE_MEMORY);
     mm_cuda_end(&device.head, 1, &job, 1);
@@ -155,8 +155,8 @@ static void what_fails_fails_all(void **state) {
             assert_true(mm_cuda_is_over(&device.head, 0));
             mm_cuda_end(&device.head, 0, jobs, 2);
         }
-        assert_int_equal(jobs[0]->error.status, MM_INTERNAL);
-        assert_int_equal(jobs[1]->error.status, MM_INTERNAL);
+        assert_int_equal(jobs[0]->work.error.status, MM_INTERNAL);
+        assert_int_equal(jobs[1]->work.error.status, MM_INTERNAL);
         assert_false(device.lanes[0].is_busy);
         fake_cuda.launch_fails = fake_cuda.event_fails = cudaSuccess;
         run_square(0, 17, MM_OK);
@@ -183,7 +183,7 @@ static void begin_long(bool turned) {
     foretell_ms(&job->product, 399.0);
     fake_cuda.launches = fake_cuda.copies = 0;
     mm_cuda_begin(&device.head, 0, &job, 1);
-    assert_int_equal(job->error.status, MM_OK);
+    assert_int_equal(job->work.error.status, MM_OK);
 }
 
 /* Each band is launched once the one before is over, and C is copied back once all are. The watch for devices
@@ -198,13 +198,13 @@ static void a_long_product_is_launched_in_bands(void **state) {
             assert_false(mm_cuda_is_over(&device.head, 0));
             assert_int_equal(fake_cuda.launches, band);
             fake_cuda.is_late = false;
-            job->seen_ns = 1;
+            job->work.seen_ns = 1;
             assert_true(mm_cuda_is_over(&device.head, 0) == (band == 4));
-            assert_int_equal(job->seen_ns, band == 4 ? 1 : 0);
+            assert_int_equal(job->work.seen_ns, band == 4 ? 1 : 0);
         }
         mm_cuda_end(&device.head, 0, &job, 1);
         expect_product(&test);
-        assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
+        assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 2000000);
         begin_long(turned != 0);
         mm_cuda_end(&device.head, 0, &job, 1); /* without being asked */
         expect_product(&test);
@@ -240,7 +240,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
             steps++;
         assert_int_equal(steps, cases[index].bands + 2); /* the last band has the first check behind it */
         mm_cuda_end(&device.head, 0, &job, 1);
-        assert_int_equal(job->error.status, MM_OK);
+        assert_int_equal(job->work.error.status, MM_OK);
         assert_int_equal(fake_cuda.launches, COUNT_OF_STACK);
         assert_int_equal(fake_cuda.checks, 3);
         for (size_t product = 0; product < COUNT_OF_STACK; product++)
@@ -263,11 +263,11 @@ static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
             fake_cuda.launch_fails = cudaErrorInvalidValue;
         } else {
             assert_false(mm_cuda_is_over(&device.head, 0));
-            __atomic_store_n(&job->is_cancelled, true, __ATOMIC_RELAXED);
+            __atomic_store_n(&job->work.is_cancelled, true, __ATOMIC_RELAXED);
         }
         assert_true(mm_cuda_is_over(&device.head, 0));
         mm_cuda_end(&device.head, 0, &job, 1);
-        assert_int_equal(job->error.status, fails ? MM_INTERNAL : MM_STOPPING);
+        assert_int_equal(job->work.error.status, fails ? MM_INTERNAL : MM_STOPPING);
         assert_int_equal(fake_cuda.launches, fails ? 1 : 2);
         assert_int_equal(fake_cuda.copies, 2);
         assert_false(device.lanes[0].is_busy);
@@ -317,7 +317,7 @@ static bool fills_device(const struct mm_variant *variant, bool verify) {
     job->variant = variant;
     job->verify = verify;
     plan_job(&test);
-    return job->plan.fills_device;
+    return job->work.is_exclusive;
 }
 
 /* What a workspace takes, or a check, is the job's too. */
@@ -350,16 +350,16 @@ static void a_check_is_in_no_span(void **state) {
     run(1, &job, 1);
     expect_product(&test);
     assert_int_equal(fake_cuda.checks, 1);
-    assert_true(job->verification.is_done);
-    assert_int_equal(mm_verification_verdict(&job->verification), MM_VERDICT_PASSED);
-    assert_int_equal(job->verification.rows_judged, 9);
-    assert_int_equal(job->verification.took_ns, 4000000);
+    assert_true(job->outcome.verification.is_done);
+    assert_int_equal(mm_verification_verdict(&job->outcome.verification), MM_VERDICT_PASSED);
+    assert_int_equal(job->outcome.verification.rows_judged, 9);
+    assert_int_equal(job->outcome.verification.took_ns, 4000000);
     expect_spans_ms(job, 1, 2, 3);
-    assert_int_equal(job->downloaded_bytes, 9 * 31 * 4);
+    assert_int_equal(job->outcome.downloaded_bytes, 9 * 31 * 4);
     assert_int_equal(device.lanes[1].last, MM_CUDA_VERIFIED);
     job_init(&test, &alone, 9, 20, 31); /* the next of this lane asks for none */
     run(1, &job, 1);
-    assert_false(job->verification.is_done);
+    assert_false(job->outcome.verification.is_done);
     assert_int_equal(fake_cuda.checks, 1);
     assert_int_equal(device.lanes[1].last, MM_CUDA_DOWNLOADED);
 }
@@ -369,7 +369,7 @@ static void a_check_that_cannot_be_done_fails_the_job(void **state) {
     job->verify = true;
     fake_cuda.check_fails = cudaErrorInvalidValue;
     mm_cuda_begin(&device.head, 0, &job, 1);
-    assert_int_equal(job->error.status, MM_INTERNAL);
+    assert_int_equal(job->work.error.status, MM_INTERNAL);
     assert_false(device.lanes[0].is_busy);
     fake_cuda.check_fails = cudaSuccess;
     run_square(0, 17, MM_OK);

@@ -34,15 +34,17 @@ static void one_alone_copies_only_what_it_must(void **state) {
         struct mm_job *job = jobs[0];
         const bool makes_a = bits & 1, makes_b = bits & 2, wants_c = bits & 4;
         make(0, makes_a, makes_b, wants_c);
-        job->plan.batch_key = 0;
+        job->work.batch_key = 0;
         fake_cuda.copies = fake_cuda.makes = 0;
         run(0, jobs, 1);
-        assert_int_equal(job->error.status, MM_OK);
+        assert_int_equal(job->work.error.status, MM_OK);
         assert_int_equal(fake_cuda.copies, !makes_a + !makes_b + wants_c);
         assert_int_equal(fake_cuda.makes, makes_a + makes_b);
-        assert_int_equal(job->uploaded_bytes, (makes_a ? 0 : 18 * 20 * 4) + (makes_b ? 0 : 20 * 17 * 4));
-        assert_int_equal(job->downloaded_bytes, wants_c ? 18 * 17 * 4 : 0);
-        assert_int_equal(mm_job_copied_bytes(job), job->uploaded_bytes + job->downloaded_bytes);
+        assert_int_equal(job->outcome.uploaded_bytes,
+                         (makes_a ? 0 : 18 * 20 * 4) + (makes_b ? 0 : 20 * 17 * 4));
+        assert_int_equal(job->outcome.downloaded_bytes, wants_c ? 18 * 17 * 4 : 0);
+        assert_int_equal(mm_job_copied_bytes(job),
+                         job->outcome.uploaded_bytes + job->outcome.downloaded_bytes);
         expect_spans_ms(job, 1, 2, 3);
         if (wants_c)
             expect_product(&tests[0]);
@@ -53,30 +55,30 @@ static void one_alone_copies_only_what_it_must(void **state) {
 static void they_share_launches(void **state) {
     make(0, true, true, false);
     make(1, false, true, true);
-    assert_int_not_equal(jobs[0]->plan.batch_key, 0);
-    assert_true(jobs[0]->plan.batch_key == jobs[1]->plan.batch_key);
+    assert_int_not_equal(jobs[0]->work.batch_key, 0);
+    assert_true(jobs[0]->work.batch_key == jobs[1]->work.batch_key);
     run(0, jobs, 2);
-    assert_int_equal(jobs[0]->error.status, MM_OK);
+    assert_int_equal(jobs[0]->work.error.status, MM_OK);
     expect_product(&tests[1]);
     assert_int_equal(fake_cuda.batches, 1);
     assert_int_equal(fake_cuda.launches, 0);
     assert_int_equal(fake_cuda.copies, 0);
     assert_int_equal(fake_cuda.makes, 2); /* all of A's in one launch, all of B's in another */
     assert_int_equal(fake_cuda.gathers, 1);
-    assert_int_equal(jobs[0]->uploaded_bytes, 0);
-    assert_int_equal(jobs[1]->uploaded_bytes, 18 * 20 * 4);
-    assert_int_equal(jobs[0]->batched, 2);
+    assert_int_equal(jobs[0]->outcome.uploaded_bytes, 0);
+    assert_int_equal(jobs[1]->outcome.uploaded_bytes, 18 * 20 * 4);
+    assert_int_equal(jobs[0]->outcome.batched, 2);
 }
 
 static void a_check_reads_what_was_made(void **state) {
     make(0, true, true, false);
     jobs[0]->verify = true;
     plan_job(&tests[0]);
-    assert_int_equal(jobs[0]->plan.batch_key, 0);
+    assert_int_equal(jobs[0]->work.batch_key, 0);
     run(0, jobs, 1);
-    assert_int_equal(jobs[0]->error.status, MM_OK);
+    assert_int_equal(jobs[0]->work.error.status, MM_OK);
     assert_int_equal(fake_cuda.copies, 0);
-    assert_int_equal(mm_verification_verdict(&jobs[0]->verification), MM_VERDICT_PASSED);
+    assert_int_equal(mm_verification_verdict(&jobs[0]->outcome.verification), MM_VERDICT_PASSED);
 }
 
 /* Rows 3 to 11 and columns 2 to 7 of one product, returned and reduced or not. Its parts never share a
@@ -91,13 +93,13 @@ static void a_part_is_copied_alone(void **state) {
         job->part = &part;
         job->reduces = reduces;
         plan_job(&tests[0]);
-        assert_int_equal(job->plan.batch_key, 0);
+        assert_int_equal(job->work.batch_key, 0);
         fake_cuda.copies = fake_cuda.reductions = 0;
         run(0, jobs, 1);
-        assert_int_equal(job->error.status, MM_OK);
+        assert_int_equal(job->work.error.status, MM_OK);
         assert_int_equal(fake_cuda.copies, 1 + wants_c);
         assert_int_equal(fake_cuda.reductions, reduces);
-        assert_int_equal(job->downloaded_bytes, wants_c ? 9 * 6 * 4 : 0);
+        assert_int_equal(job->outcome.downloaded_bytes, wants_c ? 9 * 6 * 4 : 0);
         job_init(&whole, &ours, 18, 20, 17);
         memcpy(whole.a, tests[0].a, sizeof whole.a);
         run(1, &of_whole, 1);
@@ -105,7 +107,7 @@ static void a_part_is_copied_alone(void **state) {
         struct mm_reduced done = {0};
         (void)mm_reduce_part(&seen, &done, &part, MM_FLOAT32, whole.c, SIZE_MAX);
         if (reduces)
-            assert_memory_equal(&seen, &job->reduction, sizeof seen);
+            assert_memory_equal(&seen, &job->outcome.reduction, sizeof seen);
         for (size_t index = 0; index < 9 * 6 && wants_c; index++)
             assert_true(tests[0].c[index] == whole.c[(index / 6 + 3) * 17 + index % 6 + 2]);
     }

@@ -28,9 +28,9 @@ static void run_and_expect(unsigned count, unsigned copies, size_t uploaded_byte
     fake_cuda.copies = fake_cuda.gathers = 0;
     run(0, jobs, count);
     for (unsigned index = 0; index < count; index++) {
-        assert_int_equal(jobs[index]->error.status, MM_OK);
+        assert_int_equal(jobs[index]->work.error.status, MM_OK);
         expect_product(&tests[index]);
-        uploaded += jobs[index]->uploaded_bytes;
+        uploaded += jobs[index]->outcome.uploaded_bytes;
     }
     assert_int_equal(uploaded, uploaded_bytes);
     assert_int_equal(fake_cuda.copies, copies);
@@ -50,15 +50,15 @@ static void release(void) {
 
 static void it_is_copied_once(void **state) {
     make(0);
-    assert_int_equal(jobs[0]->plan.batch_key, 0); /* nobody has copied it yet */
+    assert_int_equal(jobs[0]->work.batch_key, 0); /* nobody has copied it yet */
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     make(0);
     make(1);
-    assert_int_not_equal(jobs[0]->plan.batch_key, 0);
+    assert_int_not_equal(jobs[0]->work.batch_key, 0);
     run_and_expect(2, 0, 2 * A_BYTES); /* A is gathered */
     assert_int_equal(fake_cuda.batches, 1);
     make(0);
-    jobs[0]->plan.batch_key = 0;
+    jobs[0]->work.batch_key = 0;
     fake_cuda.is_late = true; /* another lane copies it still */
     run_and_expect(1, 2, A_BYTES);
     fake_cuda.is_late = false;
@@ -88,15 +88,15 @@ static void without_room_jobs_go_one_by_one(void **state) {
     mm_cuda_trim(&device);
     device.head.memory_bytes = 4 * (B_BYTES - 1);
     mm_cuda_begin(&device.head, 0, jobs, 2);
-    assert_int_equal(jobs[1]->error.status, MM_NO_DEVICE_MEMORY);
-    jobs[1]->error = (struct mm_error){.status = MM_OK};
+    assert_int_equal(jobs[1]->work.error.status, MM_NO_DEVICE_MEMORY);
+    jobs[1]->work.error = (struct mm_error){.status = MM_OK};
     for (unsigned index = 0; index < 2; index++) {
         if (index == 1)
             mm_cuda_begin(&device.head, 0, &jobs[index], 1);
-        assert_int_equal(jobs[index]->error.status, MM_OK);
+        assert_int_equal(jobs[index]->work.error.status, MM_OK);
         mm_cuda_end(&device.head, 0, &jobs[index], 1);
         expect_product(&tests[index]);
-        assert_int_equal(jobs[index]->batched, 1);
+        assert_int_equal(jobs[index]->outcome.batched, 1);
     }
     release();
 }
@@ -116,9 +116,9 @@ static void without_room_for_any_it_says_what_it_needs(void **state) {
         fake_cuda.memory_max = needed - 1;
         mm_cuda_begin(&device.head, 0, jobs, count);
         for (unsigned index = 0; index < count; index++) {
-            assert_int_equal(jobs[index]->error.status, MM_NO_DEVICE_MEMORY);
-            assert_int_equal(jobs[index]->error.needed_bytes, needed);
-            assert_int_equal(jobs[index]->error.free_bytes, needed - 1);
+            assert_int_equal(jobs[index]->work.error.status, MM_NO_DEVICE_MEMORY);
+            assert_int_equal(jobs[index]->work.error.needed_bytes, needed);
+            assert_int_equal(jobs[index]->work.error.free_bytes, needed - 1);
         }
         release();
     }
@@ -128,7 +128,7 @@ static void too_large_ones_are_uploaded(void **state) {
     device.head.memory_bytes = 4 * (B_BYTES - 1);
     for (unsigned turn = 0; turn < 2; turn++) {
         make(0);
-        assert_int_equal(jobs[0]->plan.batch_key, 0);
+        assert_int_equal(jobs[0]->work.batch_key, 0);
         run_and_expect(1, 3, A_BYTES + B_BYTES);
     }
     assert_int_equal(device.replica_bytes, 0);
@@ -199,11 +199,11 @@ static void make_for_c(unsigned index) {
 /* That of a job by itself. */
 static struct mm_replica *run_for_c(enum mm_status expected) {
     make_for_c(0);
-    jobs[0]->plan.batch_key = 0;
+    jobs[0]->work.batch_key = 0;
     mm_cuda_begin(&device.head, 0, jobs, 1);
-    if (jobs[0]->error.status == MM_OK)
+    if (jobs[0]->work.error.status == MM_OK)
         mm_cuda_end(&device.head, 0, jobs, 1);
-    assert_int_equal(jobs[0]->error.status, expected);
+    assert_int_equal(jobs[0]->work.error.status, expected);
     assert_true((jobs[0]->stored_c != NULL) == (expected == MM_OK));
     return jobs[0]->stored_c;
 }
@@ -223,7 +223,7 @@ static void expect_read(struct mm_replica *home) {
 
 static void a_result_stays(void **state) {
     struct mm_replica *home = run_for_c(MM_OK);
-    assert_int_equal(jobs[0]->downloaded_bytes, 0);
+    assert_int_equal(jobs[0]->outcome.downloaded_bytes, 0);
     assert_int_equal(device.replica_bytes, C_BYTES);
     mm_cuda_trim(&device);
     expect_read(home);
@@ -268,8 +268,8 @@ static void there_is_room_for_a_quarter(void **state) {
     device.head.memory_bytes = 4 * C_BYTES;
     struct mm_replica *home = run_for_c(MM_OK);
     assert_null(run_for_c(MM_STORE_FULL));
-    assert_int_equal(jobs[0]->error.needed_bytes, C_BYTES);
-    assert_int_equal(jobs[0]->error.free_bytes, 0);
+    assert_int_equal(jobs[0]->work.error.needed_bytes, C_BYTES);
+    assert_int_equal(jobs[0]->work.error.free_bytes, 0);
     home->release(home);
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
@@ -283,13 +283,13 @@ static void there_is_room_for_a_quarter(void **state) {
 static void results_share_a_launch(void **state) {
     make_for_c(0);
     make_for_c(1);
-    assert_int_not_equal(jobs[0]->plan.batch_key, 0);
+    assert_int_not_equal(jobs[0]->work.batch_key, 0);
     device.head.memory_bytes = 4 * C_BYTES;
     mm_cuda_begin(&device.head, 0, jobs, 2);
-    assert_int_equal(jobs[1]->error.status, MM_STORE_FULL);
+    assert_int_equal(jobs[1]->work.error.status, MM_STORE_FULL);
     assert_null(jobs[1]->stored_c);
     mm_cuda_end(&device.head, 0, jobs, 1);
-    assert_int_equal(jobs[0]->error.status, MM_OK);
+    assert_int_equal(jobs[0]->work.error.status, MM_OK);
     assert_int_equal(fake_cuda.batches, 1);
     expect_read(jobs[0]->stored_c);
     jobs[0]->stored_c->release(jobs[0]->stored_c);
@@ -297,7 +297,7 @@ static void results_share_a_launch(void **state) {
     job_init(&tests[0], &ours, 18, 20, 17);
     tests[0].job.stores_c = true;
     plan_job(&tests[0]);
-    assert_int_equal(jobs[0]->plan.batch_key, 0); /* its C is returned as well */
+    assert_int_equal(jobs[0]->work.batch_key, 0); /* its C is returned as well */
 }
 
 /* With memory for one of two jobs, the first begins although the other had reserved its C. Without memory for
@@ -309,12 +309,12 @@ static void results_give_way_to_one_that_fits(void **state) {
         make_for_c(1);
         fake_cuda.memory_max = needed - missing;
         mm_cuda_begin(&device.head, 0, jobs, 2);
-        assert_int_equal(jobs[0]->error.status, missing ? MM_NO_DEVICE_MEMORY : MM_OK);
-        assert_int_equal(jobs[1]->error.status, MM_NO_DEVICE_MEMORY);
+        assert_int_equal(jobs[0]->work.error.status, missing ? MM_NO_DEVICE_MEMORY : MM_OK);
+        assert_int_equal(jobs[1]->work.error.status, MM_NO_DEVICE_MEMORY);
         assert_null(jobs[1]->stored_c);
         for (unsigned index = 0; index < 2 * missing; index++) {
-            assert_int_equal(jobs[index]->error.needed_bytes, needed);
-            assert_int_equal(jobs[index]->error.free_bytes, needed - 1);
+            assert_int_equal(jobs[index]->work.error.needed_bytes, needed);
+            assert_int_equal(jobs[index]->work.error.free_bytes, needed - 1);
         }
         if (missing)
             continue;
@@ -333,12 +333,12 @@ static void room_goes_to_one_that_fits(void **state) {
     tests[0].job.stores_c = true;
     tests[0].job.product.c.data = NULL;
     plan_job(&tests[0]);
-    assert_int_equal(jobs[0]->plan.batch_key, jobs[1]->plan.batch_key);
+    assert_int_equal(jobs[0]->work.batch_key, jobs[1]->work.batch_key);
     device.head.memory_bytes = 4 * C_BYTES;
     fake_cuda.memory_max = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
     mm_cuda_begin(&device.head, 0, jobs, 2);
-    assert_int_equal(jobs[0]->error.status, MM_NO_DEVICE_MEMORY);
-    assert_int_equal(jobs[1]->error.status, MM_OK);
+    assert_int_equal(jobs[0]->work.error.status, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(jobs[1]->work.error.status, MM_OK);
     mm_cuda_end(&device.head, 0, &jobs[1], 1);
     jobs[1]->stored_c->release(jobs[1]->stored_c);
 }
@@ -350,7 +350,7 @@ static void a_job_that_fails_leaves_nothing(void **state) {
     make_for_c(1);
     mm_cuda_begin(&device.head, 0, jobs, 2);
     for (unsigned index = 0; index < 2; index++) {
-        assert_int_equal(jobs[index]->error.status, MM_INTERNAL);
+        assert_int_equal(jobs[index]->work.error.status, MM_INTERNAL);
         assert_null(jobs[index]->stored_c);
     }
     fake_cuda.launch_fails = cudaSuccess;

@@ -51,7 +51,7 @@ static void one_device_that_is_fast_enough_will_do(void **state) {
         enum mm_status status;
     } cases[] = {{{1.0, 1.0}, MM_OK}, {{1e6, 1.0}, MM_OK}, {{1.0, 1e6}, MM_OK}, {{1e6, 1e6}, MM_TOO_LARGE}};
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 100, 100, NULL);
-    struct mm_job job = {.backend = &twins, .product = {.a = square, .b = square, .c = square}};
+    struct mm_job job = {.work.backend = &twins, .product = {.a = square, .b = square, .c = square}};
     /* The devices option is for GPUs: it leaves both of the host's. */
     static const unsigned chosen[] = {0};
     const struct mm_engine_options options = {.backend = "twins",

@@ -19,8 +19,8 @@ static struct mm_matrix matrix_of(size_t bytes) {
 
 /* A job with `work` operations, and a fiftieth as many bytes. */
 static struct mm_job job_of(size_t work, unsigned row) {
-    return (struct mm_job){.backend = &backend,
-                           .ran = &variants[row],
+    return (struct mm_job){.work.backend = &backend,
+                           .outcome.ran = &variants[row],
                            .product = {.m = work / 2, .n = 1, .k = 1, .c = matrix_of(work / 50)}};
 }
 
@@ -35,7 +35,7 @@ static int set_up(void **state) {
 
 /* The job has taken so long, and is learned from. */
 static void learn(uint64_t kernel_us) {
-    job.span_ns[MM_SPAN_KERNEL] = kernel_us * US;
+    job.outcome.span_ns[MM_SPAN_KERNEL] = kernel_us * US;
     mm_forecast_learn(&device, &job);
 }
 
@@ -102,12 +102,12 @@ static void little_tells_nothing_of_much(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_job large = job_of(cases[index].large, 0);
         job = job_of(cases[index].work, 0);
-        job.uploaded_bytes = cases[index].uploaded_bytes;
-        job.span_ns[MM_SPAN_UPLOAD] = cases[index].us * US;
+        job.outcome.uploaded_bytes = cases[index].uploaded_bytes;
+        job.outcome.span_ns[MM_SPAN_UPLOAD] = cases[index].us * US;
         learn(cases[index].us);
         expect_us(0.0, &large, 0);
     }
-    job.span_ns[MM_SPAN_KERNEL] = job.span_ns[MM_SPAN_UPLOAD] = 50 * US - 1;
+    job.outcome.span_ns[MM_SPAN_KERNEL] = job.outcome.span_ns[MM_SPAN_UPLOAD] = 50 * US - 1;
     mm_forecast_learn(&device, &job);
     expect_us(0.0, &job, 0);
     learn(50);
@@ -117,12 +117,12 @@ static void little_tells_nothing_of_much(void **state) {
 /* Neither little work nor a short time keeps a job from mending what is known. */
 static void any_job_mends_a_rate(void **state) {
     const struct mm_job large = job;
-    job.uploaded_bytes = TELLING;
-    job.span_ns[MM_SPAN_UPLOAD] = 9000 * US;
+    job.outcome.uploaded_bytes = TELLING;
+    job.outcome.span_ns[MM_SPAN_UPLOAD] = 9000 * US;
     learn(9000);
     job = job_of(TELLING / 10, 0);
-    job.uploaded_bytes = TELLING / 10;
-    job.span_ns[MM_SPAN_UPLOAD] = 30 * US;
+    job.outcome.uploaded_bytes = TELLING / 10;
+    job.outcome.span_ns[MM_SPAN_UPLOAD] = 30 * US;
     learn(20);
     expect_us(200.0 + 300.0 / 50, &large, 0);
 }
@@ -131,7 +131,7 @@ static void any_job_mends_a_rate(void **state) {
 static void checks_take_their_time(void **state) {
     const struct mm_job unchecked = job;
     job.product.c = matrix_of(TELLING);
-    job.verification.took_ns = 700 * US;
+    job.outcome.verification.took_ns = 700 * US;
     mm_forecast_learn(&device, &job); /* it asked for none */
     job.verify = true;
     expect_us(0.0, &job, 0);
@@ -149,8 +149,8 @@ static void no_depth_tells_nothing(void **state) {
     job.product.c = matrix_of(TELLING);
     learn(60);
     expect_us(0.0, &job, 0);
-    device.backend = job.backend = &moves;
-    job.ran = &transpose;
+    device.backend = job.work.backend = &moves;
+    job.outcome.ran = &transpose;
     learn(60);
     assert_true(mm_forecast_ns(&device, &job, &transpose) == 60.0 * US);
 }
@@ -166,10 +166,10 @@ static void rows_past_the_table_do_no_harm(void **state) {
 
 static void copies_count_by_their_bytes(void **state) {
     job = job_of(TELLING, 1);
-    job.uploaded_bytes = 4 * TELLING;
-    job.downloaded_bytes = TELLING;
-    job.span_ns[MM_SPAN_UPLOAD] = 700 * US;
-    job.span_ns[MM_SPAN_DOWNLOAD] = 300 * US;
+    job.outcome.uploaded_bytes = 4 * TELLING;
+    job.outcome.downloaded_bytes = TELLING;
+    job.outcome.span_ns[MM_SPAN_UPLOAD] = 700 * US;
+    job.outcome.span_ns[MM_SPAN_DOWNLOAD] = 300 * US;
     learn(4000);
     expect_us(4000.0 + 4.0, &job, 1);
     expect_us(4.0, &job, 0);
@@ -183,7 +183,7 @@ static void a_rate_is_assumed_first(void **state) {
         set_up(state);
         mm_forecast_assume(&device, &variants[0], &job.product, 1000.0 * US);
         expect_us(1000.0, &job, 0);
-        job.span_ns[MM_SPAN_KERNEL] = is_far ? 33000 * US : 50 * US - 1; /* better, but too short */
+        job.outcome.span_ns[MM_SPAN_KERNEL] = is_far ? 33000 * US : 50 * US - 1; /* better, but too short */
         mm_forecast_learn(&device, &job);
         expect_us(1000.0, &job, 0);
         learn(is_far ? 31000 : 3000);

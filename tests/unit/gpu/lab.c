@@ -245,16 +245,13 @@ struct mm_benchmark_request lab_transposition(size_t m, size_t n, enum mm_dtype 
 }
 
 bool lab_run_next(struct mm_device *device) {
-    struct mm_job job = {.backend = NULL};
-    struct mm_error error = {.status = MM_OK};
-    if (!mm_benchmark_next(benchmark, &job))
+    struct mm_task task = {.shares = false};
+    if (!mm_benchmark_next(benchmark, &task))
         return false;
-    assert_non_null(job.task);
-    assert_null(job.variant);
-    assert_ptr_equal(job.backend, device->backend);
-    while (job.task->run(job.task, device, false, &error) == MM_TASK_AGAIN)
+    assert_ptr_equal(task.work.backend, device->backend);
+    while (task.run(&task, device, false) == MM_TASK_AGAIN)
         continue;
-    assert_int_equal(error.status, MM_OK);
+    assert_int_equal(task.work.error.status, MM_OK);
     assert_int_equal(lab.held, 0);
     return true;
 }

@@ -14,7 +14,7 @@ static int set_up(void **state) {
 
 static void begin(unsigned index, uint64_t key, size_t n) {
     struct mm_batch batch = {.jobs = {&jobs[index].job}, .count = 1};
-    jobs[index].job = (struct mm_job){.plan.batch_key = key, .product = {.m = 1, .n = n, .k = 1}};
+    jobs[index].job = (struct mm_job){.work.batch_key = key, .product = {.m = 1, .n = n, .k = 1}};
     mm_pipeline_begin(&pipeline, &batch);
 }
 
@@ -57,7 +57,7 @@ static void only_small_ones_collect(void **state) {
 
 static void those_that_fail_keep_nobody(void **state) {
     begin(0, 5, FAILING_N);
-    assert_int_equal(jobs[0].job.error.status, MM_DEVICE_FAILED);
+    assert_int_equal(jobs[0].job.work.error.status, MM_DEVICE_FAILED);
     assert_true(mm_pipeline_may_begin(&pipeline, mm_clock_ns()));
 }
 

@@ -32,12 +32,13 @@ static enum mm_status fake_probe(struct mm_device *device, const struct mm_acces
 
 static const struct mm_backend able = {.name = "able", .probe = fake_probe};
 
-static void make(struct mm_probe *probe, size_t count) {
-    mm_probe_init(probe);
+static struct mm_task make(struct mm_probe *probe, size_t count) {
+    *probe = (struct mm_probe){.count = 0};
     memset(&asked, 0, sizeof asked);
     probe->count = count;
     for (size_t index = 0; index < count; index++)
         probe->accesses[index].stride = (unsigned)index + 1;
+    return mm_probe_task(probe, &able);
 }
 
 static void test_steps(void **state) {
@@ -47,8 +48,8 @@ static void test_steps(void **state) {
     struct mm_probe probe;
     for (size_t one = 0; one < COUNT(counts); one++) {
         const size_t count = counts[one];
-        make(&probe, count);
-        assert_int_equal(probe.task.run(&probe.task, &device, false, NULL), MM_TASK_OVER);
+        struct mm_task task = make(&probe, count);
+        assert_int_equal(task.run(&task, &device, false), MM_TASK_OVER);
         assert_int_equal(asked.calls, (count + MM_PROBE_STEP - 1) / MM_PROBE_STEP);
         assert_int_equal(asked.speeds, 1);
         assert_in_range(asked.most, 1, MM_PROBE_STEP);
@@ -63,32 +64,31 @@ static void test_steps(void **state) {
 static void test_task(void **state) {
     struct mm_device device = {.backend = &able};
     struct mm_probe probe;
-    struct mm_error error = {.status = MM_OK};
-    make(&probe, 3 * MM_PROBE_STEP);
+    struct mm_task task = make(&probe, 3 * MM_PROBE_STEP);
     uint64_t begun_ns = mm_clock_ns();
-    while (probe.task.run(&probe.task, &device, false, &error) != MM_TASK_OVER) {
+    while (task.run(&task, &device, false) != MM_TASK_OVER) {
         assert_true(mm_clock_ns() - begun_ns >= MM_TASK_SLICE_NS); /* not before a slice is over */
         begun_ns = mm_clock_ns();
     }
     assert_int_equal(probe.done, probe.count);
-    assert_int_equal(error.status, MM_OK);
+    assert_int_equal(task.work.error.status, MM_OK);
     assert_ptr_equal(probe.device, &device);
 
-    make(&probe, 2 * MM_PROBE_STEP); /* a step that takes a slice */
+    task = make(&probe, 2 * MM_PROBE_STEP); /* a step that takes a slice */
     asked.takes_ns = MM_TASK_SLICE_NS;
-    assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_AGAIN);
+    assert_int_equal(task.run(&task, &device, false), MM_TASK_AGAIN);
     assert_int_equal(asked.calls, 1);
-    assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_OVER);
+    assert_int_equal(task.run(&task, &device, false), MM_TASK_OVER);
     assert_int_equal(probe.done, probe.count);
 
-    make(&probe, 2 * MM_PROBE_STEP);
-    error.status = MM_STOPPING;
-    assert_int_equal(probe.task.run(&probe.task, &device, true, &error), MM_TASK_OVER);
+    task = make(&probe, 2 * MM_PROBE_STEP);
+    task.work.error.status = MM_STOPPING;
+    assert_int_equal(task.run(&task, &device, true), MM_TASK_OVER);
     assert_int_equal(asked.calls, 0);
-    assert_int_equal(error.status, MM_STOPPING);
+    assert_int_equal(task.work.error.status, MM_STOPPING);
     asked.fails = true;
-    assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_OVER);
-    assert_int_equal(error.status, MM_DEVICE_FAILED);
+    assert_int_equal(task.run(&task, &device, false), MM_TASK_OVER);
+    assert_int_equal(task.work.error.status, MM_DEVICE_FAILED);
     assert_int_equal(probe.done, 0);
 }
 

@@ -42,7 +42,7 @@ static void a_full_queue_refuses(void **state) {
     assert_int_equal(error.status, MM_BUSY);
     open_gate(fake);
     wait_all(jobs, MOST + 1);
-    assert_string_equal(jobs[0].job.ran->name, "naive");
+    assert_string_equal(jobs[0].job.outcome.ran->name, "naive");
     expect_waiting(0, 0);
     assert_int_equal(jobs[MOST + 1].done_count, 0);
 }
@@ -58,17 +58,17 @@ static void a_late_job_is_not_begun(void **state) {
     submit(failing);
     pthread_mutex_unlock(&fake->mutex);
     wait_begun(fake, 2);
-    const uint64_t deadline_ns = unstarted->job.deadline_ns = mm_clock_ns() + 1;
+    const uint64_t deadline_ns = unstarted->work->deadline_ns = mm_clock_ns() + 1;
     submit(unstarted);
     while (mm_clock_ns() <= deadline_ns)
         continue;
     open_lane(fake, 0); /* the late one's */
     job_wait(late, MM_TIMEOUT);
-    assert_non_null(strstr(late->job.error.detail, "dropped"));
+    assert_non_null(strstr(late->work->error.detail, "dropped"));
     job_wait(unstarted, MM_TIMEOUT);
-    assert_non_null(strstr(unstarted->job.error.detail, "not started"));
-    assert_true(unstarted->job.span_ns[MM_SPAN_QUEUE] > 0);
-    assert_true(unstarted->job.device == NULL && unstarted->job.ran == NULL);
+    assert_non_null(strstr(unstarted->work->error.detail, "not started"));
+    assert_true(unstarted->work->waited_ns > 0);
+    assert_true(unstarted->work->device == NULL && unstarted->job.outcome.ran == NULL);
     pthread_mutex_lock(&fake->mutex);
     fake->fail_end = true;
     pthread_mutex_unlock(&fake->mutex);
@@ -83,23 +83,25 @@ static void a_job_is_as_new_each_time(void **state) {
     open_scene((struct setting){0});
     for (int is_late = 0; is_late < 2; is_late++) {
         job_init(&jobs[0], "naive", 2);
-        memset(&job->error, 0x5a, sizeof job->error);
-        job->ran = job->variant;
-        job->device = &fake->device;
-        job->uploaded_bytes = job->downloaded_bytes = 1;
-        job->batched = 7;
-        job->path = (struct mm_path){MM_PATH_REPAIRED, 7};
-        job->verification.is_done = true;
-        job->span_ns[MM_SPAN_UPLOAD] = 1;
-        job->deadline_ns = is_late;
+        memset(&job->work.error, 0x5a, sizeof job->work.error);
+        job->outcome.ran = job->variant;
+        job->work.device = &fake->device;
+        job->outcome.uploaded_bytes = job->outcome.downloaded_bytes = 1;
+        job->outcome.batched = 7;
+        job->outcome.path = (struct mm_path){MM_PATH_REPAIRED, 7};
+        job->outcome.verification.is_done = true;
+        job->outcome.span_ns[MM_SPAN_UPLOAD] = 1;
+        job->work.deadline_ns = is_late;
         submit(&jobs[0]);
         job_wait(&jobs[0], is_late ? MM_TIMEOUT : MM_OK);
-        assert_ptr_equal(job->ran, is_late ? NULL : job->variant);
-        assert_ptr_equal(job->device, is_late ? NULL : &fake->device);
-        assert_int_equal(job->uploaded_bytes + job->downloaded_bytes + job->span_ns[MM_SPAN_UPLOAD], 0);
-        assert_int_equal(job->batched, 1);
-        assert_int_equal(job->path.kind, MM_PATH_NONE);
-        assert_false(job->verification.is_done);
+        assert_ptr_equal(job->outcome.ran, is_late ? NULL : job->variant);
+        assert_ptr_equal(job->work.device, is_late ? NULL : &fake->device);
+        assert_int_equal(job->outcome.uploaded_bytes + job->outcome.downloaded_bytes +
+                             job->outcome.span_ns[MM_SPAN_UPLOAD],
+                         0);
+        assert_int_equal(job->outcome.batched, 1);
+        assert_int_equal(job->outcome.path.kind, MM_PATH_NONE);
+        assert_false(job->outcome.verification.is_done);
     }
 }
 
@@ -109,14 +111,14 @@ static void a_job_is_planned_once(void **state) {
     open_scene((struct setting){0});
     __atomic_store_n(&plans, 0, __ATOMIC_SEQ_CST);
     job_init(&jobs[0], "naive", 2);
-    mm_queue_prepare(queue, &jobs[0].job);
+    mm_queue_prepare(queue, jobs[0].work);
     assert_int_equal(plans, 1);
-    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    assert_int_equal(mm_queue_submit(queue, jobs[0].work, NULL), MM_OK);
     job_wait(&jobs[0], MM_OK);
     assert_int_equal(plans, 1);
     job_init(&jobs[1], "nowhere", 2);
-    mm_queue_prepare(queue, &jobs[1].job);
-    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, &error), MM_UNSUPPORTED);
+    mm_queue_prepare(queue, jobs[1].work);
+    assert_int_equal(mm_queue_submit(queue, jobs[1].work, &error), MM_UNSUPPORTED);
     assert_string_equal(error.detail, "no fake device here can run nowhere");
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
@@ -126,7 +128,7 @@ static bool run_now(size_t m, size_t k, size_t n) {
     *product = (struct mm_product){.m = m, .n = n, .k = k};
     product->a = mm_matrix_dense(MM_FLOAT32, m, k, NULL);
     product->b = mm_matrix_dense(MM_FLOAT32, k, n, NULL);
-    mm_queue_prepare(queue, &jobs[0].job);
+    mm_queue_prepare(queue, jobs[0].work);
     return mm_queue_run(queue, &jobs[0].job);
 }
 
@@ -135,11 +137,11 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     open_scene((struct setting){.closed = true, .backend = &fake_host}); /* nobody could end it */
     job_init(&jobs[0], "auto", 4);
     assert_true(run_now(4, 2, 2));
-    assert_int_equal(job->error.status, MM_OK);
-    assert_string_equal(job->ran->name, "naive");
-    assert_ptr_equal(job->device, &fake->device);
-    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 7);
-    assert_int_equal(job->batched, 1);
+    assert_int_equal(job->work.error.status, MM_OK);
+    assert_string_equal(job->outcome.ran->name, "naive");
+    assert_ptr_equal(job->work.device, &fake->device);
+    assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 7);
+    assert_int_equal(job->outcome.batched, 1);
     job->verify = true; /* that takes a backend's job */
     assert_false(run_now(4, 2, 2));
     job->verify = false;
@@ -147,10 +149,10 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_false(run_now(2001, 2, 2));
     assert_false(run_now(1, 5000, 1)); /* 10000 operations, but 40 KB to be read */
     assert_true(run_now(0, 2, 2));
-    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 0);
+    assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 0);
     fake->fail_measure = true;
     assert_true(run_now(4, 2, 2));
-    assert_int_equal(job->error.status, MM_INTERNAL);
+    assert_int_equal(job->work.error.status, MM_INTERNAL);
     __atomic_store_n(&fake->device.failed, 1, __ATOMIC_RELAXED);
     assert_false(run_now(4, 2, 2));
     __atomic_store_n(&fake->device.failed, 0, __ATOMIC_RELAXED);
@@ -177,7 +179,7 @@ static void the_least_loaded_device_is_chosen(void **state) {
     open_gate(&fakes[1]);
     wait_all(jobs + 1, 3);
     for (int index = 0; index < 4; index++)
-        assert_int_equal(jobs[index].job.device->index, devices[index]);
+        assert_int_equal(jobs[index].work->device->index, devices[index]);
 }
 
 static void submit_stored(struct test_job *test, struct mm_stored *b) {
@@ -209,7 +211,7 @@ static void work_goes_where_its_operands_are(void **state) {
     submit_stored(&jobs[4], &value);
     wait_all(&jobs[4], 1);
     for (int index = 0; index < 5; index++)
-        assert_int_equal(jobs[index].job.device->index, devices[index]);
+        assert_int_equal(jobs[index].work->device->index, devices[index]);
 }
 
 static void a_variant_goes_where_it_can_run(void **state) {
@@ -217,7 +219,7 @@ static void a_variant_goes_where_it_can_run(void **state) {
     job_init(&jobs[0], "second", 2);
     submit(&jobs[0]);
     job_wait(&jobs[0], MM_OK);
-    assert_int_equal(jobs[0].job.device->index, 1);
+    assert_int_equal(jobs[0].work->device->index, 1);
     job_init(&jobs[1], "nowhere", 2);
     assert_int_equal(try_submit(&jobs[1], NULL), MM_UNSUPPORTED);
     __atomic_store_n(&fakes[1].device.failed, 1, __ATOMIC_RELAXED);
@@ -235,10 +237,10 @@ static void an_empty_product_needs_no_device(void **state) {
         job->verify = index == 1; /* there is nothing wrong with it */
         submit(&jobs[0]);
         job_wait(&jobs[0], MM_OK);
-        assert_true(job->verification.is_done == job->verify);
-        assert_int_equal(mm_verification_verdict(&job->verification), MM_VERDICT_PASSED);
-        assert_string_equal(job->ran->name, "naive");
-        assert_true(mm_job_rate(job) == 0.0);
+        assert_true(job->outcome.verification.is_done == job->verify);
+        assert_int_equal(mm_verification_verdict(&job->outcome.verification), MM_VERDICT_PASSED);
+        assert_string_equal(job->outcome.ran->name, "naive");
+        assert_true(mm_outcome_rate(&job->outcome) == 0.0);
         assert_int_equal(begun_by(fake), index == 2); /* without depth there are zeros to be written */
     }
 }
@@ -254,9 +256,9 @@ static void stop_refuses_and_close_drains(void **state) {
     wait_all(jobs, 2);
 }
 
-static void ask_and_count(struct mm_job *job) {
+static void ask_and_count(struct mm_work *work) {
     (void)mm_queue_look(queue).jobs;
-    count_done(job);
+    count_done(work);
 }
 
 /* For either device in turn, of which the first two run. Their done may ask the queue. */
@@ -264,7 +266,7 @@ static void abort_ends_those_that_wait(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     for (int index = 0; index < 6; index++) {
         job_init(&jobs[index], "naive", 2);
-        jobs[index].job.done = ask_and_count;
+        jobs[index].work->done = ask_and_count;
         submit(&jobs[index]);
         if (index < 2)
             wait_begun(&fakes[index], 1);
@@ -286,12 +288,12 @@ static void a_waiting_job_is_taken_back(void **state) {
     for (int index = 1; index < 4; index++)
         submit_product(&jobs[index], 2);
     assert_true(mm_queue_look(queue).is_full);
-    assert_false(mm_queue_cancel(queue, &jobs[0].job)); /* it runs */
-    assert_true(mm_queue_cancel(queue, &jobs[2].job));
-    assert_false(mm_queue_cancel(queue, &jobs[2].job));
+    assert_false(mm_queue_cancel(queue, jobs[0].work)); /* it runs */
+    assert_true(mm_queue_cancel(queue, jobs[2].work));
+    assert_false(mm_queue_cancel(queue, jobs[2].work));
     assert_false(mm_queue_look(queue).is_full);
-    assert_true(mm_queue_cancel(queue, &jobs[3].job)); /* the last */
-    assert_true(mm_queue_cancel(queue, &jobs[1].job)); /* the first */
+    assert_true(mm_queue_cancel(queue, jobs[3].work)); /* the last */
+    assert_true(mm_queue_cancel(queue, jobs[1].work)); /* the first */
     submit(&jobs[3]);
     assert_int_equal(mm_queue_look(queue).jobs, 2);
     open_gate(fake);

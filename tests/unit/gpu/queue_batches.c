@@ -46,7 +46,7 @@ static void expect(unsigned batches, const struct row *rows, unsigned count) {
         const struct row *row = &rows[index - 1];
         struct mm_product *product = &jobs[index].job.product;
         job_init(&jobs[index], "naive", 2);
-        jobs[index].job.deadline_ns = row->is_late ? 1 : 0;
+        jobs[index].work->deadline_ns = row->is_late ? 1 : 0;
         product->n = row->n != 0 ? row->n : 2;
         product->tile = row->key;
         if (row->is_large)
@@ -57,17 +57,17 @@ static void expect(unsigned batches, const struct row *rows, unsigned count) {
     }
     assert_int_equal(mm_queue_look(queue).jobs, count + 1);
     for (unsigned index = 1; index <= count; index++)
-        assert_true(!rows[index - 1].is_cancelled || mm_queue_cancel(queue, &jobs[index].job));
+        assert_true(!rows[index - 1].is_cancelled || mm_queue_cancel(queue, jobs[index].work));
     __atomic_store_n(&done_calls, 0, __ATOMIC_SEQ_CST);
     open_gate(fake);
     job_wait(&jobs[0], MM_OK);
-    assert_int_equal(jobs[0].job.batched, 1);
+    assert_int_equal(jobs[0].job.outcome.batched, 1);
     for (unsigned index = 1; index <= count; index++) {
         if (rows[index - 1].is_cancelled)
             continue;
         job_wait(&jobs[index], rows[index - 1].status);
         if (rows[index - 1].status == MM_OK)
-            assert_int_equal(jobs[index].job.batched, rows[index - 1].batched);
+            assert_int_equal(jobs[index].job.outcome.batched, rows[index - 1].batched);
     }
     assert_int_equal(mm_queue_look(queue).jobs, 0);
     close_queue();
@@ -184,7 +184,7 @@ static void a_cancel_lets_others_begin(void **state) {
     submit_keyed(1, 0, ALONE_N);
     submit_keyed(2, 0, 2);
     nanosleep(&while_, NULL);
-    assert_true(mm_queue_cancel(queue, &jobs[1].job));
+    assert_true(mm_queue_cancel(queue, jobs[1].work));
     wait_begun(fake, 2);
     open_gate(fake);
     job_wait(&jobs[0], MM_OK);
@@ -214,7 +214,7 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
         nanosleep(&while_, NULL);
         assert_int_equal(done_of(1), 0);
         if (way == CANCELLED)
-            assert_false(mm_queue_cancel(queue, &jobs[1].job));
+            assert_false(mm_queue_cancel(queue, jobs[1].work));
         if (way == DEVICE_FAILED)
             __atomic_store_n(&fake->device.failed, 1, __ATOMIC_RELAXED);
         open_gate(fake);

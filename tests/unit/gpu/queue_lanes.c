@@ -17,7 +17,7 @@ static void lanes_are_filled_and_no_more(void **state) {
         let_pass(fake, 1);
     }
     wait_all(jobs, 8);
-    assert_string_equal(jobs[0].job.ran->name, "naive");
+    assert_string_equal(jobs[0].job.outcome.ran->name, "naive");
     assert_int_equal(begun_by(fake), 8);
     assert_int_equal(fake->most, 3);
 }
@@ -41,7 +41,7 @@ static void nobody_runs_beside_who_wants_all(void **state) {
 
 /* And nobody goes past it meanwhile. */
 static void who_wants_all_keeps_its_turn(void **state) {
-    const struct mm_job *alone = &jobs[1].job, *behind = &jobs[2].job;
+    const struct mm_work *alone = &jobs[1].job.work, *behind = &jobs[2].job.work;
     open_scene((struct setting){.lanes = 2, .closed = true});
     submit_product(&jobs[0], 2);
     wait_begun(fake, 1);
@@ -50,8 +50,7 @@ static void who_wants_all_keeps_its_turn(void **state) {
     assert_int_equal(begun_by(fake), 1);
     open_gate(fake);
     wait_all(jobs, 3);
-    assert_true(alone->span_ns[MM_SPAN_QUEUE] <=
-                behind->span_ns[MM_SPAN_QUEUE] + (behind->queued_ns - alone->queued_ns));
+    assert_true(alone->waited_ns <= behind->waited_ns + (behind->queued_ns - alone->queued_ns));
     assert_false(fake->was_shared);
 }
 
@@ -71,7 +70,7 @@ static void who_wants_all_is_passed_on(void **state) {
     open_gate(&fakes[1]);
     wait_all(jobs, 4);
     for (int index = 0; index < 4; index++)
-        assert_int_equal(jobs[index].job.device->index, index == 0 ? 0 : 1);
+        assert_int_equal(jobs[index].work->device->index, index == 0 ? 0 : 1);
 }
 
 #define SECOND UINT64_C(1000000000)
@@ -108,7 +107,7 @@ static void the_wait_is_foretold_and_bounded(void **state) {
     expect_wait(4);
     assert_int_equal(try_submit(long_job(4, "naive", 2), &error), MM_BUSY);
     assert_non_null(strstr(error.detail, "will take 4 s"));
-    assert_true(mm_queue_cancel(queue, &jobs[3].job));
+    assert_true(mm_queue_cancel(queue, jobs[3].work));
     expect_wait(2);
     submit(&jobs[4]);
     open_gate(&fakes[1]);

@@ -22,9 +22,8 @@ static void products_get_in_between(void **state) {
     assert_int_equal(task->runs, 3);
     assert_true(task->begun[0] == 0 && task->begun[1] == 2 && task->begun[2] == 2);
     assert_int_equal(task->cancelled_runs, 0);
-    assert_ptr_equal(task->job.device, &fake->device);
-    assert_null(task->job.ran);
-    assert_in_range(task->job.span_ns[MM_SPAN_QUEUE], 1, entered_ns - task->job.queued_ns);
+    assert_ptr_equal(task->work->device, &fake->device);
+    assert_in_range(task->work->waited_ns, 1, entered_ns - task->work->queued_ns);
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
@@ -83,7 +82,7 @@ static void products_keep_away_from_tasks(void **state) {
     open_gate(&fakes[1]);
     wait_all(jobs, 3);
     for (int index = 0; index < 3; index++)
-        assert_ptr_equal(jobs[index].job.device, &fakes[1].device);
+        assert_ptr_equal(jobs[index].work->device, &fakes[1].device);
 }
 
 /* After each piece the product goes to the end of the list, where it counts as waiting. While a piece runs,
@@ -108,7 +107,7 @@ static void products_get_in_between_pieces(void **state) {
     assert_int_equal(cut->done_count, 0);
     open_gate(fake);
     job_wait(cut, MM_OK);
-    assert_true(cut->job.span_ns[MM_SPAN_QUEUE] + (uint64_t)piece.tv_nsec <= mm_clock_ns() - submitted_ns);
+    assert_true(cut->work->waited_ns + (uint64_t)piece.tv_nsec <= mm_clock_ns() - submitted_ns);
     assert_int_equal(begun_by(fake), PIECES + 2);
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
@@ -131,9 +130,7 @@ static void a_task_may_share_the_device(void **state) {
 static void a_task_needs_the_worker_of_its_backend(void **state) {
     open_scene((struct setting){.backend = &fake_host});
     task_init(&jobs[0], 1);
-    mm_queue_prepare(queue, &jobs[0].job);
-    assert_false(mm_queue_run(queue, &jobs[0].job));
-    jobs[0].job.backend = &fake_backend;
+    jobs[0].work->backend = &fake_backend;
     assert_int_equal(try_submit(&jobs[0], NULL), MM_UNSUPPORTED);
 }
 
@@ -149,11 +146,11 @@ static void *submit_many(void *argument) {
         assert_true(status == MM_OK || status == MM_BUSY);
         if (status != MM_OK)
             continue;
-        if (round % 5 == 0 && mm_queue_cancel(queue, &test.job))
+        if (round % 5 == 0 && mm_queue_cancel(queue, test.work))
             continue;
         wait_for(&test.done);
         assert_int_equal(test.done_count, 1);
-        assert_true(test.job.error.status == MM_OK || round % 5 == 0);
+        assert_true(test.work->error.status == MM_OK || round % 5 == 0);
     }
     return NULL;
 }
@@ -185,8 +182,8 @@ static void a_cancelled_task_ends_before_those_that_wait(void **state) {
     submit_product(&jobs[1], 2);
     let_slices(task, 1);
     wait_begun(fake, 1); /* the first product runs, the second and the task wait */
-    assert_false(mm_queue_cancel(queue, &task->job));
-    assert_false(mm_queue_cancel(queue, &task->job));
+    assert_false(mm_queue_cancel(queue, task->work));
+    assert_false(mm_queue_cancel(queue, task->work));
     open_gate(fake);
     job_wait(task, MM_STOPPING);
     wait_all(jobs, 2);
@@ -215,10 +212,10 @@ static void a_task_ends_after_its_slice(void **state) {
         submit(task);
         wait_for(&task->entered);
         task_init(behind, 1);
-        behind->job.deadline_ns = way == LATE ? 1 : 0;
+        behind->work->deadline_ns = way == LATE ? 1 : 0;
         submit(behind);
         if (way == CANCELLED)
-            assert_false(mm_queue_cancel(queue, &task->job));
+            assert_false(mm_queue_cancel(queue, task->work));
         if (way == STOPPED)
             mm_queue_stop(queue);
         if (way == DEVICE_FAILED)
@@ -238,11 +235,11 @@ static void a_last_slice_cannot_be_cancelled(void **state) {
     open_scene((struct setting){0});
     submit_task(last, 1); /* there is nothing left to be given back */
     wait_for(&last->entered);
-    assert_false(mm_queue_cancel(queue, &last->job));
+    assert_false(mm_queue_cancel(queue, last->work));
     let_slices(last, 1);
     job_wait(last, MM_OK);
     expect_runs(last, 1, 0);
-    assert_false(mm_queue_cancel(queue, &last->job)); /* over */
+    assert_false(mm_queue_cancel(queue, last->work)); /* over */
     for (int round = 0; round < 2; round++) {         /* once more, without the mark, and as one that waits */
         last->runs = 0;
         last->done_count = 0;
@@ -283,7 +280,7 @@ static void a_product_ends_between_its_pieces(void **state) {
         if (way == ABORTED)
             mm_queue_abort(queue, MM_STOPPING, "told to");
         else if (way != LATE)
-            assert_false(mm_queue_cancel(queue, &cut->job));
+            assert_false(mm_queue_cancel(queue, cut->work));
         open_gate(fake);
         job_wait(cut, ways[way].status);
         if (way == CANCELLED_IN_THE_LIST)
@@ -329,7 +326,7 @@ static void close_ends_tasks(void **state) {
     task_init(&jobs[1], 1);
     /* Once it refuses, it closes. What it took before waits behind the slice, and is ended too. */
     while (try_submit(&jobs[1], &error) == MM_OK)
-        assert_true(mm_queue_cancel(queue, &jobs[1].job));
+        assert_true(mm_queue_cancel(queue, jobs[1].work));
     assert_int_equal(error.status, MM_STOPPING);
     let_slices(&jobs[0], 1);
     pthread_join(closer, NULL);

@@ -51,13 +51,13 @@ static void use_lane(struct fake_device *used, unsigned lane, struct mm_job *fro
 static void begin_one(struct fake_device *used, struct mm_job *job) {
     used->begun++;
     if (used->makes_late)
-        job->deadline_ns = 1;
+        job->work.deadline_ns = 1;
     if (job->product.n == FAILING_N) {
-        mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
+        mm_fail(&job->work.error, MM_DEVICE_FAILED, "told to fail");
         return;
     }
     if (job->product.n == HUNGRY_N && (used->under_way > 0 || used->is_starved)) {
-        mm_fail(&job->error, MM_NO_DEVICE_MEMORY, "no memory as told");
+        mm_fail(&job->work.error, MM_NO_DEVICE_MEMORY, "no memory as told");
         return;
     }
     used->under_way++;
@@ -74,7 +74,7 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
     used->batches++;
     for (unsigned index = 0; index < count; index++) {
         begin_one(used, begun[index]);
-        if (first == NULL && begun[index]->error.status == MM_OK)
+        if (first == NULL && begun[index]->work.error.status == MM_OK)
             first = begun[index];
     }
     if (first != NULL)
@@ -102,11 +102,11 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *e
         struct mm_job *job = ended[index];
         used->under_way--;
         used->alone -= job->product.n == ALONE_N;
-        job->span_ns[MM_SPAN_KERNEL] = used->kernel_ns == 0 ? 1 : used->kernel_ns;
-        job->batched = count;
-        job->more = job->product.n == CUT_N && ++job->pieces.row < PIECES;
+        job->outcome.span_ns[MM_SPAN_KERNEL] = used->kernel_ns == 0 ? 1 : used->kernel_ns;
+        job->outcome.batched = count;
+        job->more = job->product.n == CUT_N && ++job->progress.row < PIECES;
         if (used->fail_end)
-            mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail at its end");
+            mm_fail(&job->work.error, MM_DEVICE_FAILED, "told to fail at its end");
     }
     pthread_mutex_unlock(&used->mutex);
 }
@@ -122,9 +122,9 @@ static bool is_over(struct mm_device *device, unsigned lane) {
 static void schedule(struct mm_job *job) {
     __atomic_add_fetch(&plans, 1, __ATOMIC_SEQ_CST);
     assert_true(job->product.m > 0 && job->product.n > 0);
-    job->plan.fills_device = job->product.n == ALONE_N && job->plan.device->memory_bytes == 0;
-    if (job->backend == &fake_async)
-        job->plan.batch_key = job->product.tile;
+    job->work.is_exclusive = job->product.n == ALONE_N && job->plan.device->memory_bytes == 0;
+    if (job->work.backend == &fake_async)
+        job->work.batch_key = job->product.tile;
 }
 
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
@@ -217,22 +217,21 @@ int close_scene(void **state) {
 /* --- jobs ----------------------------------------------------------------------------------------------- */
 
 /* Who waits may be gone with its job at once. */
-void count_done(struct mm_job *first) {
-    struct mm_job *next;
+void count_done(struct mm_work *first) {
+    struct mm_work *next;
     __atomic_add_fetch(&done_calls, 1, __ATOMIC_SEQ_CST);
-    for (struct mm_job *job = first; job != NULL; job = next) {
-        struct test_job *test = job->owner;
-        next = job->next;
+    for (struct mm_work *work = first; work != NULL; work = next) {
+        struct test_job *test = work->owner;
+        next = work->next;
         __atomic_add_fetch(&test->done_count, 1, __ATOMIC_SEQ_CST);
         sem_post(&test->done);
     }
 }
 
-static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *device, bool cancelled,
-                                    struct mm_error *error) {
-    struct test_job *test = (struct test_job *)((char *)task - offsetof(struct test_job, task));
+static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *device, bool cancelled) {
+    struct test_job *test = task->subject;
     if (cancelled) {
-        assert_int_not_equal(error->status, MM_OK);
+        assert_int_not_equal(task->work.error.status, MM_OK);
         test->cancelled_runs++;
         test->device_was_lost = device == NULL;
         test->begun_at_end = begun_by(fake);
@@ -241,45 +240,50 @@ static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *devi
     pthread_mutex_lock(&fake->mutex);
     test->begun[test->runs++] = fake->begun;
     if (test->becomes_late)
-        test->job.deadline_ns = 1;
+        task->work.deadline_ns = 1;
     if (fake->under_way > test->beside)
         test->beside = fake->under_way;
     pthread_mutex_unlock(&fake->mutex);
     sem_post(&test->entered);
     wait_for(&test->let);
     if (test->fails) {
-        mm_fail(error, MM_INTERNAL, "the task failed as told");
+        mm_fail(&task->work.error, MM_INTERNAL, "the task failed as told");
         return MM_TASK_OVER;
     }
     return test->runs < test->slices ? MM_TASK_AGAIN : MM_TASK_OVER;
 }
 
-void job_init(struct test_job *test, const char *variant, size_t m) {
+static void test_init(struct test_job *test, bool is_task) {
     memset(test, 0, sizeof *test);
     sem_init(&test->done, 0, 0);
     sem_init(&test->entered, 0, 0);
     sem_init(&test->let, 0, 0);
-    test->job.backend = fake->device.backend;
+    test->work = is_task ? &test->task.work : &test->job.work;
+    test->work->kind = is_task ? MM_WORK_TASK : MM_WORK_PRODUCT;
+    test->work->backend = fake->device.backend;
+    test->work->done = count_done;
+    test->work->owner = test;
+}
+
+void job_init(struct test_job *test, const char *variant, size_t m) {
+    test_init(test, false);
     test->job.variant = mm_backend_variant(&fake_backend, MM_MATMUL, variant);
     test->job.product = (struct mm_product){.m = m, .n = 2, .k = 2};
     test->job.product.a = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
     test->job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, NULL);
     test->job.product.c = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
-    test->job.done = count_done;
-    test->job.owner = test;
 }
 
 void task_init(struct test_job *test, unsigned slices) {
-    job_init(test, "naive", 2);
-    test->job.variant = NULL;
-    test->job.task = &test->task;
+    test_init(test, true);
     test->slices = slices;
+    test->task.subject = test;
     test->task.run = run_slice;
 }
 
 enum mm_status try_submit(struct test_job *test, struct mm_error *error) {
-    mm_queue_prepare(queue, &test->job);
-    return mm_queue_submit(queue, &test->job, error);
+    mm_queue_prepare(queue, test->work);
+    return mm_queue_submit(queue, test->work, error);
 }
 
 void submit(struct test_job *test) {
@@ -305,7 +309,7 @@ void wait_for(sem_t *semaphore) {
 void job_wait(struct test_job *test, enum mm_status status) {
     wait_for(&test->done);
     assert_int_equal(__atomic_load_n(&test->done_count, __ATOMIC_SEQ_CST), 1);
-    assert_int_equal(test->job.error.status, status);
+    assert_int_equal(test->work->error.status, status);
 }
 
 void wait_all(struct test_job *first, unsigned count) {

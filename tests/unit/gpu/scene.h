@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/queue/queue.h"
+#include "gpu/queue/task.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
@@ -76,10 +77,11 @@ int close_scene(void **state);
 
 struct test_job {
     struct mm_job job;
+    struct mm_task task;  /* in place of the job, a slice whenever it is let */
+    struct mm_work *work; /* of the one that it is */
     sem_t done;
     int done_count; /* __atomic */
-    /* Of a task, which does a slice whenever it is let. */
-    struct mm_task task;
+    /* Of a task: */
     sem_t entered; /* posted as a slice begins */
     sem_t let;     /* waited for before it ends */
     unsigned slices;
@@ -96,7 +98,7 @@ extern struct test_job jobs[JOBS_MAX];
 
 void job_init(struct test_job *test, const char *variant, size_t m); /* m×2 by 2×2 */
 void task_init(struct test_job *test, unsigned slices);
-void count_done(struct mm_job *first); /* the done of these jobs */
+void count_done(struct mm_work *first); /* the done of these jobs */
 enum mm_status try_submit(struct test_job *test, struct mm_error *error);
 void submit(struct test_job *test);
 void submit_product(struct test_job *test, size_t n); /* a new one of 2×2 by 2×n, naive */

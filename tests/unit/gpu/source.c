@@ -45,7 +45,7 @@ static void a_job_of_the_host_makes_its_operands(void **state) {
     struct mm_device *device = NULL;
     float *a = malloc(ROWS * COLS * sizeof(float)), *c = malloc(COLS * ROWS * sizeof(float));
     assert_int_equal(mm_cpu_backend.open(0, &device, NULL), MM_OK);
-    struct mm_job job = {.backend = &mm_cpu_backend,
+    struct mm_job job = {.work.backend = &mm_cpu_backend,
                          .variant = mm_backend_variant(&mm_cpu_backend, MM_TRANSPOSE, "naive"),
                          .product.a = mm_matrix_dense(MM_FLOAT32, ROWS, COLS, a),
                          .product.transpose_a = true,
@@ -57,7 +57,7 @@ static void a_job_of_the_host_makes_its_operands(void **state) {
     assert_int_equal(mm_device_run(device, &job), MM_OK);
     for (size_t index = 0; index < ROWS * COLS; index++)
         assert_true(c[index % COLS * ROWS + index / COLS] == mm_random_element(3, index));
-    assert_true(job.span_ns[MM_SPAN_UPLOAD] > 0);
+    assert_true(job.outcome.span_ns[MM_SPAN_UPLOAD] > 0);
     mm_cpu_backend.close(device);
     free(a);
     free(c);

@@ -155,7 +155,7 @@ static void who_waits_goes_to_the_other(void **state) {
         open_gate(&fakes[1]);
         for (int index = 2; index < 6; index++) {
             job_wait(&jobs[index], MM_OK);
-            assert_ptr_equal(jobs[index].job.device, &fakes[1].device);
+            assert_ptr_equal(jobs[index].work->device, &fakes[1].device);
         }
         open_gate(&fakes[0]);
         job_wait(&jobs[0], MM_OK);
@@ -192,9 +192,9 @@ static void who_is_cancelled_on_the_way_does_not_run(void **state) {
         wait_begun(&fakes[index], 1);
     }
     job_init(&jobs[2], "naive", 2);
-    mm_queue_prepare(queue, &jobs[2].job);
-    assert_false(mm_queue_cancel(queue, &jobs[2].job)); /* no worker has it */
-    assert_true(mm_worker_pass_on(queue, &jobs[2].job, NULL));
+    mm_queue_prepare(queue, jobs[2].work);
+    assert_false(mm_queue_cancel(queue, jobs[2].work)); /* no worker has it */
+    assert_true(mm_worker_pass_on(queue, jobs[2].work, NULL));
     open_gate(&fakes[0]);
     open_gate(&fakes[1]);
     job_wait(&jobs[2], MM_STOPPING);

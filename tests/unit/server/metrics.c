@@ -34,15 +34,15 @@ static const struct mm_device device = {.number = 2};
 
 /* A product of 3×5 by 5×7 that a device has computed. */
 static struct mm_job make_job(void) {
-    struct mm_job job = {.backend = cpu(),
-                         .ran = cpu()->variants,
-                         .device = &device,
-                         .uploaded_bytes = 11,
-                         .downloaded_bytes = 13};
+    struct mm_job job = {.work.backend = cpu(),
+                         .outcome.ran = cpu()->variants,
+                         .work.device = &device,
+                         .outcome.uploaded_bytes = 11,
+                         .outcome.downloaded_bytes = 13};
     job.product.m = 3;
     job.product.k = 5;
     job.product.n = 7;
-    job.span_ns[MM_SPAN_KERNEL] = 2500;
+    job.outcome.span_ns[MM_SPAN_KERNEL] = 2500;
     return job;
 }
 
@@ -105,11 +105,11 @@ static void test_paths_and_checks(void **state) {
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_job job = make_job();
-        job.path = (struct mm_path){.kind = cases[index].path, .repaired = 100};
-        job.verification = cases[index].check;
+        job.outcome.path = (struct mm_path){.kind = cases[index].path, .repaired = 100};
+        job.outcome.verification = cases[index].check;
         job.product.m = cases[index].m;
-        job.error.status = cases[index].status;
-        mm_metrics_job(&job);
+        job.work.error.status = cases[index].status;
+        mm_metrics_work(&job.work);
     }
     sum();
     assert_int_equal(counts.paths[MM_PATH_CERTIFIED], 1);
@@ -121,15 +121,18 @@ static void test_paths_and_checks(void **state) {
 }
 
 static void *count(void *argument) {
-    const struct mm_job job = make_job();
-    struct mm_record record = {
-        .route = MM_ROUTE_OTHER, .code = 200, .job = &job, .duration_ns = 7, .cancelled_in = MM_SPAN_QUEUE};
+    struct mm_job job = make_job();
+    struct mm_record record = {.route = MM_ROUTE_OTHER,
+                               .code = 200,
+                               .work = &job.work,
+                               .duration_ns = 7,
+                               .cancelled_in = MM_SPAN_QUEUE};
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
         record.stage_ns[stage] = stage;
     record.cancelled = true;
     for (int round = 0; round < ROUNDS; round++) {
         mm_metrics_begin();
-        mm_metrics_job(&job);
+        mm_metrics_work(&job.work);
         mm_metrics_end(&record);
     }
     return NULL;

@@ -49,8 +49,8 @@ static void test_hostile_bytes(void **state) {
 static void test_longest(void **state) {
     const struct mm_backend *cpu = mm_backend_find("cpu");
     struct mm_device device = {.backend = cpu, .index = UINT32_MAX};
-    struct mm_job job = {.backend = cpu, .ran = cpu->variants, .device = &device};
-    job.verification = (struct mm_verification){.is_done = true, .rows_unjudged = 1};
+    struct mm_job job = {.work.backend = cpu, .outcome.ran = cpu->variants, .work.device = &device};
+    job.outcome.verification = (struct mm_verification){.is_done = true, .rows_unjudged = 1};
     char request_id[129];
     memset(request_id, 'x', sizeof request_id - 1);
     request_id[128] = '\0';
@@ -69,7 +69,7 @@ static void test_longest(void **state) {
                                .products = INT64_MAX,
                                .a = mm_source_word(MM_SOURCE_UNIFORM),
                                .b = mm_source_word(MM_SOURCE_UNIFORM),
-                               .job = &job,
+                               .work = &job.work,
                                .cancelled = true,
                                .cancelled_in = MM_SPAN_DOWNLOAD};
     memset(record.path, 0xff, MM_RECORD_PATH_MAX);

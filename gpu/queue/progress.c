@@ -1,0 +1,74 @@
+/* Where a part of a product lies, and how large the next one is. */
+#include "gpu/queue/progress.h"
+
+#include "gpu/plan/forecast.h"
+
+#include <assert.h>
+
+/* Keeps `count` rows of op(X) from `first` on, or columns if `of_cols`. */
+static void keep(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
+    const bool along = of_cols != transposed; /* a row's elements are neighbours in memory */
+    const size_t elements = along ? first : first * matrix->ld;
+    *(along ? &matrix->cols : &matrix->rows) = count;
+    if (matrix->data != NULL)
+        matrix->data = (char *)matrix->data + elements * mm_dtype_bytes(matrix->dtype);
+}
+
+struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
+                                  size_t col, size_t cols) {
+    struct mm_product part = *product;
+    assert(row + rows <= product->m && col + cols <= product->n);
+    part.m = rows;
+    part.n = cols;
+    keep(&part.c, false, false, row, rows);
+    keep(&part.c, false, true, col, cols);
+    keep(&part.a, product->transpose_a, false, row, rows);
+    if (op == MM_TRANSPOSE)
+        keep(&part.a, product->transpose_a, true, col, cols);
+    else if (cols < product->n)
+        keep(&part.b, product->transpose_b, true, col, cols);
+    return part;
+}
+
+/* Down to a multiple of `cut`, but at least that, and no more than there is. */
+static size_t edge_of(double wanted, size_t cut, size_t most) {
+    if (wanted >= (double)most)
+        return most;
+    const size_t edge = (size_t)wanted / cut * cut;
+    const size_t least = edge < cut ? cut : edge;
+    return least < most ? least : most;
+}
+
+/* Whole rows, as many as take so long; if the fewest take longer, a part of their columns. */
+struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
+                                   const struct mm_variant *ran, const struct mm_product *product) {
+    const struct mm_product item = mm_product_item(product, progress->item);
+    const double all = (double)product->m * (double)product->n;
+    double element_ns = progress->element_ns;
+    assert(progress->row < product->m && progress->col < product->n);
+    if (element_ns <= 0.0)
+        element_ns = mm_forecast_kernel_ns(device, ran, &item) / all;
+    const bool is_whole = ran->cut == 0 || element_ns <= 0.0;
+    const double elements = is_whole ? all : (double)MM_PART_NS / element_ns;
+    const size_t cut = is_whole ? 1 : ran->cut;
+    if (progress->col == 0)
+        progress->rows = edge_of(elements / (double)product->n, cut, product->m - progress->row);
+    progress->items = 1;
+    progress->cols = edge_of(elements / (double)progress->rows, cut, product->n - progress->col);
+    return mm_product_part(&item, ran->op, progress->row, progress->rows, progress->col, progress->cols);
+}
+
+bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns) {
+    progress->spent_ns += took_ns;
+    progress->element_ns = (double)took_ns / ((double)progress->rows * (double)progress->cols);
+    progress->col += progress->cols;
+    if (progress->col < product->n)
+        return true;
+    progress->col = 0;
+    progress->row += progress->rows;
+    if (progress->row < product->m)
+        return true;
+    progress->row = 0;
+    progress->item += progress->items;
+    return progress->item < mm_product_count(product);
+}

@@ -1,0 +1,43 @@
+/* How far a product has come. It is computed part by part: a part is a block of C, or several whole products
+ * of a stack. Between two parts other work gets its turn, and the product can be cancelled. The host sizes a
+ * part by the time of the one before, a GPU by its plan (gpu/cuda/run.c). Plain data, for one thread at a
+ * time. */
+#pragma once
+
+#include "gpu/check/reduce.h"
+#include "gpu/plan/variant.h"
+
+/* What a part should take at most on the host. It is less than a task's slice, because sizes are rounded. */
+#define MM_PART_NS UINT64_C(40000000)
+
+/* All 0: nothing is done. */
+struct mm_progress {
+    /* C: all products before `item` are complete. Of `item`, the rows above `row` are complete, and left of
+     * `col` the rows of the part at hand, which begins there. */
+    size_t item;
+    size_t row;
+    size_t col;
+    size_t items; /* of the part at hand; 1, unless it has all rows and columns */
+    size_t rows;
+    size_t cols;
+    size_t checked; /* products whose check is over */
+
+    /* On the host. */
+    size_t made;       /* elements of generated operands, of A and then of B */
+    uint64_t made_ns;  /* spent on them */
+    uint64_t spent_ns; /* on all parts so far */
+    double element_ns; /* that an element of C took in the last part; 0: there was none */
+    struct mm_reduced reduced;
+};
+
+/* The product that computes `rows` × `cols` elements of C from (row, col) on. It has no memory of its own. */
+struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
+                                  size_t col, size_t cols);
+
+/* The next part on the host; one is left. The first is sized by the device's forecast; without one, or if the
+ * variant's `cut` is 0, it is all of C. */
+struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
+                                   const struct mm_variant *ran, const struct mm_product *product);
+
+/* The part at hand is complete, or on a GPU enqueued, and took so long. Whether another one is left. */
+bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns);
