@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(block::THREADS_X *block::THREADS_Y)
     if (row >= product.m || col >= product.n)
         return;
     const typename ELEMENT::sum_type *sums = static_cast<const typename ELEMENT::sum_type *>(product.a.data);
-    ELEMENT::store(product.c, row * product.c.ld + col, sums[row * product.a.ld + col]);
+    mm_store_c<ELEMENT>(product, row, col, sums[row * product.a.ld + col]);
 }
 
 } // namespace

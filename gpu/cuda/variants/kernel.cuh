@@ -14,48 +14,7 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
-#include "gpu/matrix/sums.h"
-
-/* a·b + sum, rounded once. Integers wrap around. */
-__device__ __forceinline__ float mm_cuda_multiply_add(float a, float b, float sum) {
-    return fmaf(a, b, sum);
-}
-__device__ __forceinline__ double mm_cuda_multiply_add(double a, double b, double sum) {
-    return fma(a, b, sum);
-}
-__device__ __forceinline__ uint32_t mm_cuda_multiply_add(uint32_t a, uint32_t b, uint32_t sum) {
-    return a * b + sum;
-}
-__device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b, uint64_t sum) {
-    return a * b + sum;
-}
-
-/* An element type, for kernels that take it as a template parameter. `type` is the type in C, and `sum_type`
- * what products add up in. `value` converts an element to that, exactly. `store` rounds a sum to the type of
- * C, which only the running kernel knows. The rows of MM_DTYPE_TABLE become one of these each. */
-template <enum mm_dtype DTYPE> struct mm_cuda_element;
-
-#define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
-    template <> struct mm_cuda_element<constant> {                                                           \
-        using type = TYPE;                                                                                   \
-        using sum_type = SUM;                                                                                \
-        static __device__ __forceinline__ sum_type value(type element) {                                     \
-            return static_cast<sum_type>(VALUE(element));                                                    \
-        }                                                                                                    \
-        static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index,                \
-                                                     sum_type sum) {                                         \
-            mm_store_##SUM(c.dtype, c.data, index, sum);                                                     \
-        }                                                                                                    \
-    };
-MM_DTYPE_TABLE(X)
-#undef X
-
-/* float32 with a C of float32, the most frequent case: a kernel of its own need not look at C's type. */
-struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
-    static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index, float sum) {
-        static_cast<float *>(c.data)[index] = sum;
-    }
-};
+#include "gpu/cuda/variants/element.cuh"
 
 /* The sizes of a kernel whose block computes a square of C, one element a thread. */
 template <unsigned EDGE> struct mm_cuda_square {

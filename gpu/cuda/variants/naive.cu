@@ -54,7 +54,7 @@ template <class ELEMENT> struct naive {
         sum_type sum = 0;
         for (size_t i = 0; i < product.k; i++)
             sum = mm_cuda_multiply_add(ELEMENT::value(a[i * a_stride]), ELEMENT::value(b[i * b_stride]), sum);
-        ELEMENT::store(product.c, row * product.c.ld + col, sum);
+        mm_store_c<ELEMENT>(product, row, col, sum);
     }
 };
 

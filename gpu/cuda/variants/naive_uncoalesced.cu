@@ -39,7 +39,7 @@ struct naive_uncoalesced {
         float sum = 0.0f;
         for (size_t i = 0; i < product.k; i++)
             sum = fmaf(a[i * a_stride], b[i * b_stride], sum);
-        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+        mm_store_c(product, row, col, sum);
     }
 };
 

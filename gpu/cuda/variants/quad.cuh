@@ -20,8 +20,8 @@ __device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
     to[3] = quad.w;
 }
 
-/* Stores four sums in C from (row, col) on, except past C's last column. Uses one access if C is `wide` and
- * has all four columns; col must then be a multiple of 4. */
+/* Stores four sums in C from (row, col) on, unless they lie past the last column of C. C has this row. The
+ * four are one access if C is `wide` and has all four columns; col must then be a multiple of 4. */
 __device__ __forceinline__ void mm_store_quad(const struct mm_matrix &c, bool wide, unsigned row,
                                               unsigned col, const float *sums) {
     float *to = static_cast<float *>(c.data) + row * c.ld + col;
@@ -33,4 +33,18 @@ __device__ __forceinline__ void mm_store_quad(const struct mm_matrix &c, bool wi
     for (unsigned j = 0; j < MM_QUAD; j++)
         if (col + j < c.cols)
             to[j] = sums[j];
+}
+
+/* Stores sums in row `row` of C: a quad from column first_col + col on, the next one STEP columns further,
+ * and so on. What lies past an edge of C is not stored. If C is `wide`, all columns must be multiples of 4.
+ * The first column has two parts because the compiler knows the low bits of col, the thread's place in its
+ * block. With one number a kernel of `warp_tiled` took two registers more. */
+template <unsigned STEP, unsigned COUNT>
+__device__ __forceinline__ void mm_store_quads(const struct mm_matrix &c, bool wide, unsigned row,
+                                               unsigned first_col, unsigned col, const float (&sums)[COUNT]) {
+    if (row >= c.rows)
+        return;
+#pragma unroll
+    for (unsigned j = 0; j < COUNT; j += MM_QUAD)
+        mm_store_quad(c, wide, row, first_col + (col + j / MM_QUAD * STEP), &sums[j]);
 }

@@ -35,6 +35,7 @@
  * Source: the idea is old; V. Volkov's talk "Better performance at lower occupancy" (2010) made it known on
  * GPUs. */
 #include "gpu/cuda/lane.h"
+#include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants.h"
 
 /* ptxas: spills spilling: it is there to show what that costs */
@@ -133,13 +134,7 @@ __global__ void __launch_bounds__(THREADS, BOUND::BLOCKS)
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned row = first_row + threadIdx.y + i * SIDE;
         const unsigned col = first_col + threadIdx.x;
-        float *c = static_cast<float *>(product.c.data) + row * product.c.ld + col;
-        if (row >= product.m)
-            continue;
-#pragma unroll
-        for (unsigned j = 0; j < EACH; j++)
-            if (col + j * SIDE < product.n)
-                c[j * SIDE] = sums[i][j];
+        mm_store_c_row<SIDE>(product, row, col, sums[i]);
     }
 }
 

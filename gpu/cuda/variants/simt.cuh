@@ -370,14 +370,8 @@ __device__ __forceinline__ void mm_simt_epilogue(const struct mm_matrix &out,
     const unsigned col = first_col + B::line_of(thread.warp_col, thread.lane_col, 0);
     const bool is_wide = mm_is_wide(out);
 #pragma unroll
-    for (unsigned i = 0; i < TILE::THREAD_ROWS; i++) {
-        const unsigned out_row = row + A::line_of(0, 0, i);
-        if (out_row >= out.rows)
-            continue;
-#pragma unroll
-        for (unsigned j = 0; j < TILE::THREAD_COLS; j += MM_QUAD)
-            mm_store_quad(out, is_wide, out_row, col + B::line_of(0, 0, j), &sums.at[i][j]);
-    }
+    for (unsigned i = 0; i < TILE::THREAD_ROWS; i++)
+        mm_store_quads<B::LANES * MM_QUAD>(out, is_wide, row + A::line_of(0, 0, i), col, 0, sums.at[i]);
 }
 
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>

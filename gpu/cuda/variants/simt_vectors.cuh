@@ -79,6 +79,13 @@ __device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK
         }
 }
 
+/* Stores the sum of a line and a vector, which the product has. */
+__device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params &params, unsigned line,
+                                              unsigned vector, float sum) {
+    params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
+               line * params.out_line_stride] = sum;
+}
+
 /* If the elements of a line are neighbours: a warp goes along one line, and its threads add up their sums by
  * shuffles. */
 template <unsigned VECTORS, bool WIDE>
@@ -121,8 +128,7 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
         for (unsigned distance = 16; distance > 0; distance /= 2)
             sum += __shfl_xor_sync(0xffffffff, sum, distance);
         if (threadIdx.x % 32 == 0 && line < params.lines && vector < params.count)
-            params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
-                       line * params.out_line_stride] = sum;
+            mm_simt_store(params, line, vector, sum);
     }
 }
 
@@ -178,8 +184,7 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
         for (unsigned other_warp = 0; other_warp < MM_SIMT_VECTOR_WARPS; other_warp++)
             sum += warp_sums[other_warp][vector][line];
         if (static_cast<int>(line) < lines_left)
-            params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
-                       (first_line + line) * params.out_line_stride] = sum;
+            mm_simt_store(params, first_line + line, vector, sum);
     }
 }
 

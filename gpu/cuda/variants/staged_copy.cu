@@ -74,7 +74,7 @@ struct staged_copy {
                 sum = fmaf(a_word, b_word, sum);
             }
         }
-        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+        mm_store_c(product, row, col, sum);
     }
 };
 

@@ -95,8 +95,7 @@ __device__ unsigned k_left(const struct mm_matrix &stored, unsigned stored_row, 
  * declaration gives a variable a second name; `using` is typedef. The struct inherits the sizes of block and
  * grid from mm_cuda_square: a block has TILE×TILE threads and computes as many elements. */
 template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
-    /* kernel.cuh makes ELEMENT from the table of element types. `value` converts an element to sum_type;
-     * `store` converts a sum to C's type and stores it. */
+    /* element.cuh makes ELEMENT from the table of element types. `value` converts an element to sum_type. */
     using type = typename ELEMENT::type;         /* float, if the operands are float32; int8_t, if int8 */
     using sum_type = typename ELEMENT::sum_type; /* float; uint32_t */
 
@@ -168,10 +167,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
             __syncthreads();
         }
 
-        const unsigned row = first_row + y;
-        const unsigned col = first_col + x;
-        if (row < product.m && col < product.n)
-            ELEMENT::store(product.c, row * product.c.ld + col, sum);
+        /* Converts the sum to C's type and stores it, unless the element lies past an edge of C. */
+        mm_store_c_guarded<ELEMENT>(product, first_row + y, first_col + x, sum);
     }
 };
 

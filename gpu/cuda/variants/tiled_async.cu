@@ -93,10 +93,7 @@ struct tiled_async : mm_cuda_square<TILE> {
                 sum = fmaf(a_tile[stage][y][i], b_tile[stage][i][x], sum);
         }
 
-        const unsigned row = first_row + y;
-        const unsigned col = first_col + x;
-        if (row < product.m && col < product.n)
-            static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+        mm_store_c_guarded(product, first_row + y, first_col + x, sum);
     }
 };
 

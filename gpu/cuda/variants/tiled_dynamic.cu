@@ -111,8 +111,7 @@ template <unsigned EACH> struct tiled_dynamic {
         for (unsigned i = 0; i < EACH * EACH; i++) {
             const unsigned row = first_row + threadIdx.y + i / EACH * blockDim.y;
             const unsigned col = first_col + threadIdx.x + i % EACH * blockDim.x;
-            if (row < product.m && col < product.n)
-                static_cast<float *>(product.c.data)[row * product.c.ld + col] = sums[i / EACH][i % EACH];
+            mm_store_c_guarded(product, row, col, sums[i / EACH][i % EACH]);
         }
     }
 };

@@ -59,7 +59,7 @@ template <unsigned TILE> struct tiled_exact : mm_cuda_square<TILE> {
             /* The next step overwrites the tiles: none may write before all have read. */
             __syncthreads();
         }
-        static_cast<float *>(product.c.data)[(first_row + y) * product.c.ld + first_col + x] = sum;
+        mm_store_c(product, first_row + y, first_col + x, sum);
     }
 };
 

@@ -87,10 +87,7 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
             __syncthreads();
         }
 
-        const unsigned row = first_row + y;
-        const unsigned col = first_col + x;
-        if (row < product.m && col < product.n)
-            static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+        mm_store_c_guarded(product, first_row + y, first_col + x, sum);
     }
 };
 

@@ -23,11 +23,11 @@ namespace {
 
 constexpr unsigned TILE = 16;
 
-template <typename ELEMENT> struct sub_matrix {
+struct sub_matrix {
     unsigned width;  /* columns */
     unsigned height; /* rows */
     size_t stride;   /* elements from one row to the next */
-    ELEMENT *elements;
+    const float *elements;
 };
 
 /* How much of `length` is left from `first` on, at most a tile. */
@@ -36,14 +36,13 @@ __device__ unsigned cut(size_t length, unsigned first) {
 }
 
 /* The square of a stored matrix from (row, col) on. The matrix has that element. */
-template <typename ELEMENT>
-__device__ sub_matrix<ELEMENT> sub_matrix_at(const struct mm_matrix &x, unsigned row, unsigned col) {
-    return {cut(x.cols, col), cut(x.rows, row), x.ld, static_cast<ELEMENT *>(x.data) + row * x.ld + col};
+__device__ sub_matrix sub_matrix_at(const struct mm_matrix &x, unsigned row, unsigned col) {
+    return {cut(x.cols, col), cut(x.rows, row), x.ld, static_cast<const float *>(x.data) + row * x.ld + col};
 }
 
 /* Copies a sub-matrix into a tile in shared memory, one element a thread, and turns it if TURN is set. Zeros
  * fill the rest of the tile. Either way neighbouring threads load neighbouring elements. */
-template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_matrix<const float> &sub) {
+template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_matrix &sub) {
     float element = 0.0f;
     if (threadIdx.y < sub.height && threadIdx.x < sub.width)
         element = sub.elements[threadIdx.y * sub.stride + threadIdx.x];
@@ -60,14 +59,14 @@ struct tiled_strided : mm_cuda_square<TILE> {
         __shared__ float b_tile[TILE][TILE];
         const unsigned first_row = blockIdx.y * TILE;
         const unsigned first_col = blockIdx.x * TILE;
-        const sub_matrix<float> c_sub = sub_matrix_at<float>(product.c, first_row, first_col);
+        const sub_matrix c_sub = sub_matrix_at(product.c, first_row, first_col);
 
         float sum = 0.0f;
         for (unsigned step = 0; step < product.k; step += TILE) {
-            const auto a_sub = TRANSPOSE_A ? sub_matrix_at<const float>(product.a, step, first_row)
-                                           : sub_matrix_at<const float>(product.a, first_row, step);
-            const auto b_sub = TRANSPOSE_B ? sub_matrix_at<const float>(product.b, first_col, step)
-                                           : sub_matrix_at<const float>(product.b, step, first_col);
+            const auto a_sub = TRANSPOSE_A ? sub_matrix_at(product.a, step, first_row)
+                                           : sub_matrix_at(product.a, first_row, step);
+            const auto b_sub = TRANSPOSE_B ? sub_matrix_at(product.b, first_col, step)
+                                           : sub_matrix_at(product.b, step, first_col);
             stage<TRANSPOSE_A>(a_tile, a_sub);
             stage<TRANSPOSE_B>(b_tile, b_sub);
 
@@ -84,7 +83,7 @@ struct tiled_strided : mm_cuda_square<TILE> {
         }
 
         if (threadIdx.y < c_sub.height && threadIdx.x < c_sub.width)
-            c_sub.elements[threadIdx.y * c_sub.stride + threadIdx.x] = sum;
+            mm_store_c(product, size_t{first_row} + threadIdx.y, size_t{first_col} + threadIdx.x, sum);
     }
 };
 

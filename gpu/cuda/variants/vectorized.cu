@@ -143,11 +143,7 @@ __global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned row = first_row + offset_of(threadIdx.y, i);
-        if (row >= product.m)
-            continue;
-#pragma unroll
-        for (unsigned j = 0; j < EACH; j += QUAD)
-            mm_store_quad(product.c, c_wide, row, first_col + offset_of(threadIdx.x, j), &sums[i][j]);
+        mm_store_quads<HALF>(product.c, c_wide, row, first_col, offset_of(threadIdx.x, 0), sums[i]);
     }
 }
 

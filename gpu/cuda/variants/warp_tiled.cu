@@ -186,11 +186,7 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned c_row = first_row + offset_of<LANE_ROWS>(row, i);
-        if (c_row >= product.m)
-            continue;
-#pragma unroll
-        for (unsigned j = 0; j < EACH; j += QUAD)
-            mm_store_quad(product.c, c_wide, c_row, first_col + offset_of<LANE_COLS>(col, j), &sums[i][j]);
+        mm_store_quads<LANE_COLS * QUAD>(product.c, c_wide, c_row, first_col, col, sums[i]);
     }
 }
 

@@ -2,6 +2,7 @@
  * the guard (guard.h). Most threads are done by the fast epilogue. For product.cu alone. */
 #pragma once
 
+#include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 #include "gpu/cuda/variants/wgmma/block.cuh"
 
@@ -89,8 +90,7 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
             const float least = mm_fp32_least(of_row, of_col);
             if (row >= product.m || col >= product.n)
                 continue;
-            static_cast<float *>(product.c.data)[row * product.c.ld + col] =
-                mm_fp32_unscaled(sums.sums[i], exponent);
+            mm_store_c(product, row, col, mm_fp32_unscaled(sums.sums[i], exponent));
             if (!(fabsf(sums.sums[i]) >= least)) {
                 note_uncertain(plan, row, col);
             } else if (adds) {
@@ -126,6 +126,19 @@ __device__ __forceinline__ destination destination_of(const mm_matrix &c, const 
     return {{to, to + 8 * c.ld}, {row < c.rows ? left : 0, row + 8 < c.rows ? left : 0}};
 }
 
+/* Stores two neighbours `col` columns behind the thread's first one, in one access if `TWO`. */
+template <bool TWO>
+__device__ __forceinline__ void store_pair(const destination &destination, unsigned down, unsigned col,
+                                           const float (&x)[2]) {
+    float *to = destination.to[down] + col;
+    if (TWO && col < destination.cols[down])
+        *reinterpret_cast<float2 *>(to) = {x[0], x[1]};
+    if (!TWO && col < destination.cols[down])
+        to[0] = x[0];
+    if (!TWO && col + 1 < destination.cols[down])
+        to[1] = x[1];
+}
+
 /* The fast epilogue: undoes the scale of the sums and stores them, two at a time if `TWO`. Returns whether
  * every scale is a normal float, whether all were certified, and the largest magnitude of C. It is fully
  * unrolled and bound by instruction fetches, so each instruction counts. */
@@ -154,13 +167,7 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
                 x[j] = sum * mm_fp32_power_of_two(rows[down].exponent + col_lines[j].exponent);
                 largest = fmaxf(largest, fabsf(x[j]));
             }
-            float *to = destination.to[down] + i * 2;
-            if (TWO && i * 2 < destination.cols[down])
-                *reinterpret_cast<float2 *>(to) = {x[0], x[1]};
-            if (!TWO && i * 2 < destination.cols[down])
-                to[0] = x[0];
-            if (!TWO && i * 2 + 1 < destination.cols[down])
-                to[1] = x[1];
+            store_pair<TWO>(destination, down, i * 2, x);
         }
     }
     lowest += min(rows[0].exponent, rows[1].exponent);

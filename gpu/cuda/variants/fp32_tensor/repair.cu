@@ -3,6 +3,7 @@
  * fallback flag. simt, enqueued behind it, then computes everything.
  *
  * A block computes an element. Its threads' sums are added up in a fixed order. */
+#include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
         const mm_fp32_position position = plan.uncertain[i];
         const float sum = sum_of_block(dot(plan, position), of_warp[turn]);
         if (threadIdx.x == 0)
-            static_cast<float *>(plan.product.c.data)[position.row * plan.product.c.ld + position.col] = sum;
+            mm_store_c(plan.product, position.row, position.col, sum);
     }
 }
 

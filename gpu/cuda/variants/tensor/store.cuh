@@ -18,14 +18,29 @@ __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsign
     return staged + row * MM_TENSOR_LINE_BYTES + ((byte / 16 ^ row % 8) * 16) + byte % 16;
 }
 
-/* Two neighbours of a row as elements of 2 bytes. */
-__device__ __forceinline__ uint32_t mm_narrow_pair(bool is_bfloat16, float first, float second) {
+/* Two neighbours of a row of C. */
+template <typename ELEMENT> struct alignas(2 * sizeof(ELEMENT)) mm_pair { ELEMENT elements[2]; };
+
+/* Rounds two sums that are neighbours in a row of C to the type of C: to ELEMENT, or to 16 bits as bfloat16
+ * or float16. Every sum passes here on its way to C. So do float64's partial sums on their way to the
+ * workspace (float64.cu). */
+template <typename ELEMENT, typename SUM>
+__device__ __forceinline__ mm_pair<ELEMENT> mm_round_pair(bool, SUM first, SUM second) {
+    return {{static_cast<ELEMENT>(first), static_cast<ELEMENT>(second)}};
+}
+
+template <>
+__device__ __forceinline__ mm_pair<uint16_t> mm_round_pair(bool is_bfloat16, float first, float second) {
     uint32_t pair;
     if (is_bfloat16)
         asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
     else
         asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
-    return pair;
+    return {{static_cast<uint16_t>(pair), static_cast<uint16_t>(pair >> 16)}};
+}
+
+__device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
+    return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
 /* Stages 64 columns of 2 bytes, from sum FIRST of the thread on. An stmatrix stores 16 rows × 16 columns of a
@@ -40,8 +55,8 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_b
         uint32_t pairs[4];
 #pragma unroll
         for (unsigned j = 0; j < 4; j++)
-            pairs[j] =
-                mm_narrow_pair(is_bfloat16, sums[FIRST + 8 * i + 2 * j], sums[FIRST + 8 * i + 2 * j + 1]);
+            pairs[j] = mm_word_of(mm_round_pair<uint16_t>(is_bfloat16, sums[FIRST + 8 * i + 2 * j],
+                                                          sums[FIRST + 8 * i + 2 * j + 1]));
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                          mm_shared_address(mm_staged_at(staged, row, i * 32 + lane / 16 * 16))),
                      "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
@@ -57,15 +72,12 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uin
 /* Stages 32 columns of 4 bytes. */
 template <unsigned FIRST, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
-    struct alignas(8) pair {
-        SUM sums[2];
-    };
     const unsigned lane = threadIdx.x % 32;
 #pragma unroll
     for (unsigned i = 0; i < 16; i += 2) {
         const unsigned row = mm_my_thread() / 32 * 16 + lane / 4 + i / 2 % 2 * 8;
-        *reinterpret_cast<pair *>(mm_staged_at(staged, row, i / 4 * 32 + lane % 4 * 8)) = {
-            {sums[FIRST + i], sums[FIRST + i + 1]}};
+        *reinterpret_cast<mm_pair<SUM> *>(mm_staged_at(staged, row, i / 4 * 32 + lane % 4 * 8)) =
+            mm_round_pair<SUM>(false, sums[FIRST + i], sums[FIRST + i + 1]);
     }
 }
 
@@ -212,19 +224,16 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
 /* Stores two neighbours, as one access if they lie at a multiple of its size, which halves the traffic to the
  * L2. is_whole: C has the second one, too. */
 template <typename ELEMENT>
-__device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole, ELEMENT first,
-                                              ELEMENT second) {
-    struct alignas(2 * sizeof(ELEMENT)) pair {
-        ELEMENT elements[2];
-    };
+__device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole,
+                                              const mm_pair<ELEMENT> &pair) {
     ELEMENT *to = static_cast<ELEMENT *>(c.data) + index;
-    if (is_whole && reinterpret_cast<size_t>(to) % sizeof(pair) == 0) {
-        *reinterpret_cast<pair *>(to) = {{first, second}};
+    if (is_whole && reinterpret_cast<size_t>(to) % sizeof pair == 0) {
+        *reinterpret_cast<mm_pair<ELEMENT> *>(to) = pair;
         return;
     }
-    to[0] = first;
+    to[0] = pair.elements[0];
     if (is_whole)
-        to[1] = second;
+        to[1] = pair.elements[1];
 }
 
 /* Stores sums that are neighbours in a row. C may have only the first, or neither. */
@@ -235,16 +244,10 @@ __device__ __forceinline__ void mm_store_neighbours(const mm_matrix &c, size_t r
         return;
     const size_t index = row * c.ld + col;
     const bool is_whole = col + 1 < c.cols;
-    if constexpr (std::is_same<SUM, double>::value)
-        if (c.dtype != MM_FLOAT64) {
-            mm_store_pair(c, index, is_whole, static_cast<float>(first), static_cast<float>(second));
-            return;
-        }
-    if constexpr (std::is_same<SUM, float>::value)
-        if (c.dtype != MM_FLOAT32) {
-            const uint32_t pair = mm_narrow_pair(c.dtype == MM_BFLOAT16, first, second);
-            mm_store_pair(c, index, is_whole, static_cast<uint16_t>(pair), static_cast<uint16_t>(pair >> 16));
-            return;
-        }
-    mm_store_pair(c, index, is_whole, first, second);
+    if (std::is_same<SUM, double>::value && c.dtype != MM_FLOAT64)
+        mm_store_pair(c, index, is_whole, mm_round_pair<float>(false, first, second));
+    else if (std::is_same<SUM, float>::value && c.dtype != MM_FLOAT32)
+        mm_store_pair(c, index, is_whole, mm_round_pair<uint16_t>(c.dtype == MM_BFLOAT16, first, second));
+    else
+        mm_store_pair(c, index, is_whole, mm_round_pair<SUM>(false, first, second));
 }

@@ -1,0 +1,81 @@
+/* The elements of matrices, as kernels compute with them: how they are multiplied and added, and how a sum
+ * becomes an element of C. For kernel files alone. */
+#pragma once
+
+#include "gpu/matrix/sums.h"
+#include "gpu/product/product.h"
+
+/* a·b + sum, rounded once. Integers wrap around. */
+__device__ __forceinline__ float mm_cuda_multiply_add(float a, float b, float sum) {
+    return fmaf(a, b, sum);
+}
+__device__ __forceinline__ double mm_cuda_multiply_add(double a, double b, double sum) {
+    return fma(a, b, sum);
+}
+__device__ __forceinline__ uint32_t mm_cuda_multiply_add(uint32_t a, uint32_t b, uint32_t sum) {
+    return a * b + sum;
+}
+__device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b, uint64_t sum) {
+    return a * b + sum;
+}
+
+/* An element type of A and B, for kernels that take it as a template parameter. `type` is its type in the C
+ * language. Sums have the type `sum_type`, and `value` converts an element to it exactly. `store` rounds a
+ * sum to the type of the matrix C, which only the running kernel knows, and stores it. Each row of
+ * MM_DTYPE_TABLE becomes one such struct. */
+template <enum mm_dtype DTYPE> struct mm_cuda_element;
+
+#define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
+    template <> struct mm_cuda_element<constant> {                                                           \
+        using type = TYPE;                                                                                   \
+        using sum_type = SUM;                                                                                \
+        static __device__ __forceinline__ sum_type value(type element) {                                     \
+            return static_cast<sum_type>(VALUE(element));                                                    \
+        }                                                                                                    \
+        static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index,                \
+                                                     sum_type sum) {                                         \
+            mm_store_##SUM(c.dtype, c.data, index, sum);                                                     \
+        }                                                                                                    \
+    };
+MM_DTYPE_TABLE(X)
+#undef X
+
+/* float32 with a C of float32, the most frequent case. It has kernels of its own, which need not look at the
+ * type of C. */
+struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
+    static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index, float sum) {
+        static_cast<float *>(c.data)[index] = sum;
+    }
+};
+
+/* A kernel whose threads own single elements of C stores its sums by one of the next three functions. */
+
+/* Stores the sum of element (row, col) of C. C has this element. */
+template <class ELEMENT = mm_cuda_float32>
+__device__ __forceinline__ void mm_store_c(const struct mm_product &product, size_t row, size_t col,
+                                           typename ELEMENT::sum_type sum) {
+    ELEMENT::store(product.c, row * product.c.ld + col, sum);
+}
+
+/* Stores the sum of element (row, col) of C, unless the element lies past an edge of C. */
+template <class ELEMENT = mm_cuda_float32>
+__device__ __forceinline__ void mm_store_c_guarded(const struct mm_product &product, unsigned row,
+                                                   unsigned col, typename ELEMENT::sum_type sum) {
+    if (row < product.m && col < product.n)
+        mm_store_c<ELEMENT>(product, row, col, sum);
+}
+
+/* Stores sums of elements of one row of C: (row, col), (row, col + STEP) and so on, unless they lie past an
+ * edge of C. */
+template <unsigned STEP, class ELEMENT = mm_cuda_float32, unsigned COUNT>
+__device__ __forceinline__ void mm_store_c_row(const struct mm_product &product, unsigned row, unsigned col,
+                                               const typename ELEMENT::sum_type (&sums)[COUNT]) {
+    const struct mm_matrix c = product.c;
+    const size_t first = row * c.ld + col;
+    if (row >= product.m)
+        return;
+#pragma unroll
+    for (unsigned j = 0; j < COUNT; j++)
+        if (col + j * STEP < product.n)
+            ELEMENT::store(c, first + j * STEP, sums[j]);
+}

@@ -1,0 +1,187 @@
+/* The arithmetic of the check of a product: which sums it keeps of a line, and how they are added up, for
+ * each type of sums. For verify.cu and the files beside this one. */
+#pragma once
+
+#include "gpu/check/verify.h"
+
+namespace {
+
+constexpr unsigned VECTORS = MM_VERIFY_VECTORS;
+
+/* An element type: its type in C, the type of its sums, and the value of an element. */
+template <enum mm_dtype DTYPE> struct element;
+#define X(constant, name, TYPE, word, SUM, value, ...)                                                       \
+    template <> struct element<constant> {                                                                   \
+        using type = TYPE;                                                                                   \
+        using sum = SUM;                                                                                     \
+        static __device__ SUM worth(TYPE x) {                                                                \
+            return static_cast<SUM>(value(x));                                                               \
+        }                                                                                                    \
+    };
+MM_DTYPE_TABLE(X)
+#undef X
+
+/* A kind of numbers keeps SUMS sums of a line. It has
+ *     number            the type of a sum
+ *     merge             adds the sums of another part of the line
+ *     make_norms        turns sums of B into norms
+ *     difference        what a row of C and the same row of op(A)·op(B) differ by, of real numbers
+ *     of_a, of_b, of_c  the factors of the elements of a line, which `add` multiplies and adds up
+ * The factors of B and C are the random vectors x, which are computed where they are needed. The factors of A
+ * are the sums of B. */
+
+/* Sums in float64. */
+struct real {
+    using number = double;
+    static constexpr unsigned SUMS = MM_VERIFY_SUMS;
+    static constexpr unsigned LAST = SUMS - 1;
+
+    static __device__ void merge(double (&sums)[SUMS], const double (&others)[SUMS]) {
+#pragma unroll
+        for (unsigned s = 0; s < SUMS; s++)
+            sums[s] += others[s];
+    }
+
+    static __device__ void make_norms(double (&sums)[SUMS]) {
+        sums[LAST] = sqrt(sums[LAST]);
+    }
+
+    static __device__ double difference(const double (&c)[SUMS], const double (&a)[SUMS], unsigned v) {
+        return c[v] - a[v];
+    }
+
+    struct of_b {
+        uint64_t seed;
+
+        __device__ void add(double (&sums)[SUMS], double wide, size_t index) const {
+            const uint64_t bits = mm_random_bits(seed, index);
+#pragma unroll
+            for (unsigned v = 0; v < VECTORS; v++)
+                sums[v] += (bits >> v & 1) != 0 ? -wide : wide;
+            sums[LAST] += wide * wide;
+        }
+    };
+    using of_c = of_b;
+
+    struct of_a {
+        const double *data;
+        size_t length;
+
+        __device__ void add(double (&sums)[SUMS], double wide, size_t index) const {
+#pragma unroll
+            for (unsigned v = 0; v < VECTORS; v++)
+                sums[v] += wide * data[v * length + index];
+            sums[LAST] += fabs(wide) * data[LAST * length + index];
+        }
+    };
+};
+
+/* Sums of float64s, in twice the precision. */
+struct precise {
+    using number = double;
+    static constexpr unsigned SUMS = MM_VERIFY_PRECISE_SUMS;
+    static constexpr unsigned LARGEST = SUMS - 2;
+    static constexpr unsigned LAST = SUMS - 1;
+
+    static __device__ void merge(double (&sums)[SUMS], const double (&others)[SUMS]) {
+#pragma unroll
+        for (unsigned v = 0; v < VECTORS; v++) {
+            mm_exact_add(&sums[v], &sums[VECTORS + v], others[v]);
+            sums[VECTORS + v] += others[VECTORS + v];
+        }
+        sums[LARGEST] = fmax(sums[LARGEST], others[LARGEST]);
+        sums[LAST] += others[LAST];
+    }
+
+    static __device__ void make_norms(double (&sums)[SUMS]) {
+        sums[LAST] = sqrt(sums[LARGEST]) * sqrt(sums[LAST]);
+    }
+
+    static __device__ double difference(const double (&c)[SUMS], const double (&a)[SUMS], unsigned v) {
+        return (c[v] - a[v]) + (c[VECTORS + v] - a[VECTORS + v]);
+    }
+
+    static __device__ void add_signed(double (&sums)[SUMS], double wide, uint64_t bits) {
+#pragma unroll
+        for (unsigned v = 0; v < VECTORS; v++)
+            mm_exact_add(&sums[v], &sums[VECTORS + v], (bits >> v & 1) != 0 ? -wide : wide);
+    }
+
+    struct of_b {
+        uint64_t seed;
+
+        __device__ void add(double (&sums)[SUMS], double wide, size_t index) const {
+            add_signed(sums, wide, mm_random_bits(seed, index));
+            sums[LARGEST] = fmax(sums[LARGEST], fabs(wide));
+            sums[LAST] += fabs(wide);
+        }
+    };
+
+    struct of_c {
+        uint64_t seed;
+
+        __device__ void add(double (&sums)[SUMS], double wide, size_t index) const {
+            add_signed(sums, wide, mm_random_bits(seed, index));
+            sums[LAST] += wide * wide;
+        }
+    };
+
+    struct of_a {
+        const double *data;
+        size_t length;
+
+        __device__ void add(double (&sums)[SUMS], double wide, size_t index) const {
+#pragma unroll
+            for (unsigned v = 0; v < VECTORS; v++)
+                mm_exact_add_product(&sums[v], &sums[VECTORS + v], wide, data[v * length + index],
+                                     data[(VECTORS + v) * length + index]);
+            sums[LAST] += fabs(wide) * data[LAST * length + index];
+        }
+    };
+};
+
+/* Whole numbers, modulo 2^32 or 2^64. */
+template <typename WORD> struct words {
+    using number = WORD;
+    static constexpr unsigned SUMS = MM_VERIFY_WORDS;
+
+    static __device__ void merge(WORD (&sums)[SUMS], const WORD (&others)[SUMS]) {
+#pragma unroll
+        for (unsigned s = 0; s < SUMS; s++)
+            sums[s] += others[s];
+    }
+
+    static __device__ void make_norms(WORD (&)[SUMS]) {
+    }
+
+    struct of_b {
+        uint64_t seed;
+
+        __device__ void add(WORD (&sums)[SUMS], WORD wide, size_t index) const {
+#pragma unroll
+            for (unsigned s = 0; s < SUMS; s++)
+                sums[s] += wide * static_cast<WORD>(mm_verify_word(seed, s, index));
+        }
+    };
+    using of_c = of_b;
+
+    struct of_a {
+        const WORD *data;
+        size_t length;
+
+        __device__ void add(WORD (&sums)[SUMS], WORD wide, size_t index) const {
+#pragma unroll
+            for (unsigned s = 0; s < SUMS; s++)
+                sums[s] += wide * data[s * length + index];
+        }
+    };
+};
+
+/* The kind for each type of sums. */
+template <typename SUM> struct kind_of;
+template <> struct kind_of<float> { using type = real; };
+template <> struct kind_of<double> { using type = precise; };
+template <> struct kind_of<uint32_t> { using type = words<uint32_t>; };
+template <> struct kind_of<uint64_t> { using type = words<uint64_t>; };
+
+} // namespace

@@ -1,0 +1,86 @@
+/* The kernel that compares the rows of C with those of op(A)·op(B), by their sums. For verify.cu alone. */
+#pragma once
+
+#include "gpu/cuda/verify/sums.cuh"
+
+namespace {
+
+constexpr unsigned COMPARING = 512; /* threads */
+
+/* The sums of a product's rows: of C·x, and of A·(B·x). */
+template <typename NUMBER> struct rows {
+    const NUMBER *c;
+    const NUMBER *a;
+    size_t c_parts;
+    size_t a_parts;
+    size_t count;
+};
+
+template <typename KIND>
+__device__ void compare_row(const struct rows<double> &rows, const struct mm_verify_bounds &bounds,
+                            size_t row, struct mm_verification *seen) {
+    double c[KIND::SUMS] = {}, a[KIND::SUMS] = {};
+    struct mm_verify_sums of_row = {};
+    add_parts<KIND>(c, rows.c, rows.c_parts, rows.count, row);
+    add_parts<KIND>(a, rows.a, rows.a_parts, rows.count, row);
+    for (unsigned v = 0; v < VECTORS; v++)
+        mm_verify_add(&of_row, KIND::difference(c, a, v), a[v]);
+    mm_verify_row(seen, &bounds, row, &of_row, a[KIND::LAST], c[KIND::LAST]);
+}
+
+/* Compares one vector at a time, because there are many. */
+template <typename KIND, typename WORD>
+__device__ void compare_row(const struct rows<WORD> &rows, const struct mm_verify_bounds &, size_t row,
+                            struct mm_verification *seen) {
+    bool is_wrong = false;
+    for (unsigned s = 0; s < KIND::SUMS; s++) {
+        WORD difference = 0;
+        for (size_t part = 0; part < rows.c_parts; part++)
+            difference += rows.c[(part * KIND::SUMS + s) * rows.count + row];
+        for (size_t part = 0; part < rows.a_parts; part++)
+            difference -= rows.a[(part * KIND::SUMS + s) * rows.count + row];
+        is_wrong = is_wrong || difference != 0;
+    }
+    mm_verify_words_row(seen, row, is_wrong);
+}
+
+template <typename KIND>
+__device__ void merge(struct mm_verification *into, const struct mm_verification *rows) {
+    if (KIND::SUMS == MM_VERIFY_WORDS)
+        mm_verify_merge_words(into, rows);
+    else
+        mm_verify_merge(into, rows);
+}
+
+/* One block compares all rows, because their sums are few beside the elements of the matrices. Then it merges
+ * what its threads have seen. The rows are numbered from first_row on. If that is not 0, the result already
+ * has what was seen in the products before this one of the stack. */
+template <typename KIND>
+__global__ void __launch_bounds__(COMPARING, 1)
+    compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
+            size_t first_row, struct mm_verification *result) {
+    __shared__ struct mm_verification seen[COMPARING / 2]; /* a block has no room for those of all threads */
+    struct mm_verification mine = {};
+    for (size_t row = threadIdx.x; row < rows.count; row += COMPARING)
+        compare_row<KIND>(rows, bounds, row, &mine);
+    for (unsigned half = COMPARING / 2; half > 0; half /= 2) {
+        if (threadIdx.x >= half && threadIdx.x < 2 * half)
+            seen[threadIdx.x - half] = mine;
+        __syncthreads(); /* a thread merges what another one has stored */
+        if (threadIdx.x < half)
+            merge<KIND>(&mine, &seen[threadIdx.x]);
+        __syncthreads(); /* the next round overwrites what this one has read */
+    }
+    if (threadIdx.x == 0) {
+        struct mm_verification all = {};
+        if (first_row > 0)
+            all = *result;
+        mine.row += first_row;
+        merge<KIND>(&all, &mine);
+        all.is_done = true;
+        all.seed = seed;
+        *result = all;
+    }
+}
+
+} // namespace

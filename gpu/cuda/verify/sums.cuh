@@ -1,0 +1,112 @@
+/* The kernels that read a matrix once and add up its lines, each multiplied by a few vectors. Lines are cut
+ * into parts, so that few long lines are work for the whole chip. The order of sums depends on the shape
+ * alone. For verify.cu and the files beside this one. */
+#pragma once
+
+#include "gpu/cuda/verify/numbers.cuh"
+
+namespace {
+
+constexpr unsigned WARP = 32;
+constexpr unsigned THREADS = 256;
+
+/* op(X): `lines` lines of `length` elements. The elements of a line follow each other in memory, or lie `ld`
+ * apart if is_turned. */
+struct operand {
+    const void *data;
+    size_t ld;
+    size_t lines;
+    size_t length;
+    bool is_turned;
+};
+
+/* How the lines of an operand are cut into parts. Sum s of line l over part p is sums[(p·SUMS + s)·lines +
+ * l]. */
+struct cut {
+    size_t parts;
+    size_t part; /* elements of a part; the last one may have fewer */
+};
+
+__device__ size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Adds up lines whose elements follow each other. Each warp adds up a line, and each of its threads every
+ * 32nd element of it. */
+template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
+__global__ void __launch_bounds__(THREADS)
+    sum_along(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
+    using number = typename KIND::number;
+    const size_t line = static_cast<size_t>(blockIdx.x) * (THREADS / WARP) + threadIdx.x / WARP;
+    const unsigned lane = threadIdx.x % WARP;
+    const size_t first = blockIdx.y * cut.part;
+    const size_t end = smaller(first + cut.part, x.length);
+    number sums[KIND::SUMS] = {};
+    if (line >= x.lines)
+        return; /* the whole warp returns */
+    const typename element<DTYPE>::type *data =
+        static_cast<const typename element<DTYPE>::type *>(x.data) + line * x.ld;
+    for (size_t index = first + lane; index < end; index += WARP)
+        by.add(sums, static_cast<number>(element<DTYPE>::worth(data[index])), index);
+    for (unsigned distance = WARP / 2; distance > 0; distance /= 2) {
+        number others[KIND::SUMS];
+#pragma unroll
+        for (unsigned s = 0; s < KIND::SUMS; s++)
+            others[s] = __shfl_xor_sync(0xffffffff, sums[s], distance);
+        KIND::merge(sums, others);
+    }
+    if (lane != 0)
+        return;
+#pragma unroll
+    for (unsigned s = 0; s < KIND::SUMS; s++)
+        results[(blockIdx.y * KIND::SUMS + s) * x.lines + line] = sums[s];
+}
+
+/* Adds up lines that lie across the stored rows. Each thread adds up a line, so a warp reads neighbours. */
+template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
+__global__ void __launch_bounds__(THREADS)
+    sum_across(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
+    using number = typename KIND::number;
+    const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
+    const size_t first = blockIdx.y * cut.part;
+    const size_t end = smaller(first + cut.part, x.length);
+    number sums[KIND::SUMS] = {};
+    if (line >= x.lines)
+        return;
+    const typename element<DTYPE>::type *data =
+        static_cast<const typename element<DTYPE>::type *>(x.data) + line;
+    for (size_t index = first; index < end; index++)
+        by.add(sums, static_cast<number>(element<DTYPE>::worth(data[index * x.ld])), index);
+#pragma unroll
+    for (unsigned s = 0; s < KIND::SUMS; s++)
+        results[(blockIdx.y * KIND::SUMS + s) * x.lines + line] = sums[s];
+}
+
+/* Adds the sums of all parts of a line. */
+template <typename KIND>
+__device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typename KIND::number *results,
+                          size_t parts, size_t lines, size_t line) {
+    for (size_t part = 0; part < parts; part++) {
+        typename KIND::number others[KIND::SUMS];
+#pragma unroll
+        for (unsigned s = 0; s < KIND::SUMS; s++)
+            others[s] = results[(part * KIND::SUMS + s) * lines + line];
+        KIND::merge(sums, others);
+    }
+}
+
+/* Adds up the parts of B's sums, in the place of the first part, and turns sums into norms. */
+template <typename KIND>
+__global__ void __launch_bounds__(THREADS) join(typename KIND::number *results, size_t parts, size_t lines) {
+    const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
+    typename KIND::number sums[KIND::SUMS] = {};
+    if (line >= lines)
+        return;
+    add_parts<KIND>(sums, results, parts, lines, line);
+    KIND::make_norms(sums);
+#pragma unroll
+    for (unsigned s = 0; s < KIND::SUMS; s++)
+        results[s * lines + line] = sums[s];
+}
+
+} // namespace
