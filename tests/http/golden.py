@@ -36,6 +36,8 @@ def read_bytes(text):
     if kind == "%repeat":
         lines = (line.partition(" ") for line in rest.splitlines())
         return kind, b"".join(int(count) * piece.encode() for count, _, piece in lines)
+    if kind == "%crlf":
+        return kind, b"".join(line.encode() + b"\r\n" for line in rest.removesuffix("\n").split("\n"))
     if kind == "%empty":
         return kind, b""
     if kind.startswith("%"):
