@@ -332,7 +332,7 @@ END
 
 # Judged again at the end: another value comes while the body does.
 { head_of 800 | sed 's|^Host|If-None-Match: *\r\nHost|' && head -c 800 /dev/zero; } >"$scratch/late"
-"$TALK" 127.0.0.1 "${url##*:}" 400 700 <"$scratch/late" >"$scratch/raw" &
+"$TALK" 127.0.0.1 "${url##*:}" 400 1500 <"$scratch/late" >"$scratch/raw" &
 late=$!
 await 20 has_metric 'store_bytes{state="reserved"}' 800 || fail "no room is reserved"
 put slow 2
