@@ -5,7 +5,7 @@
 #
 #   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=trust
-known_rows='overload slow leave sigterm kill memory dimensions malformed tls soak'
+known_rows='overload slow leave sigterm kill memory tls soak'
 rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -72,11 +72,6 @@ wrong_of() {
 # metric PORT PATTERN: the sum of the samples that match.
 metric() {
     curl -s --max-time 10 "http://127.0.0.1:$1/metrics" | awk -v name="^matmuld_$2" '$1 ~ name { sum += $2 } END { printf "%.0f", sum }'
-}
-
-# request METHOD TARGET TYPE BODY: as it goes over the wire.
-request() {
-    printf '%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s' "$1" "$2" "$3" "${#4}" "$4"
 }
 
 now_ms() {
@@ -198,70 +193,6 @@ bench_leave() {
     row_is 'callers who leave, until the last was cancelled (and seen to be)' '≤ 250 ms' "$empty_ms" ms
     row_is 'callers who leave, kernels run but for that one' '≤ 0' $(($(kernels) - before - 1))
     row_is 'callers who leave, not counted as cancelled' '≤ 0' $((300 - $(metric "$port" cancelled_total)))
-    stop "$pid"
-}
-
-# --- what is malformed
-
-# numbers FILE: requests with bad dimensions, one a line: method, target, type and body.
-bad_dimensions() {
-    for value in 0 2147483648 4294967296 9223372036854775808 18446744073709551616 -1 1.5 '"2"' null; do
-        escaped=$(echo "$value" | sed 's/"/%22/g')
-        echo "/v1/matmul?m=$escaped&k=1&n=1|application/octet-stream|12345678"
-        echo "/v1/matmul?m=1&k=$escaped&n=1|application/octet-stream|12345678"
-        echo "/v1/matmul?m=1&k=1&n=$escaped|application/octet-stream|12345678"
-        echo "/v1/benchmark|application/json|{\"m\": $value, \"k\": 1, \"n\": $value}"
-        echo "/v1/matmul|application/json|{\"a\": [[1]], \"b\": [[1]], \"m\": $value}"
-    done
-    echo '/v1/matmul?m=2147483647&k=2147483647&n=0|application/octet-stream|'
-    echo '/v1/matmul?m=2147483647&k=2147483647&n=2147483647|application/octet-stream|12345678'
-}
-
-bench_dimensions() {
-    serve dimensions || return 0
-    measure warm rate --port "$port" --requests 100
-    before=$(memory_kib VmRSS "$pid")
-    kept_before=$(metric "$port" 'staging_bytes.*kept')
-    bad_dimensions >"$scratch/dimensions"
-    wrong=0
-    while IFS='|' read -r target type body; do
-        request POST "$target" "$type" "$body" >"$scratch/request"
-        flood dimension --file "$scratch/request" --rate 500 --connections 64 --expect 400,413 \
-            --seconds "$(whole_or_dry 1 0.05)"
-        wrong=$((wrong + $(wrong_of dimension)))
-        keep dimensions.ms "$(of dimension p50_ms)"
-    done <"$scratch/dimensions"
-    what="bad dimensions ($(wc -l <"$scratch/dimensions") requests, raw and JSON)"
-    row_is "$what, the slowest's median, by a client here" '≤ 1 ms' "$(most dimensions.ms)" ms
-    row_is "$what, answered otherwise than by 400 or 413" '≤ 0' "$wrong"
-    row_is "$what, bytes of the budget held or kept for them" '≤ 0' \
-        $(($(metric "$port" 'staging_bytes.*used') + $(metric "$port" 'staging_bytes.*kept') - kept_before))
-    row_is "$what, resident over before" '≤ 1024' "$(($(memory_kib VmRSS "$pid") - before))"
-    stop "$pid"
-}
-
-# The bodies that fuzzing has kept, each by the type that it is made for.
-corpora() {
-    while read -r corpus target type; do
-        for file in tests/fuzz/corpus/"$corpus"/*; do
-            printf 'next\nurl = "http://127.0.0.1:%d%s"\nheader = "Content-Type: %s"\nheader = "Expect:"\ndata-binary = "@%s"\n' \
-                "$port" "$target" "$type" "$file"
-            printf 'output = "/dev/null"\nwrite-out = "%%{http_code}\\n"\nmax-time = 20\nsilent\n'
-        done
-    done <<'END'
-json /v1/matmul application/json
-multipart /v1/matmul multipart/form-data;boundary=B
-npy /v1/transpose multipart/form-data;boundary=B
-raw /v1/matmul?m=2&k=2&n=2 application/octet-stream
-END
-}
-
-bench_malformed() {
-    serve malformed || return 0
-    corpora | sed 1d >"$scratch/curl"
-    curl --config "$scratch/curl" >"$scratch/statuses" 2>"$scratch/told" || :
-    row_is 'malformed: bodies of the fuzzing corpora, sent' '≥ 400' "$(wc -l <"$scratch/statuses")"
-    row_is 'malformed: of these, answered by 5xx or not at all' '≤ 0' "$(grep -c '^[05]' "$scratch/statuses")"
     stop "$pid"
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What takes hours and finds what ./dev test may not: clang-tidy, every place where memory may run out, valgrind, mutants,
+# What takes hours and finds what ./dev test may not: clang-tidy, every place where memory may run out, valgrind,
 # fuzzing, and an hour of mixed load with faults. ./dev nightly is the way to call this. It runs all parts, and fails
 # if one did.
 set -u
@@ -22,7 +22,6 @@ for preset in cpu-only asan; do
     part "malloc-$preset" env MALLOC_MOST=0 ./dev test --preset "$preset" -- -R faults/malloc
 done
 part valgrind ./dev test --preset valgrind
-part mutants sh tests/mutants.sh
 part attacks python3 tests/load/attacks.py build/cpu-only/server/matmuld --require 99
 part fuzz ./dev fuzz --total 1800
 part soak sh tests/load/soak.sh build/cpu-only/tests/http/faulty --backend cpu --faults 1 --leave 10 --clients 100 --seconds 3600

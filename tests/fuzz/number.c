@@ -1,16 +1,12 @@
-/* Fuzzes the reader of numbers and the writer of float32. The input is words, each read as a number of every
- * type: it is one by JSON's grammar, as that is written here once more, or none, and the value is that of
- * strtof, strtod, or strtold. The same bytes are floats, whose text has to be printf's shortest
- * that reads back. */
+/* Fuzzes the reader of numbers. The input is words, each read as a number of every type: it is one by JSON's
+ * grammar, as that is written here once more, or none, and the value is that of strtof, strtod, or strtold.
+ * (unit/api/float_text has the writer.) */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/element.h"
-#include "api/number/float_text.h"
 
 #include <fenv.h>
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,39 +104,9 @@ static void judge_word(struct piece word) {
     free(text);
 }
 
-/* printf's shortest that reads back. */
-static void expect_text(float value, char *text, size_t size) {
-    if (!isfinite(value) || value == 0) {
-        const char *name = isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-        snprintf(text, size, "%s", value != 0 ? name : signbit(value) ? "-0.0" : "0");
-        return;
-    }
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, size, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value)
-            return;
-    }
-    REQUIRE(!"so many digits read back");
-}
-
-static void judge_bits(const void *bytes) {
-    char expected[64];
-    float value;
-    memcpy(&value, bytes, sizeof value);
-    char *text = malloc(MM_FLOAT_TEXT_ROOM);
-    REQUIRE(text != NULL);
-    expect_text(value, expected, sizeof expected);
-    const size_t length = mm_float_text(value, text);
-    REQUIRE(length <= MM_FLOAT_TEXT_MAX && length == strlen(expected) && memcmp(text, expected, length) == 0);
-    free(text);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    enum { FLOATS_MAX = 4 };
     struct piece rest = {(const char *)data, bytes};
     while (rest.bytes > 0)
         judge_word(fuzz_take(&rest, ' '));
-    for (size_t index = 0; index < FLOATS_MAX && (index + 1) * sizeof(float) <= bytes; index++)
-        judge_bits(data + index * sizeof(float));
     return 0;
 }

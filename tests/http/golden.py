@@ -1,8 +1,8 @@
 """Sends the cases of a golden folder (golden/README.md says how they are written) to a server, and judges the replies.
 
 After each case a small product goes over the same connection, which stays open unless the reply says otherwise.
-Usage: golden.py FOLDER URL EXCHANGES [CASE…]: puts each reply into the folder EXCHANGES for validate.py, as CASE.head and
-CASE.body, and prints what is wrong. Ends with 1 if anything is.
+Usage: golden.py FOLDER URL EXCHANGES [CASE…]: puts each exchange into the folder EXCHANGES for validate.py, as CASE.request,
+CASE.head and CASE.body, and prints what is wrong. Ends with 1 if anything is.
 """
 
 import http.client
@@ -19,9 +19,9 @@ SPANS = ["receive", "decode", "queue", "upload", "kernel", "download", "encode",
 NEXT = b'{"a":[[2]],"b":[[3]]}'
 
 
-def split_case(path):
+def split_message(text):
     """The first line, the other lines of the head, and the text behind the first empty line; None if there is none."""
-    head, empty, text = path.read_bytes().decode().partition("\n\n")
+    head, empty, text = text.partition("\n\n")
     first, *lines = head.removesuffix("\n").split("\n")
     return first, lines, text if empty else None
 
@@ -36,6 +36,8 @@ def read_bytes(text):
     if kind == "%repeat":
         lines = (line.partition(" ") for line in rest.splitlines())
         return kind, b"".join(int(count) * piece.encode() for count, _, piece in lines)
+    if kind == "%crlf":
+        return kind, b"".join(line.encode() + b"\r\n" for line in rest.removesuffix("\n").split("\n"))
     if kind == "%empty":
         return kind, b""
     if kind.startswith("%"):
@@ -206,12 +208,16 @@ def judge_next(reply, connection, url):
 
 
 def run_case(folder, name, url, exchanges):
-    request, lines, text = split_case(folder / f"{name}.request")
-    status, patterns, expected = split_case(folder / f"{name}.reply")
+    sent, arrow, promised = (folder / f"{name}.case").read_bytes().decode().partition("\n=> ")
+    if not arrow:
+        raise ValueError("the case has no line '=> STATUS'")
+    request, lines, text = split_message(sent + "\n")
+    status, patterns, expected = split_message(promised)
     connection = Connection(url)
     connection.send(request, lines, None if text is None else read_bytes(text)[1])
     reply, body = connection.receive(request.split()[0])
     head = [f"HTTP/1.1 {reply.status} {reply.reason}", *(f"{key}: {value}" for key, value in reply.getheaders())]
+    (exchanges / f"{name}.request").write_text(sent)
     (exchanges / f"{name}.head").write_text("\n".join(head) + "\n")
     (exchanges / f"{name}.body").write_bytes(body)
     faults = [*judge_head(reply, status, patterns), *judge_body(reply, request, expected or "", body)]
@@ -221,7 +227,6 @@ def run_case(folder, name, url, exchanges):
 
 def main(folder, url, exchanges, *names):
     failed = 0
-    # Also of those of which a file is missing.
     names = names or sorted({path.stem for path in Path(folder).iterdir()})
     for name in names:
         try:

@@ -9,8 +9,8 @@ shift
 
 start
 # A case is a check.
-checks=$((checks + $(find "$folder" -name '*.request' | wc -l)))
+checks=$((checks + $(find "$folder" -name '*.case' | wc -l)))
 python3 "$here/golden.py" "$folder" "$url" "$kept" "$@" || fail "see above"
 stop
-conform "$document" "$folder" "$kept"
+conform "$document" "$kept"
 finish

@@ -46,6 +46,9 @@ post 200 8192 'm=1&k=8192&n=1'
 post 200 8192 'm=1&k=8192&n=1' "$chunked"
 post 200 8192 'm=1&k=8192&n=1' "$expects"
 like "a good request with Expect: 100 before" "*100*" "$(head -n 1 "$scratch/head")"
+post 413 too_large 'm=1&k=4097&n=1&dtype=float64'
+post 413 too_large 'm=1&k=8193&n=1'
+expect "$what" 413 detail 'these dimensions make a body of 65544 bytes, but the limit is 65536 (the smaller of --max-body and'
 for row in 'bad_request 400|m=1&k=x&n=1|' 'unsupported_media_type 415||Content-Type: text/html'; do
     outcome=${row%%|*} row=${row#*|}
     post "${outcome#* }" "${outcome% *}" "${row%|*}" "$expects" "${row#*|}"

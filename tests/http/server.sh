@@ -48,7 +48,7 @@ finish() {
     check_replies
     set --
     for folder in "$scratch"/kept.*; do
-        [ ! -e "$folder/1.head" ] || set -- "$@" "$folder/openapi.json" "$folder" "$folder"
+        [ ! -e "$folder/1.head" ] || set -- "$@" "$folder/openapi.json" "$folder"
     done
     [ $# -eq 0 ] || conform "$@"
     echo "$checks checks, $failures failures"
@@ -155,7 +155,7 @@ await() {
 # Replies are the same under a sanitizer, so they are not checked against the document there.
 sanitizer=${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}
 
-# conform DOCUMENT [REQUESTS REPLIES]…: checks by validate.py.
+# conform DOCUMENT [EXCHANGES]…: checks by validate.py.
 conform() {
     [ -z "$sanitizer" ] || return 0
     checks=$((checks + 1))

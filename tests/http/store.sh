@@ -332,7 +332,7 @@ END
 
 # Judged again at the end: another value comes while the body does.
 { head_of 800 | sed 's|^Host|If-None-Match: *\r\nHost|' && head -c 800 /dev/zero; } >"$scratch/late"
-"$TALK" 127.0.0.1 "${url##*:}" 400 700 <"$scratch/late" >"$scratch/raw" &
+"$TALK" 127.0.0.1 "${url##*:}" 400 1500 <"$scratch/late" >"$scratch/raw" &
 late=$!
 await 20 has_metric 'store_bytes{state="reserved"}' 800 || fail "no room is reserved"
 put slow 2
@@ -539,13 +539,23 @@ as "$alice" put w 500
 expect "alice's half" 201
 as "$alice" put x 1
 expect "over alice's half" 507 '[.free_bytes, .limit]' '[0,500]' detail store-memory-per-key
+# What bob is told of alice's name and of no one's.
+told() {
+    as "$bob" ask "$@"
+    cat "$scratch/head" "$scratch/got" && echo
+}
 for name in w nothing; do
-    as "$bob" ask "$path/$name"
-    sed "s/'$name'//; s,matrices/$name,,; s/\"request_id[^,]*,//" "$scratch/got" >"$scratch/answer.$name"
+    {
+        told "$path/$name"
+        told "$path/$name" --head
+        told "$path/$name" -X DELETE
+        told "/v1/matmul?a_from=$name&b_from=identity()" -X POST
+    } >"$scratch/told"
+    sed "s/'$name'//; s,matrices/$name,,; s/\"request_id[^,]*,//; /^X-Request-Id:/d; /^Date:/d; /^Content-Length:/d" \
+        "$scratch/told" >"$scratch/answer.$name"
 done
+same "all statuses for another's name" 404 "$(sed -n 's|^HTTP/1.1 \([0-9]*\).*|\1|p' "$scratch/answer.w" | sort -u)"
 cmp -s "$scratch/answer.w" "$scratch/answer.nothing" || fail "another's name is not as none"
-as "$bob" ask "$path/w" -X DELETE
-expect "another's name, deleted" 404
 as "$bob" ask /v1/benchmark -d '{"a": {"from": "w"}, "n": 1}'
 expect "another's name in a benchmark" 404 code no_such_matrix
 as "$alice" ask /v1/benchmark -d '{"a": {"from": "w"}, "n": 1}'

@@ -2,10 +2,10 @@
 
 Usage: validate.py DOCUMENT                     that its references lead somewhere, and that its examples and defaults
                                                 conform to its schemas
-       validate.py DOCUMENT REQUESTS EXCHANGES [DOCUMENT REQUESTS EXCHANGES]…
+       validate.py DOCUMENT EXCHANGES [DOCUMENT EXCHANGES]…
                                                 every NAME.head (the reply's status line and headers) in the
-                                                folder EXCHANGES, with its NAME.body, as the reply to
-                                                NAME.request in the folder REQUESTS (golden/README.md)
+                                                folder EXCHANGES, with its NAME.body, as the reply to NAME.request,
+                                                which is written as in golden/README.md
 
 Ends with 1 at the first fault, which it prints.
 """
@@ -153,14 +153,14 @@ def check_request(document, operation, target, head, body):
         document.conform(json.loads(body, parse_float=exact), schema, "the request's body")
 
 
-def check_exchange(document, request, head, body):
-    text = request.read_bytes().decode("utf-8", "replace")
+def check_exchange(document, head):
+    text = head.with_suffix(".request").read_bytes().decode("utf-8", "replace")
     method, target = text.split(maxsplit=2)[:2]
     request_head, _, request_body = text.partition("\n\n")
     status, headers = read_head(head)
     response, operation = find_response(document, method, urllib.parse.urlsplit(target).path, status)
     check_headers(document, response, headers)
-    check_body(document, method, response, headers, body.read_bytes())
+    check_body(document, method, response, headers, head.with_suffix(".body").read_bytes())
     if status == "200" and method == "POST":
         check_request(document, operation, target, request_head, request_body)
 
@@ -173,13 +173,13 @@ def main(path, *rest):
         if not rest:
             document = documents(Path(path).read_text())
             check_document(document, document.root, "")
-        for path, requests, exchanges in zip(*[iter([path, *rest])] * 3):
+        for path, exchanges in zip(*[iter([path, *rest])] * 2):
             document = documents(Path(path).read_text())
             heads = sorted(Path(exchanges).glob("*.head"))
             expect(heads, f"{exchanges} has no exchange")
             for head in heads:
                 what = head.stem
-                check_exchange(document, Path(requests) / f"{what}.request", head, head.with_suffix(".body"))
+                check_exchange(document, head)
             count += len(heads)
     except Fault as fault:
         print(f"against the document: {what}: {fault}")

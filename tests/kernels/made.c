@@ -39,7 +39,8 @@ static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_
     free(a);
     free(made);
     free(c);
-    return status == MM_OK && wrong == 0 && job.outcome.uploaded_bytes == 0;
+    return status == MM_OK && wrong == 0 && job.outcome.uploaded_bytes == 0 &&
+           mm_job_made_bytes(&job) == all_rows * cols * bytes;
 }
 
 static bool is_near(double got, double expected) {

@@ -1,5 +1,5 @@
 /* api/call: every parameter's form as text, and numbers of JSON that are large. (raw.c has the sizes that are
- * judged from them, golden cases json_* the values of JSON.) */
+ * judged from them, json.c the values of JSON.) */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -79,12 +79,12 @@ static const struct {
     {"ldb", MM_TOO_LARGE, "9999999999999999999999999999999999999999"},
     {"m", MM_BAD_REQUEST,
      "|-0|-1|+1|1.5|1e3|\"2\"| 1|1 |0x10|null|9999999999999999999999999999999999999999x|\xd9\xa3"},
-    {"timeout_ms", MM_BAD_REQUEST, "0|-5|1.5|"},
-    {"transpose_a", MM_BAD_REQUEST, "yes|True||01"},
-    {"verify", MM_BAD_REQUEST, "on"},
+    {"timeout_ms", MM_BAD_REQUEST, "0|-5|1.5||soon"},
+    {"transpose_a", MM_BAD_REQUEST, "yes|True||01|2"},
+    {"verify", MM_BAD_REQUEST, "on|yes"},
     {"vendor", MM_BAD_REQUEST, "Allow|allowed|true|1|"},
     {"accuracy", MM_BAD_REQUEST, "TF32|float64|high|1|"},
-    {"tile", MM_BAD_REQUEST, "4294967296|9999999999999999999999999999999999999999|0|-4"},
+    {"tile", MM_BAD_REQUEST, "4294967296|9999999999999999999999999999999999999999|0|-4|large"},
     {"tiles", MM_BAD_REQUEST, "16"},
     {"a_shape", MM_BAD_REQUEST, "|,|1,|,1|1,,2|-1|2.0|(1,2)|1, 2|[1]|1,2,3,4,5,6,7,8,9|1;2|0x1"},
     {"shape", MM_BAD_REQUEST, "1,2"},
@@ -104,6 +104,14 @@ static void test_bad_texts(void **state) {
                 error.has_limit != (status == MM_TOO_LARGE))
                 fail_msg("%s=%s gives %s: %s", bad[index].name, value, mm_status_name(status), error.detail);
         }
+    }
+}
+
+static void test_parameters_of_products_alone(void **state) {
+    EACH(name, "b|k|ldb|tile|transpose_a|result_dtype|verify|vendor|colour") {
+        mm_call_init(&call, MM_TRANSPOSE);
+        assert_int_equal(set_text(name, "1"), MM_BAD_REQUEST);
+        assert_string_equal(error.field, name);
     }
 }
 
@@ -182,5 +190,5 @@ static void test_large_numbers(void **state) {
     assert_int_equal(set_text("timeout_ms", "705032704"), MM_BAD_REQUEST);
 }
 
-RUN_TESTS(test_good_texts, test_bad_texts, test_shapes, test_dimension_without_limit, test_names,
-          test_large_numbers)
+RUN_TESTS(test_good_texts, test_bad_texts, test_parameters_of_products_alone, test_shapes,
+          test_dimension_without_limit, test_names, test_large_numbers)

@@ -1,5 +1,5 @@
 /* api/json, the reply: its text to the last byte, at once or in parts, and the memory that it takes. (The
- * fuzz target json reads the elements again; http/npy and golden/transpose_valid have transpositions.) */
+ * fuzz target json reads the elements again; golden/transpose_valid has transpositions.) */
 #include "api/codec.h"
 #include "api/json/json_array.h"
 #include "gpu/device/backend.h"

@@ -1,6 +1,5 @@
 /* api/raw: shapes from the query, judged before the body's length, and views without a copy. (The golden
- * cases raw_* have the shapes and lengths that are usual, the parameters that are missing, and bodies of
- * another length.) */
+ * cases raw_* have the shapes and lengths that are usual, and the words of what is refused.) */
 #include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
@@ -32,8 +31,19 @@ struct plan {
 
 static const struct plan plans[] = {
     {"m=2&k=3&n=4", MM_LENGTH_UNKNOWN},
+    {"", 8, MM_BAD_REQUEST, "m"},
+    {"m=1&n=1", 8, MM_BAD_REQUEST, "k"},
+    {"m=1&k=1", 8, MM_BAD_REQUEST, "n"},
+    {"m=2&k=2&n=2", 28, MM_BAD_REQUEST},
+    {"m=1&k=1&n=1", 9, MM_BAD_REQUEST},
+    {"m=1&k=1&n=1", 0, MM_BAD_REQUEST},
+    {"m=0&k=0&n=0", 4, MM_BAD_REQUEST},
     /* Leading dimensions are of the rows as stored, the last one included. */
     {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
+    {"m=2&k=2&n=1&lda=1", 16, MM_BAD_REQUEST, "lda"},
+    {"m=3&k=2&n=1&lda=2&transpose_a=1", 24, MM_BAD_REQUEST, "lda"},
+    {"m=1&k=1&n=3&ldb=2", 12, MM_BAD_REQUEST, "ldb"},
+    {"m=2&k=2&n=1&lda=3", 28, MM_BAD_REQUEST},
     {"m=2&k=3&n=4&lda=2&transpose_a=1", 72},
     {"m=2&k=3&n=4&ldb=3&transpose_b=1", 72},
     {"m=2&k=3&n=4&ldb=2&transpose_b=1", 72, MM_BAD_REQUEST, "ldb"},
@@ -84,6 +94,13 @@ static const struct plan transpositions[] = {
     {"m=1&n=1&lda=262145", 1048580, MM_TOO_LARGE},
     {"m=2&n=3&dtype=float16", 12},
     {"m=2&dtype=float16", 12, MM_BAD_REQUEST, "n"},
+    {"n=2", 8, MM_BAD_REQUEST, "m"},
+    {"m=1&n=3", 8, MM_BAD_REQUEST},
+    {"m=1&n=2", 16, MM_BAD_REQUEST},
+    {"m=1&n=2&dtype=int64", 8, MM_BAD_REQUEST},
+    {"m=1&n=2&lda=1", 8, MM_BAD_REQUEST, "lda"},
+    {"m=2147483647&n=2147483647", 8, MM_TOO_LARGE, "a"},
+    {"m=2147483647&n=2147483647&dtype=int64", 8, MM_TOO_LARGE, "a"},
     {"shape=2,3,4", 96},
     {"shape=7", 28},
     {"shape=2,3&n=3", 24, MM_BAD_REQUEST, "n"},

@@ -1,5 +1,5 @@
-/* gpu/source: operands that are made in host memory, whole and in pieces, and by a job of the CPU. */
-#include "gpu/device/backend.h"
+/* gpu/source: operands that are made in host memory, whole and in pieces. (kernels/made has those of jobs.)
+ */
 #include "gpu/matrix/random.h"
 #include "gpu/matrix/source.h"
 #include "tests/unit/unit.h"
@@ -39,28 +39,4 @@ static void each_element_follows_from_its_place(void **state) {
             }
 }
 
-/* 700×900 elements take longer than a step of the making, and end in the middle of one. */
-static void a_job_of_the_host_makes_its_operands(void **state) {
-    enum { ROWS = 700, COLS = 900 };
-    struct mm_device *device = NULL;
-    float *a = malloc(ROWS * COLS * sizeof(float)), *c = malloc(COLS * ROWS * sizeof(float));
-    assert_int_equal(mm_cpu_backend.open(0, &device, NULL), MM_OK);
-    struct mm_job job = {.work.backend = &mm_cpu_backend,
-                         .variant = mm_backend_variant(&mm_cpu_backend, MM_TRANSPOSE, "naive"),
-                         .product.a = mm_matrix_dense(MM_FLOAT32, ROWS, COLS, a),
-                         .product.transpose_a = true,
-                         .a_source = {MM_SOURCE_UNIFORM, 3, ROWS}};
-    (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
-    job.product.c = mm_matrix_dense(MM_FLOAT32, COLS, ROWS, c);
-    assert_int_equal(mm_job_made_bytes(&job), ROWS * COLS * 4);
-    assert_int_equal(mm_job_copied_bytes(&job), ROWS * COLS * 4);
-    assert_int_equal(mm_device_run(device, &job), MM_OK);
-    for (size_t index = 0; index < ROWS * COLS; index++)
-        assert_true(c[index % COLS * ROWS + index / COLS] == mm_random_element(3, index));
-    assert_true(job.outcome.span_ns[MM_SPAN_UPLOAD] > 0);
-    mm_cpu_backend.close(device);
-    free(a);
-    free(c);
-}
-
-RUN_TESTS(each_element_follows_from_its_place, a_job_of_the_host_makes_its_operands)
+RUN_TESTS(each_element_follows_from_its_place)
