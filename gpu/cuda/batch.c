@@ -3,9 +3,8 @@
  * or read once; others are gathered first. Operands that are made or stored, and a C that is not wanted, lie
  * in device memory. It chooses no variant. */
 #include "gpu/cuda/batch.h"
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/variants.h"
-#include "gpu/store/store.h"
 
 #include <assert.h>
 
@@ -56,13 +55,16 @@ static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
-/* Whether the operands are read in host memory: each element once, or by one block in a few steps. Others
- * would be read again and again. Limits from 4 to 64 KiB made no difference on an H200. */
-static bool is_read_in_place(const struct mm_layout *layout, const struct mm_product *product) {
+/* Whether the operands in host memory are read there: each element once, or by one block in a few steps.
+ * Others would be read again and again. Limits from 4 to 64 KiB made no difference on an H200. */
+bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
-    return layout->reads_once || !begins_with_word(&product->a) || !begins_with_word(&product->b) ||
-           (product->m <= layout->block_rows && product->n <= layout->block_cols &&
-            mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX);
+    const struct mm_layout *layout = &job->plan.layout;
+    const struct mm_product *product = &job->product;
+    return source->kind == MM_SOURCE_HOST &&
+           (layout->reads_once || !begins_with_word(&product->a) || !begins_with_word(&product->b) ||
+            (product->m <= layout->block_rows && product->n <= layout->block_cols &&
+             mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX));
 }
 
 /* Products of one batch may have parts of different depths. */
@@ -79,40 +81,17 @@ static struct mm_cuda_item item_of(const struct mm_job *job) {
                                  .split_depth = split_depth > 0 ? split_depth : (unsigned)product->k};
 }
 
-/* What an operand takes of the device's memory. */
-static size_t operand_bytes(const struct mm_source *source, const struct mm_matrix *operand, bool in_place) {
-    if (source->kind == MM_SOURCE_STORED || (in_place && !mm_source_is_made(source)))
-        return 0;
-    return mm_cuda_room(operand);
-}
-
-/* What the jobs' matrices take of it. */
-static size_t device_bytes(const struct mm_layout *layout, struct mm_job *const *jobs, unsigned count) {
-    size_t bytes = 0;
-    for (unsigned index = 0; index < count; index++) {
-        const struct mm_job *job = jobs[index];
-        const struct mm_product *product = &job->product;
-        const bool in_place = is_read_in_place(layout, product);
-        bytes += operand_bytes(&job->a_source, &product->a, in_place) +
-                 operand_bytes(&job->b_source, &product->b, in_place) +
-                 (product->c.data == NULL && !job->stores_c ? mm_cuda_room(&product->c) : 0);
-    }
-    return bytes;
-}
-
-/* Has the operand copied to `*at`, and steps past it. Without depth there is nothing to copy, or to read. */
-static const void *gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, char **at) {
-    const unsigned words = (unsigned)mm_size_divide_up(mm_matrix_bytes(operand), sizeof(unsigned));
-    void *to = *at;
+/* Has the operand copied to device memory. Without depth there is nothing to copy, or to read. */
+static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, void *to) {
+    const size_t bytes = operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
+    const unsigned words = (unsigned)mm_size_divide_up(bytes, sizeof(unsigned));
     if (words == 0)
-        return NULL;
-    *at += mm_cuda_room(operand);
+        return;
     copies->copies[copies->count].from = operand->data;
     copies->copies[copies->count].to = to;
     copies->copies[copies->count].words = words;
     copies->count++;
     copies->words_max = words > copies->words_max ? words : copies->words_max;
-    return to;
 }
 
 /* What must be there before the jobs: operands that are copied, and that are made, A's and B's. */
@@ -122,22 +101,19 @@ struct preparation {
     struct mm_cuda_makes b_makes;
 };
 
-/* Where the kernel finds an operand: where it is, or at `*at`, where it is made or copied to. */
+/* Where the kernel finds an operand: in host memory, or at `at`, where it is, or is made or copied to. */
 static const void *prepare(struct preparation *before, struct mm_cuda_makes *makes,
-                           const struct mm_source *source, const struct mm_matrix *operand, bool in_place,
-                           struct mm_job *job, char **at) {
-    if (source->kind == MM_SOURCE_STORED)
-        return mm_source_find(source, job->plan.device);
-    if (!mm_source_is_made(source)) {
-        job->outcome.uploaded_bytes += in_place ? 0 : mm_matrix_bytes(operand);
-        return in_place ? operand->data : gather(&before->copies, operand, at);
+                           const struct mm_source *source, const struct mm_matrix *operand,
+                           struct mm_job *job, void *at) {
+    if (mm_cuda_reads_in_place(job, source))
+        return operand->data;
+    if (mm_source_is_made(source) && mm_matrix_bytes(operand) > 0)
+        mm_cuda_add_make(makes, source, operand, at);
+    if (source->kind == MM_SOURCE_HOST) {
+        job->outcome.uploaded_bytes += mm_matrix_bytes(operand);
+        gather(&before->copies, operand, at);
     }
-    void *to = *at;
-    if (mm_matrix_bytes(operand) == 0)
-        return NULL;
-    mm_cuda_add_make(makes, source, operand, to);
-    *at += mm_cuda_room(operand);
-    return to;
+    return at;
 }
 
 static double work_of(struct mm_job *const *jobs, unsigned count) {
@@ -148,27 +124,23 @@ static double work_of(struct mm_job *const *jobs, unsigned count) {
 }
 
 /* The jobs' items, and what must come before them. */
-static void describe_jobs(const struct mm_layout *layout, struct mm_job *const *jobs, unsigned count,
-                          char *workspace, struct mm_cuda_items *items, struct preparation *before) {
+static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
+                          struct mm_cuda_items *items, struct preparation *before) {
     const double work = work_of(jobs, count);
     before->copies.count = before->a_makes.count = before->b_makes.count = 0;
     before->copies.words_max = 0;
     for (unsigned index = 0; index < count; index++) {
         struct mm_job *job = jobs[index];
         struct mm_cuda_item *item = &items->items[index];
+        void *const *matrices = memory->matrices[index];
         *item = item_of(job);
         job->outcome.batched = count;
         job->outcome.work = work;
         const struct mm_product *product = &job->product;
-        const bool in_place = is_read_in_place(layout, product);
-        item->a = prepare(before, &before->a_makes, &job->a_source, &product->a, in_place, job, &workspace);
-        item->b = prepare(before, &before->b_makes, &job->b_source, &product->b, in_place, job, &workspace);
-        if (job->stored_c != NULL) {
-            item->c = job->stored_c->data;
-        } else if (product->c.data == NULL) {
-            item->c = workspace;
-            workspace += mm_cuda_room(&product->c);
-        }
+        item->a = prepare(before, &before->a_makes, &job->a_source, &product->a, job, matrices[0]);
+        item->b = prepare(before, &before->b_makes, &job->b_source, &product->b, job, matrices[1]);
+        if (product->c.data == NULL)
+            item->c = matrices[2];
     }
 }
 
@@ -188,38 +160,18 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
-/* Copies are there, unless memory was short since the key was made. One that is made anew is not part of any
- * job's upload, whose time has not begun. No client sees the error: run.c begins the job without the batch
- * kernel, and that says what the job needs. */
-static enum mm_status hold_replicas(const struct mm_job *job, struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_source *const sources[] = {&job->a_source, &job->b_source};
-    size_t copied_bytes = 0;
-    for (unsigned index = 0; index < 2; index++) {
-        void *data;
-        if (mm_cuda_hold_replica(sources[index], lane, &copied_bytes, &data, error) != MM_OK)
-            return error->status;
-        if (data == NULL && sources[index]->kind == MM_SOURCE_STORED)
-            return mm_fail(error, MM_NO_DEVICE_MEMORY, "the device has no memory for a stored matrix");
-    }
-    return MM_OK;
-}
-
+/* Copies of stored operands are there, unless memory was short since the key was made. One that is made anew
+ * is not part of any job's upload, whose time has not begun. */
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;
     struct preparation before;
     const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->outcome.ran->tile;
-    const size_t bytes = device_bytes(layout, jobs, count);
-    void *workspace = NULL;
-    enum mm_status status = MM_OK;
-    for (unsigned index = 0; index < count && status == MM_OK; index++)
-        status = hold_replicas(jobs[index], lane, error);
+    struct mm_cuda_memory memory;
+    enum mm_status status = mm_cuda_acquire_memory(lane, jobs, count, &jobs[0]->plan, &memory, error);
     if (status != MM_OK)
         return status;
-    status = bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &workspace, error);
-    if (status != MM_OK)
-        return status;
-    describe_jobs(layout, jobs, count, workspace, &items, &before);
+    describe_jobs(jobs, count, &memory, &items, &before);
     cudaError_t code = cudaSuccess;
     lane->first = is_nothing(&before) ? MM_CUDA_UPLOADED : MM_CUDA_BEGUN;
     if (!is_nothing(&before))
@@ -244,13 +196,6 @@ enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *j
     struct mm_layout batch = *layout;
     assert(count <= MM_BATCH_MAX);
     batch.kernel = layout->batch_kernel;
-    enum mm_status status = mm_cuda_load(&batch, lane, error);
-    if (status == MM_OK)
-        status = enqueue(lane, layout, jobs, count, error);
-    if (status == MM_OK)
-        return MM_OK;
-    cudaStreamSynchronize(lane->stream); /* nothing touches the jobs' matrices any more */
-    for (unsigned index = 0; index < count; index++)
-        jobs[index]->outcome.uploaded_bytes = 0;
-    return status;
+    const enum mm_status status = mm_cuda_load(&batch, lane, error);
+    return status == MM_OK ? enqueue(lane, layout, jobs, count, error) : status;
 }

@@ -35,18 +35,18 @@ void mm_cuda_note_closed(const struct mm_cuda_device *device);
 /* Turns what a CUDA call returned into a status: MM_OK for cudaSuccess, else one with a sentence, in which
  * `doing` completes "failed while". Asks the device whether it can go on: if it repeats the error, only a new
  * process can, and the device is marked failed (MM_DEVICE_FAILED), as are all others that cannot go on. Else
- * MM_INTERNAL, or MM_NO_DEVICE_MEMORY with the free bytes; needed_bytes is one more, because CUDA does not
- * say how much it needed. */
+ * MM_INTERNAL, or what mm_cuda_fail_memory says of 0 bytes, because CUDA does not say how much it needed. */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);
 
-/* Fills in MM_NO_DEVICE_MEMORY for a job that needs more bytes than are free, and returns it. */
+/* The one message that device memory is short: fills in MM_NO_DEVICE_MEMORY with needed and free bytes, and
+ * returns it. If so much seems to be free, one byte more is said to be needed. error may be NULL. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
-                                   uint64_t free_bytes, struct mm_error *error);
+                                   struct mm_error *error);
 
 /* Memory from the device's pool, in the order of the lane's stream, aligned to 256 bytes; bytes may be 0.
- * MM_NO_DEVICE_MEMORY tells needed and free bytes; *memory is untouched on failure. Callers retry after
- * mm_cuda_trim. */
+ * *memory is untouched on failure. After MM_NO_DEVICE_MEMORY callers ask mm_cuda_tries_again (job_memory.h).
+ */
 enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 void mm_cuda_give(struct mm_lane *lane, void *memory);
 
@@ -94,13 +94,11 @@ static inline size_t mm_cuda_aligned(size_t bytes) {
     return mm_size_round_up(bytes, ALIGNMENT);
 }
 
-/* Bytes of a matrix, likewise. */
-static inline size_t mm_cuda_room(const struct mm_matrix *matrix) {
-    return mm_cuda_aligned(mm_matrix_bytes(matrix));
-}
-
 /* Enqueues a mark on the lane's stream. */
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
+
+/* Nanoseconds from one mark to the next, once both are over. */
+cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns);
 
 /* The rows of the bands in which a product, or one of a stack, is launched: all if it takes less than 100 ms
  * by the device's rates, or if blocks are not laid over C (plan->layout.block_rows is 0: a library's,
@@ -111,7 +109,11 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
 /* The key of jobs that may share a launch with this planned one; 0: none may. Any thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
-/* Enqueues jobs of one batch key as one launch. If that fails, all of them fail. */
+/* Whether a shared launch reads the operand that the job has from this source (one of its own two) where it
+ * lies in host memory. */
+bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source);
+
+/* Acquires the memory of jobs of one batch key, and enqueues them as one launch. If that fails, all fail. */
 enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                    struct mm_error *error);
 

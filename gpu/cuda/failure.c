@@ -53,16 +53,8 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
         return MM_OK;
     (void)cudaGetLastError(); /* else a later question for the last error gets this one */
 
-    if (code == cudaErrorMemoryAllocation) { /* the device goes on, and may take long to come to an end */
-        const size_t free_bytes = mm_cuda_memory_free(&device->head);
-        mm_fail(error, MM_NO_DEVICE_MEMORY, "%s ran out of memory while %s; %zu bytes are free",
-                device->head.name, doing, free_bytes);
-        if (error != NULL) {
-            error->needed_bytes = free_bytes + 1; /* at least: CUDA does not say how much */
-            error->free_bytes = free_bytes;
-        }
-        return MM_NO_DEVICE_MEMORY;
-    }
+    if (code == cudaErrorMemoryAllocation) /* the device goes on, and may take long to come to an end */
+        return mm_cuda_fail_memory(device, 0, error);
 
     /* After a kernel's fault the context is lost, and every later call repeats the error. That is the
      * test, rather than a list of codes. */

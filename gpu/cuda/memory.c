@@ -1,22 +1,18 @@
 /* Device memory: a pool of the CUDA runtime's own, in stream order, and copies by hand. It knows no
  * matrices. */
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/job_memory.h"
 
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
-                                   uint64_t free_bytes, struct mm_error *error) {
-    mm_fail(error, MM_NO_DEVICE_MEMORY, "the job needs %llu bytes of device memory; %s has %llu free",
-            (unsigned long long)needed_bytes, device->head.name, (unsigned long long)free_bytes);
-    error->needed_bytes = needed_bytes;
-    error->free_bytes = free_bytes;
+                                   struct mm_error *error) {
+    const uint64_t free_bytes = mm_cuda_memory_free(&device->head);
+    const uint64_t needed = needed_bytes > free_bytes ? needed_bytes : free_bytes + 1; /* CUDA refused it */
+    mm_fail(error, MM_NO_DEVICE_MEMORY, "%llu bytes of device memory are needed; %s has %llu free",
+            (unsigned long long)needed, device->head.name, (unsigned long long)free_bytes);
+    if (error != NULL) {
+        error->needed_bytes = needed;
+        error->free_bytes = free_bytes;
+    }
     return MM_NO_DEVICE_MEMORY;
-}
-
-static enum mm_status fail_allocation(struct mm_cuda_device *device, cudaError_t code, size_t bytes,
-                                      struct mm_error *error) {
-    const enum mm_status status = mm_cuda_status(device, code, "taking device memory", error);
-    if (status != MM_NO_DEVICE_MEMORY || error == NULL)
-        return status;
-    return mm_cuda_fail_memory(device, bytes, error->free_bytes, error);
 }
 
 enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
@@ -24,10 +20,13 @@ enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, s
     const size_t at_least = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
     void *taken = NULL;
     const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
-    if (code != cudaSuccess)
-        return fail_allocation(device, code, bytes, error);
-    *memory = taken;
-    return MM_OK;
+    if (code == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+        return mm_cuda_fail_memory(device, bytes, error);
+    }
+    if (code == cudaSuccess)
+        *memory = taken;
+    return mm_cuda_status(device, code, "allocating device memory", error);
 }
 
 void mm_cuda_give(struct mm_lane *lane, void *memory) {
@@ -108,14 +107,14 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
 
 enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memory, struct mm_error *error) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    struct mm_cuda_retry retry = {.lane = &device->direct};
     void *taken = NULL;
     enum mm_status status = mm_cuda_use(head, error);
-    if (status == MM_OK)
+    if (status != MM_OK)
+        return status;
+    do
         status = mm_cuda_take(&device->direct, bytes, &taken, error);
-    if (status == MM_NO_DEVICE_MEMORY) {
-        mm_cuda_trim(device);
-        status = mm_cuda_take(&device->direct, bytes, &taken, error);
-    }
+    while (mm_cuda_tries_again(&retry, status));
     if (status != MM_OK)
         return status;
     /* The memory is there in this stream's order; the caller may use it on any other. */

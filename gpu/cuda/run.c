@@ -1,48 +1,22 @@
-/* A job on a lane: memory, upload, kernel (in bands of rows if it is long), download, and the time of
- * each. It knows no variant. */
+/* A job on a lane: upload, kernel (in bands of rows if it is long), download, and the time of each. It knows
+ * no variant, and leaves memory to job_memory.c. */
 #include "gpu/cuda/batch.h"
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/job_memory.h"
 #include "gpu/check/verify.h"
 #include "gpu/queue/progress.h"
-#include "gpu/store/store.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-/* Lays the product's matrices into one piece of device memory, behind one another: one thing to take, to run
- * out of, and to give back. What has its place already, unless that is NULL, keeps it. Returns the bytes that
- * the others take; memory may be NULL to ask for that alone. */
-static size_t place(struct mm_product *product, void *const there[3], void *memory) {
-    struct mm_matrix *const matrices[] = {&product->a, &product->b, &product->c};
-    size_t bytes = 0;
-    for (unsigned index = 0; index < 3; index++) {
-        matrices[index]->data = there[index];
-        if (there[index] != NULL)
-            continue;
-        matrices[index]->data = memory == NULL ? NULL : (char *)memory + bytes;
-        bytes += mm_cuda_room(matrices[index]);
-    }
-    return bytes;
-}
-
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
-/* What the job takes of the device's memory beside its matrices. */
-static size_t check_bytes(const struct mm_job *job) {
-    return job->verify ? mm_cuda_verify_bytes(&job->product) : 0;
-}
-
-static size_t figures_bytes(const struct mm_job *job) {
-    return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
-}
-
-/* Copies an operand to where it was placed, or makes it there, unless it is there already. */
+/* Copies an operand to where it was placed, or makes it there. A stored one came with its memory. */
 static cudaError_t upload(struct mm_job *job, const struct mm_source *source, const struct mm_matrix *from,
                           const struct mm_matrix *to, struct mm_lane *lane) {
-    if (mm_source_find(source, &lane->device->head) == to->data && to->data != NULL)
+    if (source->kind == MM_SOURCE_STORED)
         return cudaSuccess;
     if (mm_source_is_made(source)) {
         struct mm_cuda_makes makes = {.count = 0};
@@ -50,8 +24,6 @@ static cudaError_t upload(struct mm_job *job, const struct mm_source *source, co
         return to->rows * to->cols == 0 ? cudaSuccess
                                         : mm_cuda_make(&makes, to->dtype, lane->device, lane->stream);
     }
-    if (source->kind == MM_SOURCE_STORED && source->stored->home != NULL)
-        return mm_cuda_copy_stored(source->stored, to->data, lane);
     job->outcome.uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
 }
@@ -206,30 +178,24 @@ static void go_on(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* Enqueues a job by this plan. Taking memory counts as part of the upload: a large first job spends its time
- * there. */
+/* Enqueues a job by this plan. Acquiring memory counts as part of the upload: a large first job spends its
+ * time there. */
 static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
-    const size_t check = mm_cuda_aligned(check_bytes(job)), beside = check + figures_bytes(job);
-    void *memory = NULL, *there[] = {NULL, NULL, job->stored_c == NULL ? NULL : job->stored_c->data};
+    struct mm_cuda_memory memory;
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
     if (status != MM_OK)
         return status;
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
-    status = mm_cuda_hold_replica(&job->a_source, lane, &job->outcome.uploaded_bytes, &there[0], error);
-    if (status == MM_OK)
-        status = mm_cuda_hold_replica(&job->b_source, lane, &job->outcome.uploaded_bytes, &there[1], error);
+    status = mm_cuda_acquire_memory(lane, &job, 1, plan, &memory, error);
     if (status != MM_OK)
         return status;
-    const size_t bytes = place(&product, there, NULL);
-    status = mm_cuda_workspace(lane, bytes + beside + plan->workspace_bytes, &memory, error);
-    if (status != MM_OK)
-        return status;
-    (void)place(&product, there, memory);
-    lane->scratch = (char *)memory + bytes + beside;
+    product.a.data = memory.matrices[0][0];
+    product.b.data = memory.matrices[0][1];
+    product.c.data = memory.matrices[0][2];
     job->progress = (struct mm_progress){.item = 0};
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
@@ -237,8 +203,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
                                          .products = band_products(plan, &product),
                                          .rows = mm_cuda_band_rows(plan, &product),
                                          .seed = job->verify ? mm_verify_seed() : 0,
-                                         .check = (char *)memory + bytes,
-                                         .figures = (char *)memory + bytes + check};
+                                         .check = memory.check,
+                                         .figures = memory.figures};
     status = enqueue_upload(job, &product, lane, error);
     if (status == MM_OK)
         status = enqueue_band(lane, error);
@@ -248,122 +214,49 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     return status;
 }
 
-static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
-                              struct mm_error *error) {
-    const enum mm_status status = enqueue(lane, job, plan, error);
+/* Tries to begin jobs as one launch. After a failure they hold nothing. A job that may share a launch goes
+ * that way also when it is alone: it is the shorter one. */
+static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
+                          const struct mm_plan *plan, struct mm_error *error) {
+    *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
+    lane->bands = (struct mm_cuda_bands){.job = NULL};
+    const enum mm_status status = jobs[0]->work.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
+                                                               : enqueue(lane, jobs[0], plan, error);
     if (status == MM_OK)
         return MM_OK;
-    cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
-    job->outcome.uploaded_bytes = job->outcome.downloaded_bytes = 0;
+    cudaStreamSynchronize(lane->stream); /* nothing touches the jobs' matrices any more */
+    mm_cuda_release_memory(jobs, count);
     return status;
 }
 
-/* Whether jobs are under way in another lane, and hold memory. */
-static bool is_beside_others(const struct mm_lane *lane) {
-    bool is_beside = false;
-    for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
-        const struct mm_lane *other = &lane->device->lanes[index];
-        is_beside = is_beside || (other != lane && __atomic_load_n(&other->is_busy, __ATOMIC_RELAXED));
-    }
-    return is_beside;
-}
-
-/* A job that may share a launch goes that way also when it is alone: it is the shorter one. */
-static enum mm_status try_all(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
-                              struct mm_error *error) {
-    return jobs[0]->work.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
-                                        : try_one(lane, jobs[0], &jobs[0]->plan, error);
-}
-
-/* If device memory is short, trims the pool and tries again. After that, one job tries to begin without the
- * batch kernel if a stored operand has no copy, because the operand can lie in the workspace. Without such an
- * operand the job would only need more memory. Last, one job is planned with less workspace, unless other
- * lanes hold memory: the worker begins the job again once those lanes are over. */
-static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
-                            struct mm_error *error) {
-    struct mm_plan *plan = &jobs[0]->plan, frugal;
-    enum mm_status status = try_all(lane, jobs, count, error);
-    if (status != MM_NO_DEVICE_MEMORY)
-        return status;
-    mm_cuda_trim(lane->device);
-    status = try_all(lane, jobs, count, error);
-    if (status != MM_NO_DEVICE_MEMORY || count > 1)
-        return status;
-    if (jobs[0]->work.batch_key != 0 && mm_cuda_batch_key(jobs[0]) == 0) {
-        jobs[0]->work.batch_key = 0;
-        status = try_one(lane, jobs[0], plan, error);
-    }
-    if (status != MM_NO_DEVICE_MEMORY || jobs[0]->work.batch_key != 0 || plan->workspace_bytes == 0 ||
-        is_beside_others(lane))
-        return status;
-    const struct mm_product product = mm_product_dense(&jobs[0]->product);
-    if (mm_plan_make(&lane->device->head, plan->variant, &product, true, &frugal, NULL) != MM_OK ||
-        frugal.workspace_bytes >= plan->workspace_bytes)
-        return status;
-    return try_one(lane, jobs[0], &frugal, error);
-}
-
-/* The memory of a C that stays on the device. If there is none, trims the pool, once. */
-static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job, bool *is_trimmed) {
-    const size_t bytes = mm_matrix_bytes(&job->product.c);
-    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->work.error) != MM_NO_DEVICE_MEMORY ||
-        *is_trimmed)
-        return job->work.error.status;
-    mm_cuda_trim(lane->device);
-    *is_trimmed = true;
-    job->work.error = (struct mm_error){.status = MM_OK};
-    return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->work.error);
-}
-
-/* The job could not begin. It releases the memory of its C, which the error counts as needed and as free. */
-static void fail(const struct mm_lane *lane, struct mm_job *job, const struct mm_error *error) {
-    const size_t home_bytes = job->stored_c == NULL ? 0 : mm_cuda_room(&job->product.c);
-    job->work.error = *error;
-    if (home_bytes > 0 && error->status == MM_NO_DEVICE_MEMORY)
-        mm_cuda_fail_memory(lane->device, error->needed_bytes + home_bytes, error->free_bytes + home_bytes,
-                            &job->work.error);
-    if (job->stored_c != NULL)
-        job->stored_c->release(job->stored_c);
-    job->stored_c = NULL;
-}
-
-/* Those jobs that have what memory they need for C; the others have failed. */
-static unsigned take_homes(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
-                           struct mm_job **ready) {
-    unsigned ready_count = 0;
-    bool is_trimmed = false;
-    for (unsigned index = 0; index < count; index++)
-        if (!jobs[index]->stores_c || take_home(lane, jobs[index], &is_trimmed) == MM_OK)
-            ready[ready_count++] = jobs[index];
-    return ready_count;
-}
-
-/* Begins one job, or several jobs as one launch. Returns how many jobs have begun; the others have errors. */
-static unsigned begin_together(struct mm_lane *lane, struct mm_job *const *taken, unsigned count) {
-    struct mm_job *jobs[MM_BATCH_MAX];
+/* Begins one job, or several as one launch: all, or none. Then their errors say why. If several do not all
+ * fit into the quarter of memory that stored matrices may take, some may fit alone. */
+static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
+    struct mm_plan plan = jobs[0]->plan;
+    struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
     struct mm_error error;
-    *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
-    lane->bands = (struct mm_cuda_bands){.job = NULL};
-    count = take_homes(lane, taken, count, jobs);
-    if (count == 0 || begin(lane, jobs, count, &error) == MM_OK)
-        return count;
-    for (unsigned job = 0; job < count; job++)
-        fail(lane, jobs[job], &error);
-    return 0;
+    enum mm_status status;
+    do
+        status = try(lane, jobs, count, &plan, &error);
+    while (mm_cuda_tries_again(&retry, status));
+    if (status == MM_STORE_FULL && count > 1)
+        status = MM_NO_DEVICE_MEMORY;
+    for (unsigned job = 0; job < count && status != MM_OK; job++)
+        jobs[job]->work.error = error;
+    if (status == MM_NO_DEVICE_MEMORY)
+        mm_cuda_fail_job_memory(lane, jobs, count, &plan);
+    return status;
 }
 
-/* The jobs found no memory together. Tries each job alone until one has begun; the worker begins the others
- * again. If no job fits, each error says what that job needs. Returns how many jobs have begun. */
-static unsigned begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
-    unsigned begun = 0;
-    for (unsigned job = 0; job < count && begun == 0; job++) {
-        if (jobs[job]->work.error.status != MM_NO_DEVICE_MEMORY &&
-            jobs[job]->work.error.status != MM_STORE_FULL)
-            continue;
+/* The jobs found no memory together. Tries each alone until one has begun; the worker begins the others
+ * again. If no job fits, each error says what that job needs. */
+static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
+    enum mm_status status = MM_NO_DEVICE_MEMORY;
+    for (unsigned job = 0; job < count && status != MM_OK; job++) {
         jobs[job]->work.error = (struct mm_error){.status = MM_OK};
-        begun = begin_together(lane, &jobs[job], 1);
+        status = begin(lane, &jobs[job], 1);
     }
-    return begun;
+    return status;
 }
 
 void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
@@ -376,16 +269,16 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
             jobs[job]->work.error = error;
         return;
     }
-    unsigned begun = begin_together(lane, jobs, count);
-    if (begun == 0 && count > 1)
-        begun = begin_one(lane, jobs, count);
-    if (begun == 0)
+    enum mm_status status = begin(lane, jobs, count);
+    if (status == MM_NO_DEVICE_MEMORY && count > 1)
+        status = begin_one(lane, jobs, count);
+    if (status != MM_OK)
         mm_cuda_leave_workspace(lane);
-    __atomic_store_n(&lane->is_busy, begun > 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);
 }
 
-/* Nanoseconds from one mark to the next; CUDA tells them as milliseconds, in steps of about 500 ns. */
-static cudaError_t span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns) {
+/* CUDA tells milliseconds, in steps of about 500 ns. */
+cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns) {
     float ms = 0.0f;
     const cudaError_t code = cudaEventElapsedTime(&ms, lane->marks[from], lane->marks[from + 1]);
     if (code == cudaSuccess)
@@ -412,17 +305,17 @@ static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
     cudaError_t code = cudaSuccess;
     span_ns[MM_SPAN_UPLOAD] = span_ns[MM_SPAN_DOWNLOAD] = 0;
     if (lane->first == MM_CUDA_BEGUN)
-        code = span(lane, MM_CUDA_BEGUN, &span_ns[MM_SPAN_UPLOAD]);
+        code = mm_cuda_span(lane, MM_CUDA_BEGUN, &span_ns[MM_SPAN_UPLOAD]);
     if (code == cudaSuccess)
-        code = span(lane, MM_CUDA_UPLOADED, &span_ns[MM_SPAN_KERNEL]);
+        code = mm_cuda_span(lane, MM_CUDA_UPLOADED, &span_ns[MM_SPAN_KERNEL]);
     if (code == cudaSuccess && lane->last >= MM_CUDA_DOWNLOADED)
-        code = span(lane, MM_CUDA_COMPUTED, &span_ns[MM_SPAN_DOWNLOAD]);
+        code = mm_cuda_span(lane, MM_CUDA_COMPUTED, &span_ns[MM_SPAN_DOWNLOAD]);
     return code;
 }
 
 static cudaError_t read_verification(const struct mm_lane *lane, struct mm_verification *verification) {
     *verification = *lane->verification;
-    return span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
+    return mm_cuda_span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
 }
 
 void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
@@ -461,81 +354,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 
 /* A job that takes much of the memory runs alone: beside it another of its size might find none. */
 void mm_cuda_schedule(struct mm_job *job) {
-    struct mm_product product = mm_product_dense(&job->product);
-    void *const nowhere[3] = {NULL};
-    const size_t bytes =
-        place(&product, nowhere, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
-    job->work.is_exclusive = bytes > mm_cuda_large_bytes(job->plan.device);
+    job->work.batch_key = 0;
+    job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device);
     job->work.batch_key = mm_cuda_batch_key(job);
-}
-
-static enum mm_status run_once(const struct mm_plan *plan, const struct mm_product *product,
-                               struct mm_lane *lane, struct mm_error *error) {
-    const enum mm_status status = mm_plan_launch(plan, product, lane, error);
-    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
-    if (status == MM_OK && waited != cudaSuccess)
-        return mm_cuda_status(lane->device, waited, "running a kernel", error);
-    return status;
-}
-
-static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_product *product,
-                                   struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
-    struct mm_cuda_device *device = lane->device;
-    enum mm_status status = MM_OK;
-    cudaError_t code = mm_cuda_gate_close(device->gate, lane->stream);
-    if (code == cudaSuccess)
-        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
-    if (code == cudaSuccess)
-        status = mm_plan_launch(plan, product, lane, error);
-    if (code == cudaSuccess)
-        code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
-    mm_cuda_gate_open(device->gate);
-    /* Waited for in any case, so that the caller's memory is free of us when this returns. */
-    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
-    if (status != MM_OK)
-        return status;
-    if (code == cudaSuccess)
-        code = waited;
-    if (code == cudaSuccess)
-        code = span(lane, MM_CUDA_UPLOADED, kernel_ns);
-    if (code != cudaSuccess)
-        status = mm_cuda_status(device, code, "measuring a kernel", error);
-    return status;
-}
-
-/* If the gate gave up, the time may include the host's: then it is measured once more, now that the
- * library has loaded its kernel. Under a debugger every launch waits, and that is no better. */
-static enum mm_status measure_surely(const struct mm_plan *plan, const struct mm_product *product,
-                                     struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
-    const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);
-    if (status != MM_OK || !mm_cuda_gate_gave_up(lane->device->gate))
-        return status;
-    return measure_once(plan, product, lane, kernel_ns, error);
-}
-
-/* Loads the kernels and takes the workspace, never a frugal one: a measurement is of the variant as it is. */
-static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
-                                 struct mm_lane *lane, struct mm_error *error) {
-    const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);
-    if (status != MM_OK || plan->workspace_bytes == 0)
-        return status;
-    return mm_cuda_workspace(lane, plan->workspace_bytes, &lane->scratch, error);
-}
-
-enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_plan *plan,
-                               const struct mm_product *product, uint64_t *kernel_ns,
-                               struct mm_error *error) {
-    struct mm_lane *lane = &((struct mm_cuda_device *)head)->direct;
-    enum mm_status status = mm_cuda_use(head, error);
-    if (status == MM_OK)
-        status = make_ready(plan, product, lane, error);
-    if (status == MM_NO_DEVICE_MEMORY) {
-        mm_cuda_trim(lane->device);
-        status = make_ready(plan, product, lane, error);
-    }
-    if (status == MM_OK)
-        status = kernel_ns == NULL ? run_once(plan, product, lane, error)
-                                   : measure_surely(plan, product, lane, kernel_ns, error);
-    mm_cuda_leave_workspace(lane);
-    return status;
 }

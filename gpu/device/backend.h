@@ -58,8 +58,10 @@ struct mm_backend {
     /* begin uploads, launches and downloads `count` jobs by their plans in a free lane (0 … lane_count − 1),
      * or enqueues all that and returns. Each job->plan is made, m and n are not 0, and job->work.error is
      * MM_OK. More than one job, up to MM_BATCH_MAX, share a batch_key. A job that cannot start fails alone:
-     * begin fills its error and releases what it took. If jobs find no memory together, one of them starts if
-     * it fits alone; the others have MM_NO_DEVICE_MEMORY, and can be begun again.
+     * begin fills its error and releases what it took. begin leaves MM_NO_DEVICE_MEMORY in each job that
+     * found no device memory, beside others in the call or in other lanes; the worker then waits until all
+     * lanes are free and begins each of these jobs alone, and what begin says of a job with all lanes free is
+     * final.
      *
      * end is called with the jobs that were started. It waits for them and fills their spans (those of a
      * shared launch are the launch's), `batched` and error. If job->verify is set, which goes alone, the

@@ -233,9 +233,14 @@ enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes,
         if (roomiest == NULL)
             return status;
         tried |= UINT64_C(1) << roomiest->number;
-        status = roomiest->backend->take_home(roomiest, bytes, home, error);
-        if (status == MM_OK)
+        struct mm_error failure;
+        const enum mm_status taken = roomiest->backend->take_home(roomiest, bytes, home, &failure);
+        if (taken == MM_OK)
             return MM_OK;
+        if (status == MM_OK) { /* the device with most room says most */
+            status = taken;
+            *error = failure;
+        }
     }
 }
 

@@ -67,7 +67,8 @@ bool mm_engine_is_lost(const struct mm_engine *engine);
 size_t mm_engine_homes_max(const struct mm_engine *engine);
 
 /* Memory for a stored matrix, as a backend's take_home gives it, on the device that has most room for such
- * and gives some. MM_OK with *home NULL if it is to lie in host memory. Any thread. */
+ * and gives some. If none does, *error is that of the device with most room. MM_OK with *home NULL if it is
+ * to lie in host memory. Any thread. */
 enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes, struct mm_replica **home,
                                    struct mm_error *error);
 

@@ -1,6 +1,6 @@
 /* The probe's host side: takes memory that no cache holds, launches what is asked, and reads the results. It
  * knows no pattern; the addresses are the model's. */
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/probe/warp.cuh"
 
 #include <assert.h>
@@ -214,7 +214,11 @@ enum mm_status mm_cuda_probe(struct mm_device *head, const struct mm_access *acc
         probe.half_bytes = HALF_BYTES_MIN;
     while (probe.half_bytes > 0 && probe.half_bytes < 2 * cache_bytes(&probe))
         probe.half_bytes *= 2;
-    status = take(&probe, count, error);
+    struct mm_cuda_retry retry = {};
+    retry.lane = probe.lane;
+    do
+        status = take(&probe, count, error);
+    while (mm_cuda_tries_again(&retry, status));
     if (status != MM_OK)
         return status;
     const cudaError_t code = run(&probe, accesses, count, times, speed);

@@ -74,36 +74,26 @@ static void it_gives_way_to_jobs(void **state) {
     make(1);
     mm_cuda_trim(&device);
     assert_int_equal(fake_cuda.memory_used, 0);
-    run_and_expect(2, 1, 2 * A_BYTES);
+    run_and_expect(2, 1, 2 * A_BYTES + B_BYTES);
     release();
 }
 
-/* If there is no room for the copy by then, the first has it in the workspace, and the others can come again.
- */
-static void without_room_jobs_go_one_by_one(void **state) {
+/* If there is no room for the copy by then, each job has it in the workspace. */
+static void without_room_it_is_copied_for_each_job(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     make(0);
     make(1);
     mm_cuda_trim(&device);
     device.head.memory_bytes = 4 * (B_BYTES - 1);
-    mm_cuda_begin(&device.head, 0, jobs, 2);
-    assert_int_equal(jobs[1]->work.error.status, MM_NO_DEVICE_MEMORY);
-    jobs[1]->work.error = (struct mm_error){.status = MM_OK};
-    for (unsigned index = 0; index < 2; index++) {
-        if (index == 1)
-            mm_cuda_begin(&device.head, 0, &jobs[index], 1);
-        assert_int_equal(jobs[index]->work.error.status, MM_OK);
-        mm_cuda_end(&device.head, 0, &jobs[index], 1);
-        expect_product(&tests[index]);
-        assert_int_equal(jobs[index]->outcome.batched, 1);
-    }
+    run_and_expect(2, 2, 2 * (A_BYTES + B_BYTES));
+    assert_int_equal(fake_cuda.batches, 1);
     release();
 }
 
-/* A job needs memory for all three matrices then, also if it came in a batch. */
+/* A job needs memory for both operands then, also if it came in a batch. */
 static void without_room_for_any_it_says_what_it_needs(void **state) {
-    const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(18 * 17 * 4);
+    const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES);
     for (unsigned count = 1; count <= 2; count++) {
         fake_cuda.memory_max = (size_t)1 << 20;
         device.head.memory_bytes = (size_t)1 << 20;
@@ -279,20 +269,29 @@ static void there_is_room_for_a_quarter(void **state) {
     release();
 }
 
-/* Those that find room share the launch, the others fail alone. */
+/* Without room for all of them each is tried alone. */
 static void results_share_a_launch(void **state) {
-    make_for_c(0);
-    make_for_c(1);
-    assert_int_not_equal(jobs[0]->work.batch_key, 0);
-    device.head.memory_bytes = 4 * C_BYTES;
-    mm_cuda_begin(&device.head, 0, jobs, 2);
-    assert_int_equal(jobs[1]->work.error.status, MM_STORE_FULL);
-    assert_null(jobs[1]->stored_c);
-    mm_cuda_end(&device.head, 0, jobs, 1);
-    assert_int_equal(jobs[0]->work.error.status, MM_OK);
-    assert_int_equal(fake_cuda.batches, 1);
-    expect_read(jobs[0]->stored_c);
-    jobs[0]->stored_c->release(jobs[0]->stored_c);
+    for (unsigned has_room = 2; has_room > 0; has_room--) {
+        device.head.memory_bytes = (size_t)1 << 20;
+        make_for_c(0);
+        make_for_c(1);
+        assert_int_not_equal(jobs[0]->work.batch_key, 0);
+        device.head.memory_bytes = 4 * C_BYTES * has_room;
+        mm_cuda_begin(&device.head, 0, jobs, 2);
+        assert_int_equal(jobs[1]->work.error.status, has_room == 2 ? MM_OK : MM_NO_DEVICE_MEMORY);
+        mm_cuda_end(&device.head, 0, jobs, has_room);
+        assert_int_equal(jobs[0]->work.error.status, MM_OK);
+        assert_int_equal(jobs[0]->outcome.batched, has_room);
+        for (unsigned index = has_room; index < 2; index++) { /* as the worker does */
+            jobs[index]->work.error = (struct mm_error){.status = MM_OK};
+            mm_cuda_begin(&device.head, 0, &jobs[index], 1);
+            assert_int_equal(jobs[index]->work.error.status, MM_STORE_FULL);
+            assert_null(jobs[index]->stored_c);
+        }
+        expect_read(jobs[0]->stored_c);
+        for (unsigned index = 0; index < has_room; index++)
+            jobs[index]->stored_c->release(jobs[index]->stored_c);
+    }
     assert_int_equal(device.replica_bytes, 0);
     job_init(&tests[0], &ours, 18, 20, 17);
     tests[0].job.stores_c = true;
@@ -358,8 +357,9 @@ static void a_job_that_fails_leaves_nothing(void **state) {
     assert_int_equal(fake_cuda.events, 0);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs, without_room_jobs_go_one_by_one,
-                  without_room_for_any_it_says_what_it_needs, too_large_ones_are_uploaded,
-                  it_outlives_the_device, what_is_derived_is_kept, a_result_stays, a_result_is_an_operand,
-                  there_is_room_for_a_quarter, results_share_a_launch, results_give_way_to_one_that_fits,
-                  room_goes_to_one_that_fits, a_job_that_fails_leaves_nothing)
+RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs,
+                  without_room_it_is_copied_for_each_job, without_room_for_any_it_says_what_it_needs,
+                  too_large_ones_are_uploaded, it_outlives_the_device, what_is_derived_is_kept,
+                  a_result_stays, a_result_is_an_operand, there_is_room_for_a_quarter, results_share_a_launch,
+                  results_give_way_to_one_that_fits, room_goes_to_one_that_fits,
+                  a_job_that_fails_leaves_nothing)

@@ -1,0 +1,73 @@
+/* Measures one run of a product on matrices that are in device memory. It knows no jobs. */
+#include "gpu/cuda/job_memory.h"
+
+static enum mm_status run_once(const struct mm_plan *plan, const struct mm_product *product,
+                               struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_status status = mm_plan_launch(plan, product, lane, error);
+    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
+    if (status == MM_OK && waited != cudaSuccess)
+        return mm_cuda_status(lane->device, waited, "running a kernel", error);
+    return status;
+}
+
+static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_product *product,
+                                   struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
+    struct mm_cuda_device *device = lane->device;
+    enum mm_status status = MM_OK;
+    cudaError_t code = mm_cuda_gate_close(device->gate, lane->stream);
+    if (code == cudaSuccess)
+        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
+    if (code == cudaSuccess)
+        status = mm_plan_launch(plan, product, lane, error);
+    if (code == cudaSuccess)
+        code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
+    mm_cuda_gate_open(device->gate);
+    /* Waited for in any case, so that the caller's memory is free of us when this returns. */
+    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
+    if (status != MM_OK)
+        return status;
+    if (code == cudaSuccess)
+        code = waited;
+    if (code == cudaSuccess)
+        code = mm_cuda_span(lane, MM_CUDA_UPLOADED, kernel_ns);
+    if (code != cudaSuccess)
+        status = mm_cuda_status(device, code, "measuring a kernel", error);
+    return status;
+}
+
+/* If the gate gave up, the time may include the host's: then it is measured once more, now that the
+ * library has loaded its kernel. Under a debugger every launch waits, and that is no better. */
+static enum mm_status measure_surely(const struct mm_plan *plan, const struct mm_product *product,
+                                     struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
+    const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);
+    if (status != MM_OK || !mm_cuda_gate_gave_up(lane->device->gate))
+        return status;
+    return measure_once(plan, product, lane, kernel_ns, error);
+}
+
+/* Loads the kernels and takes the workspace, never a frugal one: a measurement is of the variant as it is. */
+static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
+                                 struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);
+    if (status != MM_OK || plan->workspace_bytes == 0)
+        return status;
+    return mm_cuda_workspace(lane, plan->workspace_bytes, &lane->scratch, error);
+}
+
+enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_plan *plan,
+                               const struct mm_product *product, uint64_t *kernel_ns,
+                               struct mm_error *error) {
+    struct mm_lane *lane = &((struct mm_cuda_device *)head)->direct;
+    struct mm_cuda_retry retry = {.lane = lane};
+    enum mm_status status = mm_cuda_use(head, error);
+    if (status != MM_OK)
+        return status;
+    do
+        status = make_ready(plan, product, lane, error);
+    while (mm_cuda_tries_again(&retry, status));
+    if (status == MM_OK)
+        status = kernel_ns == NULL ? run_once(plan, product, lane, error)
+                                   : measure_surely(plan, product, lane, kernel_ns, error);
+    mm_cuda_leave_workspace(lane);
+    return status;
+}

@@ -1,0 +1,190 @@
+/* What jobs do when a CUDA device's memory is short (gpu/cuda/job_memory.c), on a made-up CUDA runtime: each
+ * step of the order, what a refusal says, and that it leaves nothing behind. No GPU takes part. */
+#include "cuda_job.h"
+#include "gpu/store/store.h"
+
+/* Matrices of 16×16, of 1024 bytes each; a workspace, and a smaller one. */
+enum { EDGE = 16, MATRIX = EDGE * EDGE * 4, WORKSPACE = 4096, FRUGAL = 1024 };
+
+static struct test_job tests[2];
+static struct mm_job *const job = &tests[0].job, *const other = &tests[1].job;
+static float elements[EDGE * EDGE];
+static struct mm_stored value;
+static size_t workspace_given; /* to the last launch */
+
+static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
+                             struct mm_lane *lane, struct mm_error *error) {
+    workspace_given = plan->workspace_bytes;
+    memset(lane->scratch, 0xa5, plan->workspace_bytes);
+    return mm_cuda_launch(plan, product, lane, error);
+}
+
+static enum mm_status plan_workspace(const struct mm_product *product, struct mm_plan *plan,
+                                     struct mm_error *error) {
+    plan->launch = launch;
+    plan->layout =
+        (struct mm_layout){.kernel = &fake_kernels.plain, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
+    plan->workspace_bytes = plan->is_frugal ? FRUGAL : WORKSPACE;
+    return MM_OK;
+}
+
+static const struct mm_variant scratching = {.name = "scratching", .plan[MM_FLOAT32] = plan_workspace};
+
+enum { STORES_C = 1, STORED_B = 2, SHARES = 4 };
+
+static void make(unsigned index, const struct mm_variant *variant, unsigned kind) {
+    struct mm_job *made = &tests[index].job;
+    job_init(&tests[index], variant, EDGE, EDGE, EDGE);
+    value.data = elements;
+    value.bytes = MATRIX;
+    if (kind & STORES_C) {
+        made->stores_c = true;
+        made->product.c.data = NULL;
+    }
+    if (kind & STORED_B)
+        made->b_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
+    plan_job(&tests[index]);
+    if ((kind & SHARES) == 0)
+        made->work.batch_key = 0;
+}
+
+static void begin(unsigned lane, struct mm_job *begun, enum mm_status expected) {
+    begun->work.error = (struct mm_error){.status = MM_OK};
+    workspace_given = 0;
+    mm_cuda_begin(&device.head, lane, &begun, 1);
+    assert_int_equal(begun->work.error.status, expected);
+}
+
+static void end(unsigned lane, struct mm_job *begun) {
+    mm_cuda_end(&device.head, lane, &begun, 1);
+    assert_int_equal(begun->work.error.status, MM_OK);
+    if (begun->stored_c != NULL)
+        begun->stored_c->release(begun->stored_c);
+    begun->stored_c = NULL;
+}
+
+static void release_value(void) {
+    struct mm_replica *replica;
+    while ((replica = value.replicas) != NULL) {
+        value.replicas = replica->next;
+        replica->release(replica);
+    }
+}
+
+/* Whatever runs out first, all that the job needs is needed, and all that nobody uses is free. Then nothing
+ * is left behind, and the next job is served. */
+static void a_refusal_tells_all_and_leaves_nothing(void **state) {
+    static const struct {
+        const struct mm_variant *variant;
+        unsigned kind;
+        size_t needed;
+    } cases[] = {{&ours, 0, 3 * MATRIX},
+                 {&ours, STORES_C, 3 * MATRIX},
+                 {&ours, STORED_B, 3 * MATRIX},
+                 {&ours, STORES_C | STORED_B, 3 * MATRIX},
+                 {&ours, STORES_C | STORED_B | SHARES, 2 * MATRIX}, /* A is read where it is */
+                 {&scratching, STORES_C | STORED_B, 3 * MATRIX + FRUGAL}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const size_t needed = cases[index].needed;
+        for (size_t free_bytes = 0; free_bytes < needed; free_bytes += MATRIX / 2) {
+            reset(state);
+            make(0, cases[index].variant, cases[index].kind);
+            if (cases[index].kind & SHARES)
+                job->work.batch_key = 1; /* as if the copy of B was there when it was planned */
+            fake_cuda.memory_max = free_bytes;
+            begin(0, job, MM_NO_DEVICE_MEMORY);
+            assert_int_equal(job->work.error.needed_bytes, needed);
+            assert_int_equal(job->work.error.free_bytes, free_bytes);
+            assert_null(job->stored_c);
+            assert_int_equal(job->outcome.uploaded_bytes, 0);
+            assert_int_equal(fake_cuda.memory_used, 0);
+            assert_int_equal(device.replica_bytes, 0);
+            assert_false(device.lanes[0].is_busy);
+            fake_cuda.memory_max = needed;
+            begin(0, job, MM_OK);
+            end(0, job);
+            release_value();
+            drop(state);
+        }
+    }
+}
+
+/* A copy that nobody uses gives way, so a job keeps the plan that it has. */
+static void unused_copies_go_first(void **state) {
+    make(0, &ours, STORED_B);
+    begin(0, job, MM_OK);
+    end(0, job);
+    assert_int_equal(device.replica_bytes, MATRIX);
+    fake_cuda.memory_max = 3 * MATRIX + WORKSPACE;
+    make(0, &scratching, 0);
+    begin(0, job, MM_OK);
+    assert_int_equal(workspace_given, WORKSPACE);
+    assert_int_equal(device.replica_bytes, 0);
+    end(0, job);
+    release_value();
+}
+
+/* Beside another job a job neither drops the copies that the other may use nor makes do with less workspace:
+ * it is begun again when it is alone. */
+static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
+    make(1, &ours, STORED_B);
+    begin(1, other, MM_OK);
+    make(0, &scratching, 0);
+    fake_cuda.memory_max = fake_cuda.memory_used + 3 * MATRIX + FRUGAL;
+    begin(0, job, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(device.replica_bytes, MATRIX);
+    end(1, other);
+    begin(0, job, MM_OK);
+    assert_int_equal(workspace_given, WORKSPACE);
+    end(0, job);
+    fake_cuda.memory_max = 3 * MATRIX + WORKSPACE - 1;
+    mm_cuda_trim(&device);
+    begin(0, job, MM_OK);
+    assert_int_equal(workspace_given, FRUGAL);
+    end(0, job);
+    release_value();
+}
+
+/* Jobs that do not fit together: the first that fits begins, and the other is served after it. */
+static void of_several_jobs_one_begins(void **state) {
+    struct mm_job *const jobs[] = {job, other};
+    make(0, &ours, STORES_C | SHARES);
+    make(1, &ours, STORES_C | SHARES);
+    assert_int_not_equal(job->work.batch_key, 0);
+    fake_cuda.memory_max = MATRIX;
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    assert_int_equal(job->work.error.status, MM_OK);
+    assert_int_equal(other->error.status, MM_NO_DEVICE_MEMORY);
+    end(0, job);
+    begin(0, other, MM_OK);
+    end(0, other);
+}
+
+/* Of memory that belongs to no job: idle lanes' workspaces give way to it as well. */
+static void benchmarks_find_what_nobody_uses(void **state) {
+    void *memory = NULL;
+    struct mm_error error;
+    run_square(0, EDGE + 4, MM_OK);
+    const size_t bytes = fake_cuda.memory_max = fake_cuda.memory_used;
+    assert_int_equal(mm_cuda_acquire(&device.head, bytes, &memory, &error), MM_OK);
+    mm_cuda_release(&device.head, memory);
+    assert_int_equal(mm_cuda_acquire(&device.head, bytes + 1, &memory, &error), MM_NO_DEVICE_MEMORY);
+    assert_int_equal(error.needed_bytes, bytes + 1);
+    assert_int_equal(error.free_bytes, bytes);
+}
+
+/* A launch may run out of memory as well: CUDA does not say of how much. */
+static void what_runs_out_elsewhere_has_the_same_message(void **state) {
+    make(0, &ours, 0);
+    fake_cuda.launch_fails = cudaErrorMemoryAllocation;
+    begin(0, job, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(job->work.error.free_bytes, fake_cuda.memory_max);
+    assert_int_equal(job->work.error.needed_bytes, fake_cuda.memory_max + 1);
+    fake_cuda.launch_fails = cudaSuccess;
+    begin(0, job, MM_OK);
+    end(0, job);
+}
+
+RUN_TESTS_BETWEEN(reset, drop, a_refusal_tells_all_and_leaves_nothing, unused_copies_go_first,
+                  a_job_waits_for_others_before_it_makes_do_with_less, of_several_jobs_one_begins,
+                  benchmarks_find_what_nobody_uses, what_runs_out_elsewhere_has_the_same_message)
