@@ -372,6 +372,10 @@ static void a_check_that_cannot_be_done_fails_the_job(void **state) {
     assert_int_equal(job->work.error.status, MM_INTERNAL);
     assert_false(device.lanes[0].is_busy);
     fake_cuda.check_fails = cudaSuccess;
+    job->work.error.status = MM_OK;
+    run(0, &job, 1); /* from its first part on */
+    expect_product(&test);
+    assert_int_equal(fake_cuda.launches, 2);
     run_square(0, 17, MM_OK);
 }
 
