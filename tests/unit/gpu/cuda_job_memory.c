@@ -154,7 +154,7 @@ static void of_several_jobs_one_begins(void **state) {
     fake_cuda.memory_max = MATRIX;
     mm_cuda_begin(&device.head, 0, jobs, 2);
     assert_int_equal(job->work.error.status, MM_OK);
-    assert_int_equal(other->error.status, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(other->work.error.status, MM_NO_DEVICE_MEMORY);
     end(0, job);
     begin(0, other, MM_OK);
     end(0, other);

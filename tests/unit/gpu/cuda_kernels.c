@@ -193,10 +193,5 @@ static void simt_tells_its_parts(void **state) {
     assert_null(plan_simt(64, 1024, 64).layout.batch_kernel);
 }
 
-static const struct mm_device hopper = {.backend = &backend,
-                                        .compute_capability = 90,
-                                        .shared_bytes_per_block_max = 227 << 10,
-                                        .multiprocessors = 132};
-
 RUN_TESTS(rows_go_together_unless_they_are_listed, rows_plan_the_types_that_they_take, types_share_no_kernel,
           blas_refuses_what_cublas_lacks, float8_by_blas_wants_ada, simt_tells_its_parts)
