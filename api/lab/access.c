@@ -109,6 +109,17 @@ static enum mm_status read_offsets(struct mm_parameters *values, const struct mm
     return has_number ? MM_OK : mm_fail_form(row->name, "has", form, "no number", error);
 }
 
+static enum mm_status read_shift(struct mm_parameters *values, const struct mm_parameter *row,
+                                 const struct mm_value *given, struct mm_error *error) {
+    _Static_assert(MM_SHIFT_MAX == 31, "the form says so");
+    const double number = given->number;
+    if (given->kind != MM_VALUE_NUMBER ||
+        !(number >= 0 && number <= MM_SHIFT_MAX && number == (unsigned)number))
+        return mm_value_fail(row->name, "is", "a whole number from 0 to 31", given, error);
+    ((struct mm_access_request *)values)->shift = (unsigned)number;
+    return MM_OK;
+}
+
 #define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct mm_access_request, member)
 #define SET(name, set) READ(name, sets[set], read_set)
 #define READ(name, member, read)                                                                             \
@@ -120,6 +131,7 @@ static const struct mm_parameter parameters[] = {
     SET("strides", MM_ACCESS_STRIDES), SET("word_bytes", MM_ACCESS_WORD_BYTES),
     SET("padded", MM_ACCESS_PADDED),   SET("bank_bytes", MM_ACCESS_BANK_BYTES),
     SET("access", MM_ACCESS_KIND),     READ("offsets", words, read_offsets),
+    READ("offset", shift, read_shift),
 };
 
 static const struct mm_parameter_table table = MM_PARAMETER_TABLE(parameters);
@@ -142,11 +154,13 @@ static void add(struct mm_probe *probe, const uint32_t *sets, struct mm_access a
 static enum mm_status judge_patterns(const struct mm_access_request *request, struct mm_error *error) {
     const uint32_t patterns = request->sets[MM_ACCESS_PATTERNS];
     const uint32_t strides = request->sets[MM_ACCESS_STRIDES];
-    if (request->has_offsets && (patterns | strides) != 0)
+    if (request->has_offsets && (patterns | strides | request->shift) != 0)
         return mm_fail_field(
             error, MM_BAD_REQUEST, "offsets",
             "offsets is a pattern of its own, but %s is given as well; leave one of them out",
-            patterns != 0 ? "patterns" : "strides");
+            patterns != 0  ? "patterns"
+            : strides != 0 ? "strides"
+                           : "offset");
     if (patterns != 0 && strides != 0 && !has(request->sets, MM_ACCESS_PATTERNS, MM_PATTERN_STRIDE))
         return mm_fail_field(
             error, MM_BAD_REQUEST, "strides",
@@ -174,7 +188,8 @@ enum mm_status mm_access_combine(const struct mm_access_request *request, struct
         for (unsigned padded = 0; padded < 2; padded++)
             for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++) {
                 struct mm_access access = {
-                    MM_MEMORY_SHARED, (enum mm_pattern)pattern, 0, words[word], padded != 0, {0}};
+                    MM_MEMORY_SHARED, (enum mm_pattern)pattern, 0, words[word], padded != 0, {0},
+                    request->shift};
                 memcpy(access.words, request->words, sizeof access.words);
                 if (has(sets, MM_ACCESS_WORD_BYTES, word) && has(sets, MM_ACCESS_PADDED, padded) &&
                     has(sets, MM_ACCESS_PATTERNS, pattern))
@@ -183,7 +198,8 @@ enum mm_status mm_access_combine(const struct mm_access_request *request, struct
     for (unsigned word = 0; word < WORD_COUNT; word++)
         if (has(sets, MM_ACCESS_WORD_BYTES, word) && has(sets, MM_ACCESS_PATTERNS, MM_PATTERN_STRIDE))
             add(probe, sets,
-                (struct mm_access){MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 0, words[word], false, {0}});
+                (struct mm_access){
+                    MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 0, words[word], false, {0}, request->shift});
     return MM_OK;
 }
 

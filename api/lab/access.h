@@ -27,6 +27,7 @@ struct mm_access_request {
     uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0: the set was not given */
     bool has_offsets;
     uint32_t words[MM_WARP_LANES]; /* the offsets, as in struct mm_access */
+    unsigned shift;                /* the member `offset`, as in struct mm_access */
 };
 
 /* The most rows of shared memory that the table draws. */

@@ -1,5 +1,5 @@
 /* The times of a probe beside the model's predictions, as JSON and as tables. A figure that was not measured
- * is null or a dash. (access_drawing.c and access_picture.c draw.) */
+ * is null or a dash. (access_drawing.c draws.) */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -74,6 +74,8 @@ static json_t *make_row(const struct row *row) {
                     : json_pack("{s:o, s:o, s:o}", "predicted_sectors", mm_json_count(row->sectors.sectors),
                                 "predicted_bytes_used", mm_json_count(row->sectors.bytes_used),
                                 "predicted_bytes_moved", mm_json_count(row->sectors.bytes_moved)));
+    if (access->shift > 0)
+        failed |= mm_json_put(object, "offset", mm_json_count(access->shift));
     failed |= mm_json_put(object, "cycles_per_access", make_measured(row->time.cycles));
     failed |= mm_json_put(object, "bytes_per_cycle", make_measured(bytes_per_cycle(row)));
     if (access->memory == MM_MEMORY_SHARED) {
@@ -176,8 +178,11 @@ char *mm_access_table(const struct mm_probe *probe, size_t *length) {
     FILE *out = mm_text_open(&text);
     if (out == NULL)
         return NULL;
-    fprintf(out, "%s (%s), banks of %u bytes; %s\n", device->name, device->backend->name,
-            mm_probe_bank_bytes(probe),
+    char shift[32] = "";
+    if (probe->accesses[0].shift > 0)
+        snprintf(shift, sizeof shift, "; offset %u", probe->accesses[0].shift);
+    fprintf(out, "%s (%s), banks of %u bytes%s; %s\n", device->name, device->backend->name,
+            mm_probe_bank_bytes(probe), shift,
             probe->done > 0 ? "times in cycles"
             : probe->writes ? "writes, predicted, not measured"
                             : "predicted, not measured");

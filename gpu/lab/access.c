@@ -41,6 +41,7 @@ void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_
         offsets[lane] = MM_LANE_INACTIVE;
         if (word == MM_LANE_INACTIVE)
             continue;
+        word += access->shift;
         if (access->padded)
             word += word / MM_BANK_COUNT;
         offsets[lane] = word * access->word_bytes;

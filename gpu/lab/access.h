@@ -19,7 +19,7 @@
 
 __BEGIN_DECLS
 
-enum { MM_WARP_LANES = 32, MM_BANK_COUNT = 32, MM_SECTOR_BYTES = 32, MM_STRIDE_MAX = 32 };
+enum { MM_WARP_LANES = 32, MM_BANK_COUNT = 32, MM_SECTOR_BYTES = 32, MM_STRIDE_MAX = 32, MM_SHIFT_MAX = 31 };
 
 /* The last word that MM_PATTERN_OFFSETS can name: that of a tile of 32 rows of 64 words. */
 enum { MM_OFFSET_MAX = 2047 };
@@ -60,6 +60,7 @@ struct mm_access {
     bool padded;                   /* one word is left out after every 32, as in rows of 33 */
     uint32_t words[MM_WARP_LANES]; /* of MM_PATTERN_OFFSETS, each up to MM_OFFSET_MAX or MM_LANE_INACTIVE, in
                                       shared memory alone */
+    unsigned shift; /* added to each lane's word before padding, 0 to MM_SHIFT_MAX; 0 of MM_PATTERN_OFFSETS */
 };
 
 /* The byte at which each lane's word begins, padding counted, or MM_LANE_INACTIVE; word 0 begins at 0. */

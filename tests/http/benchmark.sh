@@ -109,6 +109,9 @@ expect "all accesses are predicted" 200 '"\(.backend) \(.rows | length) \(.share
 post '{"op": "shared_access", "backend": "cpu", "patterns": "stride", "strides": 3, "word_bytes": 8, "padded": false}'
 expect "banks of a stride" 200 '.rows[0] | [.access, .bank_bytes, .predicted_degree, .predicted_wavefronts]' '["read",4,1,2]' \
     '.rows[0].banks == [range(32) | . * 6 % 32]' true '.rows[1] | [.memory, .predicted_sectors, .measured]' '["global",24,false]'
+post '{"op": "shared_access", "patterns": "stride", "strides": 1, "word_bytes": 4, "padded": false, "offset": 31}'
+expect "a misaligned access" 200 '[.rows[] | [.memory, .offset, .predicted_sectors, .predicted_degree]]' '[["shared",31,null,1],["global",31,5,null]]' \
+    '.rows[0].banks[:3]' '[31,0,1]'
 chosen='{"op": "shared_access", "offsets": [0, 0, 64, null, 2047], "word_bytes": 4, "padded": false, "access": "write", "bank_bytes": 8}'
 post "$chosen"
 expect "chosen offsets" 200 '.rows | length' 1 \

@@ -141,7 +141,7 @@ cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
  * half and so put it out of the cache; the chain in the cache is laid last. */
 cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
                           struct mm_memory_speed *speed) {
-    static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}};
+    static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}, 0};
     const cudaStream_t stream = probe->lane->stream;
     cudaError_t code = make_chain(probe->first, (unsigned)(probe->half_bytes / LINE_BYTES), stream);
     if (code == cudaSuccess)

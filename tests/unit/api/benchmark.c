@@ -195,7 +195,7 @@ static void malformed_requests_are_refused(void **state) {
         {ACCESS "`pattern`: `linear`}", "pattern",
          "'pattern' is unknown in the body, which takes: backend, timeout_ms, op, patterns, strides, "
          "word_bytes, "
-         "padded, bank_bytes, access, offsets"},
+         "padded, bank_bytes, access, offsets, offset"},
         {ACCESS "`variant`: `tiled_16`}", "variant", "'variant' is unknown in the body"},
         {ACCESS "`patterns`: `Linear`}", "patterns", "is the string `Linear`"},
         {ACCESS "`patterns`: []}", "patterns", "is an empty array"},
@@ -234,6 +234,8 @@ static void malformed_requests_are_refused(void **state) {
         {ACCESS "`offsets`: [1e300]}", "offsets", "has 1e+300"},
         {ACCESS "`offsets`: [0.5]}", "offsets", "has 0.5"},
         {ACCESS "`offsets`: [[0]]}", "offsets", "has an array"},
+        {ACCESS "`offset`: 32}", "offset", "is 32, but must be a whole number from 0 to 31"},
+        {ACCESS "`offset`: 1, `offsets`: [0]}", "offsets", "but offset is given as well"},
         {ACCESS "`offsets`: [0], `patterns`: `linear`}", "offsets", "but patterns is given as well"},
         {ACCESS "`strides`: 1, `offsets`: [0]}", "offsets", "but strides is given as well"},
         {ACCESS "`offsets`: [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,null]}",
