@@ -55,27 +55,29 @@ export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bank
     return { lane, unit: unit(lane) - unit(lane) % 32 + bank, kind: count > 7 ? 'many' : count > 1 ? 'few' : 'one' };
   }));
   const isGap = (one) => padded && Math.floor(one * bankBytes / bytes) % 33 === 32;
-  memory(part, 'A column for each bank of shared memory; the last row counts the words that it serves one after another', 'byte', bankBytes, places,
-    (one) => (isGap(one) ? { text: '·', label: 'padding' } : {}), [['words', served.map((count) => ({ text: count || '' }))]]);
+  memory(part, 'A column for each bank of shared memory; the last row counts the words that it serves one after another',
+    'byte', bankBytes, places, (one) => (isGap(one) ? { text: '·', label: 'padding' } : {}),
+    [['words', served.map((count) => ({ text: count || '' }))]]);
 }
 
 // A, B and C of a product, with the tiles of edge T that a block of C uses in one step.
 export function matrices(part, { m, k, n }, T, { row, column, step }) {
-  const gap = (k + n) / 30, font = (k + n) / 16, id = `${T}`;
-  const parts = [['A', 0, k + gap, k, m, step, row, 0, row], ['B', k + gap, 0, n, k, column, step, column, 0],
-    ['C', k + gap, k + gap, n, m, column, row, column, row]];
+  const gap = (k + n) / 30, font = (k + n) / 16;
+  const parts = [['A', 0, k + gap, k, m, step, row], ['B', k + gap, 0, n, k, column, step],
+    ['C', k + gap, k + gap, n, m, column, row]];
   const box = (kind, x, y, width, height) =>
     `<rect class="${kind}" x="${x}" y="${y}" width="${Math.max(0, width)}" height="${Math.max(0, height)}"/>`;
   const figure = make('div');
   figure.innerHTML = `<svg viewBox="${-gap} ${-gap} ${k + n + T + 2 * gap} ${k + m + T + 2 * gap}" role="img"
-    aria-label="A, B and C, with the tiles of block (${row}, ${column}) at step ${step}"><pattern id="zeros-${id}" width="${T / 4}" height="${T / 4}"
-    patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V${T / 4}" stroke-width="${T / 8}"/></pattern>` +
-    parts.map(([name, x, y, width, height, right, down, bandX, bandY]) => {
+    aria-label="A, B and C, with the tiles of block (${row}, ${column}) at step ${step}">
+    <pattern id="zeros" width="${T / 4}" height="${T / 4}" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+    <path d="M0 0V${T / 4}" stroke-width="${T / 8}"/></pattern>` +
+    parts.map(([name, x, y, width, height, right, down]) => {
       const isC = name === 'C', left = x + right * T, top = y + down * T;
-      const band = name === 'A' ? box('band', x, top, width, Math.min(T, height - bandY * T)) :
-        isC ? '' : box('band', left, y, Math.min(T, width - bandX * T), height);
+      const band = name === 'A' ? box('band', x, top, width, Math.min(T, m - row * T)) :
+        isC ? '' : box('band', left, y, Math.min(T, n - column * T), height);
       return box('whole', x, y, width, height) + band + (isC ? '' :
-        `<rect class="zeros" fill="url(#zeros-${id})" x="${left}" y="${top}" width="${T}" height="${T}"/>`) +
+        `<rect class="zeros" fill="url(#zeros)" x="${left}" y="${top}" width="${T}" height="${T}"/>`) +
         box('tile', left, top, Math.min(T, width - right * T), Math.min(T, height - down * T)) +
         `<text x="${x + gap / 2}" y="${y + height - gap / 2}" font-size="${font}">${name}</text>`;
     }).join('') + '</svg>';
