@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The files of server/page, and chart.js, by name; each also compressed, with .gz behind its name. */
+/* The files of server/page, the lessons of docs/lessons, and chart.js, by name; each also compressed, with
+ * .gz behind its name. */
 extern const struct mm_embedded_files mm_page_files;
 
 enum { NAME_MAX_BYTES = 64 };
@@ -20,7 +21,8 @@ static const char *type_of(const char *name) {
         const char *type;
     } types[] = {{".html", "text/html; charset=utf-8"},
                  {".css", "text/css; charset=utf-8"},
-                 {".js", "text/javascript; charset=utf-8"}};
+                 {".js", "text/javascript; charset=utf-8"},
+                 {".md", "text/plain; charset=utf-8"}};
     const char *end = strrchr(name, '.');
     for (size_t row = 0; end != NULL && row < sizeof types / sizeof types[0]; row++)
         if (strcmp(types[row].end, end) == 0)

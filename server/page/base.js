@@ -15,6 +15,10 @@ export function make(tag, properties = {}, ...children) {
   return node;
 }
 
+// Text with `code` in it.
+export const code = (text) => make('code', {}, text);
+export const rich = (text = '') => make('span', {}, ...text.split('`').map((part, index) => (index % 2 ? code(part) : part)));
+
 // An error of the server, as RFC 9457 has it, or of the network (status 0).
 export class Problem extends Error {
   constructor(status, body) {

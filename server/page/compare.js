@@ -1,11 +1,11 @@
 // The view Compare: questions about kernels, one below the other. Each part is built once by a function, which returns
 // show(control), called when that control or the address has changed, and stop().
-import { $, callJson, make, problemBox, remember } from './base.js';
+import { $, make, remember } from './base.js';
+import { variantList } from './part.js';
 import { speed } from './compare_speed.js';
-import { banks } from './compare_banks.js';
-import { blocks, code } from './compare_kernels.js';
+import { code } from './compare_code.js';
 
-const builders = { speed, banks, blocks, code };
+const builders = { speed, code };
 const parts = [];
 let built = false;
 let looked = null; // the part that is looked at
@@ -26,6 +26,7 @@ function fill(parameters) {
     if (control.type === 'checkbox') control.checked = value.split(',').includes(control.value);
     else control.value = value;
     if (control.selectedIndex < 0) control.selectedIndex = 0; // this server has no such choice
+    control.dispatchEvent(new Event('input')); // the choices of another control may follow from it
   }
 }
 
@@ -50,20 +51,13 @@ function build(section, variants) {
 
 // quiet: nobody has asked for anything yet, so no dialog asks for the key.
 export async function open(section, parameters, quiet = true) {
-  const hint = $('.hint', section);
   const again = built, focused = document.activeElement;
-  try {
-    const { variants } = built || await callJson('v1/variants', undefined, { quiet });
-    if (!built) build(section, variants);
-    built = true;
-  } catch (error) {
-    const key = error.status === 401;
-    return hint.replaceChildren(key ? 'This server needs an API key. ' : problemBox(error),
-      make('button', { onclick: () => open(section, parameters, false) }, key ? 'Enter the key' : 'Try again'));
-  }
-  hint.replaceChildren();
+  const variants = await variantList(section, quiet, () => open(section, parameters, false));
+  if (!variants) return;
+  if (!built) build(section, variants);
+  built = true;
   fill(parameters);
-  for (const part of parts) await part.show(); // in turn: a GPU measures strides, and then takes nothing else
+  for (const part of parts) await part.show();
   if (section.hidden) return; // another view has come meanwhile
   if (again || parameters.size) keep();
   if (document.activeElement !== focused) return; // the user has gone on meanwhile

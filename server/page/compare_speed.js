@@ -1,25 +1,31 @@
-// Which kernel is fastest, and what limits it? Times variants, and holds them against the measured rates of the device.
+// Which kernel is fastest, and what limits it? Times variants of products or transpositions, and holds them against the
+// measured rates of the device.
 import { $, make, number } from './base.js';
-import { asker, figures, options, plot } from './compare_part.js';
+import { asker, figures, options, plot } from './part.js';
 
-const FIRST = ['naive', 'tiled_16', 'tiled_32', 'register_tiled', 'blas']; // checked at first, if the server has them
+// Checked at first, if the server has them.
+const FIRST = ['naive', 'tiled_16', 'tiled_32', 'register_tiled', 'blas', 'shared', 'padded'];
 const COPIED = 4096; // the edge of the matrix whose copy measures the memory
 
 const label = (row) => `${row.backend}:${row.variant}` + (row.tile ? '/' + row.tile : '');
+const speedOf = (row) => row.gflops ?? row.gigabytes_per_second;
 const wrong = (row) => row.max_error === 'Infinity' || row.max_error > 1;
-const ofBlas = (row) => row.of_blas && 100 * row.of_blas;
+const isNoisy = ({ kernel_ms: ms }) => ms && ms.max > 4 / 3 * ms.min;
+const share = (row) => 100 * (row.of_blas ?? row.of_copy) || null;
 
-function showSpeed(part, { rows, m, k, n, dtype, device }) {
-  figures(part, `m ${m}, k ${k}, n ${n}, ${dtype}, on ${device}. Loads, sectors and passes are predicted.`, rows,
+function showSpeed(part, { op, rows, m, k, n, dtype, device }) {
+  const isProduct = op === 'matmul', [rate, of] = isProduct ? ['GFLOP/s', '% of blas'] : ['GB/s', '% of copy'];
+  figures(part, `m ${m}, ${k ? `k ${k}, ` : ''}n ${n}, ${dtype}, on ${device}. Loads, sectors and passes are predicted.`, rows,
     ['variant', label], 'ran', ['median ms', (row) => row.kernel_ms && row.kernel_ms.median],
-    ['GFLOP/s', (row) => row.gflops], ['% of blas', ofBlas], 'relative_error', ['error / bound', (row) => row.max_error],
+    [rate, speedOf], [of, share], 'relative_error', [isProduct ? 'error / bound' : 'wrong elements', (row) => row.max_error],
     'global_loads', 'global_load_sectors', 'shared_load_passes', 'shared_store_passes', 'bank_conflict_passes', 'repeats',
-    ['remark', (row) => (row.error ? row.error.detail : wrong(row) ? 'wrong: the error exceeds its bound' : null)]);
-  const timed = rows.filter((row) => row.gflops);
-  const told = (row) => (wrong(row) ? ', wrong' : row.of_blas ? `, ${number(ofBlas(row))} %` : '');
+    ['remark', (row) => row.error?.detail ?? (wrong(row) ? 'wrong: the error exceeds its bound' : isNoisy(row) ?
+      'noisy: the times differ by more than a third' : null)]);
+  const timed = rows.filter(speedOf);
+  const told = (row) => (wrong(row) ? ', wrong' : share(row) ? `, ${number(share(row))} %` : '');
   $('.drawn', part).style.height = 6 + 2 * timed.length + 'rem';
   plot(part, 'bar', timed.map((row) => label(row) + told(row)),
-    [{ label: 'GFLOP/s', data: timed.map((row) => row.gflops) }], 'GFLOP/s', 'variant, % of blas', { indexAxis: 'y' });
+    [{ label: rate, data: timed.map(speedOf) }], rate, 'variant, ' + of, { indexAxis: 'y' });
 }
 
 // timed: the rows of one backend, the fastest first. rate: GB/s of a plain copy there.
@@ -45,15 +51,15 @@ function showRoof(part, { m, k, n, dtype }, timed, rate) {
 
 export function speed(part, variants) {
   const form = $('form', part);
-  const { m, k, n, dtype, repeats } = form;
+  const { op, m, k, n, dtype, repeats } = form;
   const usable = variants.filter((one) => one.available);
-  const boxes = usable.filter((one) => one.op === 'matmul').flatMap((one) => ['', ...one.tiles || []].map((tile) => {
+  const boxes = usable.flatMap((one) => ['', ...one.tiles || []].map((tile) => {
     const value = `${one.backend}:${one.name}${tile && '/' + tile}`;
     const checked = one.backend === usable[0].backend && !tile && FIRST.includes(one.name);
     const box = make('input', { type: 'checkbox', name: 'variants', value, checked });
     const wrongly = one.wrong_on_purpose ? ' (wrong on purpose)' : '';
     $('fieldset', form).append(make('label', { class: 'check', title: one.summary }, box, value, wrongly));
-    return { box, dtypes: one.dtypes };
+    return { box, dtypes: one.dtypes, of: one.op };
   }));
   options(dtype, boxes.flatMap(({ dtypes }) => dtypes));
 
@@ -69,19 +75,21 @@ export function speed(part, variants) {
     return row.gigabytes_per_second / row.of_copy;
   }
   const { stop } = asker(form, async (post) => {
-    const reply = await post({ m: +m.value, k: +k.value, n: +n.value, dtype: dtype.value, repeats: +repeats.value,
-      variants: new FormData(form).getAll('variants') }, 'Timing the variants');
-    reply.rows.sort((one, other) => other.gflops - one.gflops);
+    const isProduct = op.value === 'matmul';
+    const reply = await post({ op: op.value, m: +m.value, ...isProduct && { k: +k.value }, n: +n.value,
+      dtype: dtype.value, repeats: +repeats.value, variants: new FormData(form).getAll('variants') }, 'Timing the variants');
+    reply.rows.sort((one, other) => speedOf(other) - speedOf(one));
     showSpeed(part, reply);
     const right = reply.rows.filter((row) => row.gflops && !wrong(row));
-    if (!right.length) return '';
+    if (!isProduct || !right.length) return '';
     const { backend } = right[0];
     rates[backend] ||= await copyRate(post, backend);
     showRoof(part.nextElementSibling, reply, right.filter((row) => row.backend === backend), rates[backend]);
     return '';
   });
   function show() {
-    for (const { box, dtypes } of boxes) box.disabled = box.parentNode.hidden = !dtypes.includes(dtype.value);
+    k.parentNode.hidden = k.disabled = op.value !== 'matmul';
+    for (const { box, dtypes, of } of boxes) box.disabled = box.parentNode.hidden = of !== op.value || !dtypes.includes(dtype.value);
   }
   return { show, stop };
 }

@@ -1,5 +1,5 @@
 // The API page: this server's /openapi.json for people, with requests that they can send. Nothing runs by itself.
-import { $, call, copied, elapsed, make, problemBox, table, wireKey } from './base.js';
+import { $, call, code, copied, elapsed, make, problemBox, rich, table, wireKey } from './base.js';
 
 const main = $('main'), shown_bytes_max = 20000;
 let api;
@@ -8,9 +8,7 @@ let api;
 const resolve = ({ $ref, ...rest } = {}) =>
   ($ref ? { ...resolve($ref.slice(2).split('/').reduce((at, name) => at[name], api)), ...rest } : rest);
 
-const code = (text) => make('code', {}, text);
 const block = (text) => make('pre', { tabindex: '0' }, code(text));
-const rich = (text = '') => make('span', {}, ...text.split('`').map((part, index) => (index % 2 ? code(part) : part)));
 const fold = (title, ...content) => make('details', {}, make('summary', {}, title), ...content);
 const grid = (caption, titles, rows) => table(caption, titles.map((title) => ({ title })), rows);
 

@@ -1,7 +1,7 @@
-// Shows the view that the address names: #try, #compare or #operate, with its state behind a question mark.
+// Shows the view that the address names: #learn, #try, #compare or #operate, with its state behind a question mark.
 import { $, state, wireKey } from './base.js';
 
-const views = { try: () => import('./try.js'), compare: () => import('./compare.js'), operate: () => import('./operate.js') };
+const views = { learn: () => import('./learn.js'), try: () => import('./try.js'), compare: () => import('./compare.js'), operate: () => import('./operate.js') };
 let shown = null; // the name and the module of the view
 let wanted; // the name of the view that is on its way, or shown
 
@@ -19,7 +19,7 @@ async function show() {
   $('#failed').hidden = Boolean(module);
   if (!module) return;
   shown = { name, module };
-  for (const link of document.querySelectorAll('nav a')) {
+  for (const link of document.querySelectorAll('header nav a')) {
     if (link.hash === '#' + name) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }

@@ -212,9 +212,9 @@ reach "$used" 0
 
 # Of two uploads that need more than the budget together the later one ends at once, though a product holds memory too.
 hold first cpu 1 15000 1
-send_file one heavy 'm=1&k=475000&n=1' --limit-rate 1M
+send_file one heavy 'm=1&k=475000&n=1' --limit-rate 400k
 reach "$open" 2
-send_file two heavy 'm=1&k=475000&n=1' --limit-rate 1M
+send_file two heavy 'm=1&k=475000&n=1' --limit-rate 400k
 received two "the later of two uploads" 429 code busy detail 'this one came last'
 answered first one
 reach "$used" 0

@@ -30,6 +30,7 @@ done <<'END'
 /docs docs.html text/html
 /page/base.js base.js text/javascript
 /page/style.css style.css text/css
+/page/5-banks.md ../../docs/lessons/5-banks.md text/plain
 END
 ask /page/chart.js
 expect "the charts" 200 Content-Type: 'text/javascript; charset=utf-8'

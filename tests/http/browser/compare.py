@@ -1,4 +1,4 @@
-"""The view Compare: each chart's table, and the drawing of banks, against what the API answers to the same requests."""
+"""The view Compare: each chart's table, and the code, against what the API answers to the same requests."""
 
 import json
 import re
@@ -6,7 +6,6 @@ import urllib.parse
 import urllib.request
 
 from browser import LOOKS, URL, Browser, fetch
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
@@ -30,12 +29,6 @@ LOCKED = """
 const real = window.fetch;
 window.fetch = (path, options) => options.headers.Authorization || path === 'openapi.json' ? real(path, options)
   : Promise.resolve(new Response('{"code": "unauthorized", "title": "API key needed"}', { status: 401 }));"""
-
-# A server with --no-benchmark.
-OFF = """
-const real = window.fetch;
-window.fetch = (path, options) => path !== 'v1/benchmark' ? real(path, options)
-  : Promise.resolve(new Response('{"title": "There is nothing at this path", "detail": "switched off"}', { status: 404 }));"""
 
 
 def table(page, part):
@@ -75,9 +68,7 @@ def state(page):
 
 
 def ready(page):
-    page.wait(lambda page: page.find(".banks [role=status]").text.startswith("Degree"), "the server predicts")
-    page.wait(lambda page: table(page, ".banks") and table(page, ".blocks") and page.find(".code code").text,
-              "all parts are filled")
+    page.wait(lambda page: page.find(".code code").text, "all parts are filled")
 
 
 def last_reply(page, member):
@@ -93,7 +84,7 @@ def time_them(page):
 
 def check_speed(page):
     variants = [one for one in fetch("/v1/variants")["variants"] if one["op"] == "matmul" and one["available"]]
-    boxes = {box.get_attribute("value"): box for box in page.find_all("#compare [name=variants]")}
+    boxes = {box.get_attribute("value"): box for box in page.find_all("#compare [name=variants]") if box.is_displayed()}
     assert set(boxes) == {f"cpu:{one['name']}" for one in variants}, boxes
     for name, box in boxes.items():
         if box.is_selected() != (name in ("cpu:naive", "cpu:tiled_16", "cpu:auto")):
@@ -142,6 +133,27 @@ def check_speed(page):
     return reply
 
 
+def check_transposes(page):
+    enter(page, "repeats", 1)
+    choose(page, "op", "transpose")
+    assert not page.find("[name=k]").is_displayed() and "cpu:shared" in page.find(".speed fieldset").text
+    page.run("const real = window.fetch; window.fetch = async (...all) => {"
+                    "  const reply = await (await real(...all)).json();"
+                    "  reply.rows[0].kernel_ms = { min: 1, median: 2, max: 1.4 };"
+                    "  window.replies.push(JSON.stringify(reply));"
+                    "  window.fetch = real;"
+                    "  return new Response(JSON.stringify(reply)); }")
+    time_them(page)
+    reply = last_reply(page, '"of_copy"')
+    assert reply["op"] == "transpose" and [reply[name] for name in "mn"] == [24, 40] and len(reply["rows"]) == 2, reply
+    for row in table(page, ".speed"):
+        want = next(one for one in reply["rows"] if row["variant"] == "cpu:" + one["variant"])
+        assert agree(row["GB/s"], want["gigabytes_per_second"]) and agree(row["% of copy"], 100 * want["of_copy"]), (row, want)
+        ms = want["kernel_ms"]
+        assert ("noisy" in row.get("remark", "")) == (ms["max"] > 4 / 3 * ms["min"]), (row, want)
+    assert not page.clipped("#compare"), page.clipped("#compare")
+
+
 def check_roof(page, speed):
     copy = last_reply(page, '"of_copy"')["rows"][0]
     rate = copy["gigabytes_per_second"] / copy["of_copy"]
@@ -158,108 +170,12 @@ def check_roof(page, speed):
         assert agree(row["% of that"], 100 * want["gflops"] / (intensity * rate)), (row, rate)
 
 
-def check_drawing(page, body, what):
-    """Until the drawing shows the server's prediction."""
-    want = fetch("/v1/benchmark", {"op": "shared_access", **body})["rows"][0]
-
-    def shown(page):
-        said = page.find(".banks [role=status]").text
-        if said != f"Degree {want['predicted_degree']}, passes: {want['predicted_wavefronts']}":
-            return False
-        lines, counts = page.run(
-            "const lines = [...document.querySelectorAll('.banks line')], counts = [...document.querySelectorAll('.banks rect + text')];"
-            "return [lines.map(line => line.closest('.out') ? null : (line.getAttribute('x2') - 12) / 24),"
-            " counts.map(one => +one.textContent)]")
-        return lines == want["banks"] and max([1, *counts]) == want["predicted_degree"]
-    page.wait(shown, f"the drawing of {what} is as the API predicts: {want}")
-    return want
-
-
-def check_banks(page):
-    own = {"padded": False, "word_bytes": 4}
-    words = [2 * lane for lane in range(32)]
-    assert len(page.find_all(".banks line")) == len(page.find_all(".banks rect")) == 32
-    check_drawing(page, {"offsets": words, **own}, "stride 2")
-    for pattern in ("linear", "permuted", "same_bank", "broadcast"):
-        choose(page, "pattern", pattern)
-        check_drawing(page, {"patterns": pattern, **own}, pattern)
-    choose(page, "pattern", "stride")
-    enter(page, "stride", 31)
-    page.find("[name=padded]").click()
-    check_drawing(page, {"patterns": "stride", "strides": 31, "padded": True, "word_bytes": 4}, "stride 31, padded")
-    assert page.find(".banks g:nth-of-type(9)").get_attribute("class") == "many"
-    choose(page, "word_bytes", 8)
-    check_drawing(page, {"patterns": "stride", "strides": 31, "padded": True, "word_bytes": 8}, "words of 8 bytes")
-    choose(page, "bank_bytes", 8)
-    check_drawing(page, {"patterns": "stride", "strides": 31, "padded": True, "word_bytes": 8, "bank_bytes": 8},
-                  "banks of 8 bytes")
-    choose(page, "word_bytes", 4)
-    enter(page, "offsets", "33 34")
-    check_drawing(page, {"offsets": [33, 34], "padded": True, "word_bytes": 4, "bank_bytes": 8},
-                  "two words in one of a bank, behind a gap")
-    choose(page, "pattern", "stride")
-    choose(page, "bank_bytes", 4)
-    page.find("[name=padded]").click()
-
-    # Lanes moved by keys, by the pointer, and in the text.
-    enter(page, "stride", 1)
-    check_drawing(page, {"patterns": "linear", **own}, "stride 1")
-    lanes = page.find_all(".banks [role=slider]")
-    lanes[1].send_keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
-    words = [0, 34, *range(2, 32)]
-    assert check_drawing(page, {"offsets": words, **own}, "lane 1 moved to word 34")["predicted_degree"] == 2
-    assert lanes[1].get_attribute("aria-valuenow") == "34" and "degree 2" in lanes[1].get_attribute("aria-valuetext")
-    assert state(page)["offsets"].split() == [str(word) for word in words] and state(page)["pattern"] == "offsets"
-    circle = page.find(".banks g circle")
-    page.run("arguments[0].scrollIntoView({block: 'center'})", circle)
-    cell = page.find(".banks svg").rect["width"] / 32
-    ActionChains(page.driver, 0).click_and_hold(circle).move_by_offset(round(2 * cell), round(3 * cell)).release().perform()
-    words[0] = 98
-    assert check_drawing(page, {"offsets": words, **own}, "lane 0 dragged to word 98")["predicted_degree"] == 3
-    enter(page, "offsets", "0, 0, 0, 0, 32 32 1 -")
-    check_drawing(page, {"offsets": [0, 0, 0, 0, 32, 32, 1], **own}, "seven lanes")
-
-    page.find(".banks summary").click()
-    rows = fetch("/v1/benchmark", {"op": "shared_access", "patterns": "stride", "word_bytes": 4})["rows"]
-    want = {(row["stride"], row["padded"]): row for row in rows if row["memory"] == "shared"}
-    strides = page.wait(lambda page: table(page, ".banks"), "all strides")
-    assert len(strides) == len(want) == 64
-    for row in strides:
-        one = want[int(row["stride"]), row["padded"] == "true"]
-        for title, name in (("degree", "predicted_degree"), ("passes", "predicted_wavefronts")):
-            assert agree(row["predicted " + title], one[name]), row
-    assert "latency cycles" not in strides[0]
-
-
-def check_blocks(page):
-    enter(page, "threads", 256)
-    enter(page, "registers", 40)
-    enter(page, "shared", 65536)
-
-    def shown(page):
-        rows = table(page, ".blocks")
-        return rows and rows[0]["registers per thread"] == "40" and rows[0]["shared bytes"] == "65,536" and rows
-    rows = page.wait(shown, "the blocks that fit")
-    assert [row["tile"] for row in rows[:4]] == ["–", "4", "8", "16"], rows
-    for row in rows:
-        needs = {name: int(row[name.replace("_", " ")].replace(",", "")) for name in (
-            "threads_per_block", "registers_per_thread", "shared_bytes")}
-        if row["kernel"] == "two tiles":
-            tile = int(row["tile"])
-            assert needs["shared_bytes"] == 2 * 4 * tile * tile and needs["threads_per_block"] <= 1024, row
-        want = fetch("/v1/benchmark", {"op": "occupancy", **needs})["rows"][0]
-        assert agree(row["blocks"], want["blocks"]) and agree(row["warps"], want["warps"]), (row, want)
-        assert agree(row["% of all warps"], 100 * want["occupancy"]), (row, want)
-        assert row["limited by"] == ", ".join(want["limiters"]).replace("_", " "), (row, want)
-    assert page.find(".blocks [role=status]").text.endswith("9.0: 3, limited by shared memory"), page.find(".blocks").text
-
-
 def check_code(page):
-    choice = Select(page.find("[name=source]"))
     variants = fetch("/v1/variants")["variants"]
-    assert len(choice.options) == sum(len(one["sources"]) for one in variants)
+    assert len(Select(page.find("[name=source]")).options) == len(variants)
     one = next(one for one in variants if len(one["sources"]) > 1 and one["backend"] == "cuda")
-    choose(page, "source", f"cuda/{one['op']}/{one['name']}/{one['sources'][1]}")
+    choose(page, "source", f"cuda:{one['name']}")
+    choose(page, "file", one["sources"][1].split("/")[-1])
     path = f"/v1/variants/{one['name']}/source?backend=cuda&op={one['op']}&file={one['sources'][1]}"
     text = urllib.request.urlopen(URL + path, timeout=20).read().decode()
     page.wait(lambda page: page.run("return document.querySelector('.code code').textContent") == text, "the file's text")
@@ -269,45 +185,27 @@ def check_code(page):
 
 def check_address(browser):
     """A link reproduces the state, and an address edited by hand changes it; what it does not name stays."""
-    link = "/#compare?part=blocks&m=33&dtype=int32&variants=cpu:naive&pattern=stride&stride=8&padded=on&registers=77"
-    page = browser.open(link)
+    page = browser.open("/#compare?part=roof&m=33&dtype=int32&variants=cpu:naive&source=cuda:tiled_async&file=async.cuh")
     ready(page)
-    page.wait(lambda page: abs(page.run("return document.querySelector('.blocks').getBoundingClientRect().top")) < 5,
-              "the part is in sight")
-    for name, value in (("m", "33"), ("k", "256"), ("dtype", "int32"), ("stride", "8"), ("registers", "77")):
+    page.wait(lambda page: page.run("return document.activeElement.className") == "roof", "the part has the focus")
+    for name, value in (("m", "33"), ("k", "256"), ("dtype", "int32"), ("source", "cuda:tiled_async"), ("file", "async.cuh")):
         assert page.find(f"#compare [name={name}]").get_attribute("value") == value, name
-    assert [box.get_attribute("value") for box in page.find_all("[name=variants]:checked")] == ["cpu:naive"]
-    check_drawing(page, {"patterns": "stride", "strides": 8, "padded": True, "word_bytes": 4}, "the link's pattern")
+    assert [box.get_attribute("value") for box in page.find_all("[name=variants]:checked:enabled")] == ["cpu:naive"]
     assert state(page)["n"] == "256" and state(page)["m"] == "33"
     page.find('.parts nav a[href$="part=code"]').click()
     page.wait(lambda page: state(page).get("m") == "33" and state(page)["part"] == "code", "another part, the same state")
     page.wait(lambda page: page.run("return document.activeElement.className") == "code", "that part has the focus")
-    page.run("location.hash = '#compare?part=banks&stride=16&padded=none'")
-    check_drawing(page, {"patterns": "stride", "strides": 16, "padded": False, "word_bytes": 4}, "an edited address")
-    page.find('nav a[href="#operate"]').click()
+    page.run("location.hash = '#compare?part=speed&m=16&op=transpose'")
+    page.wait(lambda page: state(page).get("m") == "16" and not page.find("[name=k]").is_displayed(), "an edited address")
+    page.find('header nav a[href="#operate"]').click()
     page.wait(lambda page: not page.find("#compare").is_displayed(), "another view")
-    page.find('nav a[href="#compare"]').click()
-    page.wait(lambda page: page.find("#compare").is_displayed(), "the view again")
-    page.wait(lambda page: state(page).get("stride") == "16", "the state is in the address again")
-    assert page.find("[name=stride]").get_attribute("value") == "16" and len(page.find_all(".banks line")) == 32
+    page.find('header nav a[href="#compare"]').click()
+    page.wait(lambda page: page.find("#compare").is_displayed() and state(page).get("m") == "16", "the view and its state again")
     assert not page.messages()[0]
 
 
 def before_page(browser, source):
     return browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
-
-
-def check_off(browser):
-    """Without benchmarks the parts say so, and draw nothing."""
-    script = before_page(browser, OFF)
-    page = browser.open("/#compare")
-    for part in (".banks", ".blocks"):
-        page.wait(lambda page: "switched off" in page.find(f"{part} .problem").text, "it is said")
-    page.wait(lambda page: page.find(".code code").text, "the code is there")
-    drawn = page.run("return [...document.querySelectorAll('#compare line, #compare .chart')]"
-                     ".filter(one => one.checkVisibility({ visibilityProperty: true })).length")
-    assert drawn == 0, drawn
-    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
 def check_key(browser):
@@ -328,16 +226,14 @@ with Browser() as browser:
     ready(page)
     page.run(WATCH)
     check_roof(page, check_speed(page))
-    check_banks(page)
-    check_blocks(page)
     check_code(page)
     assert not page.clipped("#compare"), page.clipped("#compare")
     page.finish("compare")
+    check_transposes(page)
     check_address(browser)
-    check_off(browser)
     check_key(browser)
     for size, scheme in LOOKS[1:]:
-        page = browser.open("/#compare?m=8&k=8&n=8&repeats=1&pattern=stride&stride=32", size, scheme)
+        page = browser.open("/#compare?m=8&k=8&n=8&repeats=1", size, scheme)
         ready(page)
         time_them(page)
         page.finish("compare")

@@ -16,7 +16,7 @@ def shown(page):
 
 with Browser() as browser:
     page = browser.open("/")
-    for link, section in (("#compare", "#compare"), ("#operate", "#operate"), ("#try", "#try")):
+    for link, section in (("#learn", "#learn"), ("#compare", "#compare"), ("#operate", "#operate"), ("#try", "#try")):
         page.find(f'nav a[href="{link}"]').click()
         page.wait(lambda page: page.find(section).is_displayed(), f"{section} is shown")
         assert shown(page) == [section[1:]]

@@ -1,4 +1,4 @@
-"""The view Compare of a server with a GPU, which measures strides, opened while the server runs another benchmark: it waits
+"""The view Learn of a server with a GPU, which measures as well, opened while the server runs another benchmark: it waits
 without a word of failure, and then shows what was measured."""
 
 import http.client
@@ -14,7 +14,7 @@ WATCH = """
 window.problems = [];
 new MutationObserver(() => problems.push(...[...document.querySelectorAll('.problem')]
   .filter(one => one.checkVisibility()).map(one => one.textContent))).observe(document, { childList: true, subtree: true });"""
-STRIDES = {"op": "shared_access", "patterns": "stride", "word_bytes": 4, "bank_bytes": 4}
+ACCESS = {"op": "shared_access", "patterns": "stride", "strides": 32, "word_bytes": 4, "bank_bytes": 4}
 
 
 def is_busy():
@@ -39,15 +39,12 @@ def occupy():
 with Browser() as browser:
     browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
     other = occupy()
-    page = browser.open("/#compare?pattern=stride&stride=32")
-    page.wait(lambda page: "busy" in page.find(".banks [role=status]").text, "the page waits")
+    page = browser.open("/#learn?lesson=banks&stride=32")
+    page.wait(lambda page: "busy" in page.find("#learn [role=status]").text, "the page waits")
     other.close()  # which ends that benchmark
-    page.wait(lambda page: page.find(".banks [role=status]").text == "Degree 32, passes: 32", "the lanes are predicted")
-    page.wait(lambda page: page.run("return document.querySelector('#compare .banks table')"), "the strides are measured")
-    page.wait(lambda page: page.run("return document.querySelector('#compare .blocks table')"), "the last part is filled")
-    page.find(".banks summary").click()
-    shown = page.run("return [...document.querySelectorAll('.banks tbody tr')].map(row => +row.cells[4].textContent)")
-    rows = [row for row in fetch("/v1/benchmark", STRIDES)["rows"] if row["memory"] == "shared"]
+    page.wait(lambda page: page.find("#learn [role=status]").text == "Degree 32, 32 passes", "the access is predicted")
+    shown = page.run("return [...document.querySelectorAll('#learn .figures tbody tr')].map(row => +row.cells[3].textContent)")
+    rows = [row for row in fetch("/v1/benchmark", ACCESS)["rows"] if row["memory"] == "shared"]
     assert rows[0]["measured"] and shown == [row["latency_cycles"] for row in rows], (shown, rows[0])
     assert not page.run("return problems"), page.run("return problems")
     page.expected.append("429")  # the console names each reply that is an error

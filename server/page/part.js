@@ -1,5 +1,23 @@
-// What the parts of Compare share: requests that follow a form, tables and charts.
+// What Learn and the parts of Compare share: the list of variants, requests that follow a form, tables and charts.
 import { $, callJson, chart, colour, elapsed, make, number, problemBox, table } from './base.js';
+
+let known;
+
+// The variants that the server lists, loaded once. Null after a failure: the section then says why, with a button for
+// again(). quiet: no dialog asks for the key.
+export async function variantList(section, quiet, again) {
+  const hint = $('.hint', section);
+  try {
+    known ||= (await callJson('v1/variants', undefined, { quiet })).variants;
+    hint.replaceChildren();
+    return known;
+  } catch (error) {
+    const key = error.status === 401;
+    hint.replaceChildren(key ? 'This server needs an API key. ' : problemBox(error),
+      make('button', { onclick: again }, key ? 'Enter the key' : 'Try again'));
+    return null;
+  }
+}
 
 export function options(select, values) {
   select.append(...[...new Set(values)].map((value) => make('option', {}, value)));
@@ -18,7 +36,7 @@ export function asker(form, work) {
     now = new AbortController();
     const { signal } = now;
     try {
-      if (!button) await new Promise((resolve) => setTimeout(resolve, 40)); // a lane may move on
+      if (!button) await new Promise((resolve) => setTimeout(resolve, 40)); // the user types on
       signal.throwIfAborted();
       said.textContent = await work((body, what) => {
         const cancel = make('button', { onclick: () => now.abort() }, 'Cancel');
@@ -49,7 +67,7 @@ export function text(value) {
 // columns: members of the rows, or [title, read(row)]. Those that no row has are left out.
 export function figures(part, caption, rows, ...columns) {
   const shown = columns.map((column) => [column].flat()).map(([title, read = (row) => row[title] ?? null]) =>
-    ({ title: text(title), cells: rows.map(read) }))
+    ({ title: text(title), cells: rows.map((row) => read(row) ?? null) }))
     .filter(({ cells }) => cells.some((cell) => cell !== null));
   $('.figures', part).replaceChildren(table(caption,
     shown.map(({ title, cells }) => ({ title, number: cells.some((cell) => typeof cell === 'number') })),

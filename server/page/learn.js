@@ -1,0 +1,265 @@
+// The view Learn: a page for each lesson of docs/lessons, with a control, a picture, figures, and the requests behind
+// them. Kernels for GPUs are predicted on a server without a GPU, and also measured on one that has a GPU.
+import { $, call, copied, make, number, remember, rich } from './base.js';
+import { asker, figures, options, text, variantList } from './part.js';
+import { access, lanesOf, matrices, PATTERNS, sectors, squares } from './learn_draw.js';
+
+const TRAFFIC = ['variant', 'global_loads', 'global_load_sectors', 'global_store_sectors', 'shared_load_passes',
+  'bank_conflict_passes', ['FLOP/byte', (row) => row.arithmetic_intensity],
+  ['median ms', (row) => row.kernel_ms && row.kernel_ms.median], ['GFLOP/s', (row) => row.gflops],
+  ['GB/s', (row) => row.gigabytes_per_second], 'relative_error', ['error / bound', (row) => row.max_error],
+  ['remark', (row) => (row.error ? row.error.detail : null)]];
+const kind = ({ rows, device = rows[0].device }) =>
+  (rows.some((row) => row.measured) ? 'Predicted, and measured on ' + device : 'Predicted, not measured');
+const traffic = (part, reply) => figures(part, kind(reply), reply.rows, ...TRAFFIC);
+const cuda = (...names) => names.map((name) => 'cuda:' + name);
+const plural = (count, what) => `${number(count, 15)} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'}`;
+
+// A control is [name, label, first value, least, most] of a number, [name, label, choices], or [name, label] of a text.
+// show(values, post, part) asks the server by post(body), draws into part, and returns a sentence.
+const LESSONS = {
+  memory: { title: 'Global memory', file: '1-memory.md',
+    look: ['Each row is a line of 128 bytes of global memory, in 4 sectors of 32 bytes. The 32 lanes (threads) of a warp ' +
+      'load one word each; a number is a lane. Memory sends whole sectors: what is grey is moved for nothing.',
+    'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. So ' +
+      '`naive_uncoalesced`, whose lanes walk down a column of A, loads 6.6 times the sectors of `naive`, for ' +
+      'equally many elements.'],
+    controls: [['stride', 'Stride, in words', 2, 1, 32], ['word_bytes', 'Bytes of a word', [4, 8]]],
+    async show({ stride, word_bytes }, post, part) {
+      const reply = await post({ op: 'shared_access', patterns: 'stride', strides: stride, word_bytes: +word_bytes, padded: false });
+      const row = reply.rows.find(({ memory }) => memory === 'global');
+      sectors(part, row);
+      traffic(part, await post({ m: 1024, k: 1024, n: 1024, variants: cuda('naive', 'naive_uncoalesced') }));
+      return `${plural(row.predicted_sectors, 'sector')}: the warp wants ${row.predicted_bytes_used} bytes, and ` +
+        `${number(row.predicted_bytes_moved, 15)} are moved` + (row.measured ? `, ${row.cycles_per_access} cycles apart.` : '.');
+    } },
+  tiles: { title: 'Tiles', file: '2-tiles.md',
+    look: ['A block computes a tile of C, a thread for each element. It needs the grey rows of A and columns of B, and ' +
+      'goes along them tile by tile (blue): it copies a tile of A and one of B to shared memory, and then uses each ' +
+      'element T times.',
+    'Double T: the global loads halve. Without tiles (`naive`) each multiplication loads its two elements itself.'],
+    controls: [['tile', 'Edge of a tile, T', [8, 16, 32]], ['edge', 'm = k = n', 128, 32, 4096]],
+    async show({ tile, edge }, post, part) {
+      const reply = await post({ m: edge, k: edge, n: edge, variants: cuda('naive', 'tiled_' + tile) });
+      const middle = Math.floor(edge / tile / 2);
+      matrices(part, reply, +tile, { row: middle, column: middle, step: 1 });
+      traffic(part, reply);
+      const [naive, tiled] = reply.rows.map((row) => row.global_loads);
+      return `${number(naive, 15)} global loads without tiles, ${number(tiled, 15)} with tiles: 1/${number(naive / tiled)}.`;
+    } },
+  barriers: { title: 'Barriers', file: '3-barriers.md',
+    look: ['Threads read what other threads of their block have stored in shared memory. At `__syncthreads()` each waits ' +
+      'until all have arrived; the comment beside it says for what.',
+    'Compare `tiled_32` with `tiled_racy`, which lacks the first barrier of each step (MISSING). The predictions ' +
+      'are nearly equal: no model sees a race. On a GPU its error is far above the bound. `staged_copy` needs no ' +
+      'barrier, so its threads share nothing.'],
+    controls: [['variant', 'Kernel', ['tiled_32', 'tiled_racy', 'tiled_async', 'staged_copy']]],
+    async show({ variant }, post, part) {
+      const source = await (await post(`v1/variants/${variant}/source?backend=cuda`)).text();
+      const lines = source.split('\n').map((line) => line + '\n');
+      const at = lines.flatMap((line, index) => (/^\s*__syncthreads\(\);/.test(line) ? [index + 1] : []));
+      const shown = make('pre', { tabindex: '0', role: 'region', 'aria-label': 'The source of ' + variant },
+        make('code', {}, ...lines.map((line) => (line.includes('__syncthreads()') ? make('mark', {}, line) : line))));
+      $('.picture', part).replaceChildren(shown);
+      shown.scrollTop = ([...shown.querySelectorAll('mark')].at(-1)?.offsetTop ?? shown.scrollHeight) - 280;
+      traffic(part, await post({ m: 512, k: 512, n: 512, variants: cuda(variant) }));
+      return `${variant}: ${at.length ? 'barriers in lines ' + at.join(' and ') : 'no barrier'} of its file.`;
+    } },
+  strides: { title: 'Strides', file: '4-strides.md',
+    look: ['A tile is a sub-matrix: it has a height and a width of its own, but from one of its rows to the next it is ' +
+      'as far as in the whole matrix. That is its stride: element (r, c) lies at first + r · stride + c.',
+    'Move the block to the last row or column, or to the last step. There tiles reach past the edge (hatched), ' +
+      'and the kernel fills them with zeros, which add nothing.'],
+    controls: [['m', 'm', 228, 1, 512], ['k', 'k', 240, 1, 512], ['n', 'n', 112, 1, 512], ['tile', 'Edge of a tile, T', [32, 16]],
+      ['row', 'Block’s row', 7, 0, 31], ['column', 'Block’s column', 3, 0, 31], ['step', 'Step along k', 7, 0, 31]],
+    async show({ m, k, n, tile, row, column, step }, post, part) {
+      const edge = +tile, last = (length, at) => Math.min(at, Math.ceil(length / edge) - 1);
+      const block = { row: last(m, row), column: last(n, column), step: last(k, step) };
+      const range = (length, at) => `${at * edge}:${Math.min(length, (at + 1) * edge)}`;
+      const reply = await post({ a: { from: 'uniform(1)' }, b: { from: 'uniform(2)' }, m, k, n,
+        rows: range(m, block.row), cols: range(n, block.column) }, 'v1/matmul');
+      matrices(part, { m, k, n }, edge, block);
+      const tileOf = (name, height, width, down, right) => {
+        const [rows, columns] = [[height, down], [width, right]].map(([length, at]) => Math.min(edge, length - at * edge));
+        return { tile: name, 'first element': down * edge * width + right * edge, stride: width, rows, columns,
+          'zeros in it': name === 'C' ? null : edge * edge - rows * columns };
+      };
+      const [rows, columns] = reply.shape;
+      figures(part, `Block (${block.row}, ${block.column}) at step ${block.step}`, [tileOf('A', m, k, block.row, block.step),
+        tileOf('B', k, n, block.step, block.column), tileOf('C', m, n, block.row, block.column)],
+      'tile', 'first element', 'stride', 'rows', 'columns', 'zeros in it');
+      return `The server’s part of C for this block has ${rows}×${columns} elements of ${tile}×${tile}; ` +
+        `its first one is ${reply.c[0][0]}.`;
+    } },
+  banks: { title: 'Banks and padding', file: '5-banks.md',
+    look: ['Shared memory has 32 banks, and neighbouring words lie in neighbouring banks. Each row has one word of every ' +
+      'bank; a number is the lane that reads the word. In one pass each bank serves one word: a bank with more ' +
+      'words in its column takes more.',
+    'Stride 32 is a column of a tile with 32 columns: all in bank 0. Padding leaves out a word (·) after every ' +
+      '32, so each row of the tile begins one bank further. Then try stride 31. Words of 8 bytes take two banks ' +
+      'each, and each half of the warp has passes of its own.'],
+    controls: [['pattern', 'Pattern', [...Object.keys(PATTERNS), 'offsets']], ['stride', 'Stride, in words', 32, 1, 32],
+      ['padded', 'Padding', ['no', 'yes']], ['word_bytes', 'Bytes of a word', [4, 8]], ['bank_bytes', 'Bytes of a bank', [4, 8]],
+      ['offsets', 'The word of each lane; with a dash it takes no part']],
+    prepare(form, changed) {
+      if (changed === form.offsets) form.pattern.value = 'offsets';
+      form.stride.disabled = form.pattern.value !== 'stride';
+      if (form.pattern.value !== 'offsets')
+        form.offsets.value = lanesOf(form.pattern.value, +form.stride.value).join(' ');
+    },
+    async show({ pattern, stride, padded, word_bytes, bank_bytes, offsets }, post, part) {
+      const words = (offsets.match(/\d+|-/g) || []).slice(0, 32).map((word) => (word === '-' ? null : +word));
+      const asked = pattern === 'offsets' ? { offsets: words } :
+        { patterns: pattern, ...pattern === 'stride' && { strides: stride } };
+      const reply = await post({ op: 'shared_access', ...asked, word_bytes: +word_bytes, bank_bytes: +bank_bytes });
+      const rows = reply.rows.filter(({ memory }) => memory === 'shared');
+      const row = rows.find((one) => one.padded === (padded === 'yes'));
+      access(part, words, row);
+      figures(part, kind(reply), rows, ['rows', (one) => (one.padded ? 'padded' : 'not padded')], ['degree', (one) => one.predicted_degree],
+        ['passes', (one) => one.predicted_wavefronts], 'latency_cycles', 'cycles_per_access');
+      return `Degree ${row.predicted_degree}, ${plural(row.predicted_wavefronts, 'pass')}`;
+    } },
+  occupancy: { title: 'Occupancy', file: '6-occupancy.md',
+    look: ['A multiprocessor keeps several blocks at a time, so some warps compute while others wait. Each square is the ' +
+      'room for a warp; a number is the block that has it. Threads, registers and shared memory limit how many ' +
+      'blocks fit.',
+    'Take 1024 threads and 32 registers, then 33: half of the warps are gone. More warps are no aim in ' +
+      'themselves: a kernel that does much with its registers is faster with few.'],
+    controls: [['threads', 'Threads of a block', 256, 1, 1024], ['registers', 'Registers of a thread', 40, 1, 255],
+      ['shared', 'Shared bytes of a block', 8192, 0, 1048576]],
+    async show({ threads, registers, shared }, post, part, variants) {
+      const { rows: [row] } = await post({ op: 'occupancy', threads_per_block: threads, registers_per_thread: registers,
+        shared_bytes: shared });
+      const each = row.warps / row.blocks, all = Array.from({ length: row.warps_max }, (_, warp) =>
+        (warp < row.warps ? { text: Math.floor(warp / each), kind: 'series' + Math.floor(warp / each) % 2 } : {}));
+      squares(part, `Warps on a multiprocessor of compute capability ${row.compute_capability}`, 'warp',
+        Array.from({ length: all.length / 16 }, (_, at) => [16 * at, all.slice(16 * at, 16 * at + 16)]));
+      const known = variants.flatMap((one) =>
+        (one.occupancy || []).map((entry) => ({ ...entry, kernel: `${one.op} ${one.name}` })));
+      figures(part, 'What a multiprocessor holds', [{ kernel: 'yours', ...row }, ...known], 'kernel', 'tile',
+        ['threads', (one) => one.threads_per_block], ['registers', (one) => one.registers_per_thread], 'shared_bytes', 'blocks', 'warps',
+        ['% of all warps', (one) => one.warps_max && 100 * one.warps / one.warps_max], ['limited by', (one) => one.limiters]);
+      return `${plural(row.blocks, 'block')} of ${plural(Math.ceil(threads / 32), 'warp')}, limited by ${text(row.limiters)}. ` +
+        `Each would allow so many blocks: ${text(row.blocks_by)}.`;
+    } },
+  transposition: { title: 'Transposition', file: '7-transposition.md',
+    look: ['`naive` stores down a column of C, so each lane stores to a sector of its own. `shared` goes through a tile: ' +
+      'both matrices are accessed along their rows, and the tile is read down its column instead, from one bank. ' +
+      '`padded` gives the tile’s rows 33 words.',
+    'Choose the kernels one after the other: the bad access moves to shared memory, and there padding cures it.'],
+    controls: [['variant', 'Kernel', ['naive', 'shared', 'padded']], ['edge', 'm = n', 4096, 32, 8192]],
+    async show({ variant, edge }, post, part) {
+      const { rows } = await post({ op: 'shared_access', patterns: 'stride', strides: 32, word_bytes: 4 });
+      const [plain, padded, stores] = rows;
+      if (variant === 'naive') sectors(part, stores);
+      else access(part, lanesOf('stride', 32), variant === 'shared' ? plain : padded);
+      const reply = await post({ op: 'transpose', m: edge, n: edge,
+        variants: cuda('naive', 'shared', 'padded', 'vectorized') });
+      traffic(part, reply);
+      const row = reply.rows.find((one) => one.variant === variant);
+      return `${variant}: ${plural(row.global_store_sectors, 'sector')} stored, ${plural(row.bank_conflict_passes, 'pass')} for conflicts.`;
+    } },
+  asynchronous: { title: 'Asynchronous copies', file: '8-asynchronous.md',
+    look: ['A column is a turn. `tiled_32` copies the tiles of a step, waits, multiplies them, and copies the next. ' +
+      '`tiled_async` has two stages, so it copies the next tiles while it multiplies these. A number is a step ' +
+      'along k.',
+    'Both load as much and read shared memory as often: copying ahead saves none of that. It gains only if no ' +
+      'other block of the multiprocessor fills the wait, as with this small product; see its times on a GPU.'],
+    controls: [['k', 'k', 240, 32, 480]],
+    async show({ k }, post, part) {
+      const reply = await post({ m: 228, k, n: 112, variants: cuda('tiled_32', 'tiled_async') });
+      const steps = Math.ceil(reply.k / 32), turns = Array.from({ length: 2 * steps });
+      const row = (name, kind, stepAt) => [name, turns.map((_, turn) => {
+        const step = stepAt(turn);
+        return step >= 0 && step < steps && Number.isInteger(step) ? { text: step, kind } : {};
+      })];
+      squares(part, 'Turns of a block: above of tiled_32, below of tiled_async', 'turn', [row('copy', 'few', (turn) => turn / 2),
+        row('multiply', 'one', (turn) => (turn - 1) / 2), row('copy', 'few', (turn) => turn),
+        row('multiply', 'one', (turn) => turn - 1)]);
+      traffic(part, reply);
+      return `${plural(steps, 'step')}: ${2 * steps} turns of tiled_32, ${steps + 1} of tiled_async.`;
+    } },
+};
+
+let current = null; // { name, form, show, stop } of the lesson that is shown
+const replies = new Map(); // by request: a GPU measures each once
+
+function control([name, label, first, least, most]) {
+  const input = Array.isArray(first) ? make('select', { name }) :
+    make('input', { name, type: first === undefined ? 'text' : 'number', value: first, min: least, max: most });
+  if (Array.isArray(first)) options(input, first);
+  return make('label', {}, label, input);
+}
+
+// A line of curl: tables for people where the server has them.
+function curl(path, body) {
+  const words = [`curl -sS --fail-with-body '${new URL(path, document.baseURI)}'`];
+  if (sessionStorage.getItem('matmuld-key')) words.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
+  if (path === 'v1/benchmark') words.push("-H 'Accept: text/plain'");
+  if (body) words.push(`-d '${body}'`);
+  return words.join(' \\\n  ');
+}
+
+function build(name, host, variants) {
+  const { title, file, look, controls, prepare, show } = LESSONS[name];
+  const form = make('form', { class: 'row' }, ...controls.map(control)), lines = make('div');
+  host.replaceChildren(make('h3', {}, title), ...look.map((one) => make('p', {}, rich(one))), form, make('div', { class: 'picture' }),
+    make('div', { class: 'figures' }), make('p', {}, 'Read on: ', make('a', { href: 'page/' + file }, 'docs/lessons/' + file)),
+    make('h4', {}, 'The requests behind this page'), lines);
+  const { show: ask, stop } = asker(form, async (_, signal) => {
+    const values = Object.fromEntries(controls.map(([name, , first, least, most]) => {
+      const { value } = form[name];
+      return [name, least === undefined ? value : Math.min(most, Math.max(least, Math.round(value)))];
+    }));
+    const sent = [];
+    const post = async (body, path = typeof body === 'string' ? body : 'v1/benchmark') => {
+      const json = body === path ? undefined : JSON.stringify(body), line = curl(path, json);
+      sent.push(copied(line, `curl, request ${sent.length + 1}`));
+      lines.replaceChildren(...sent);
+      if (!json) return call(path, { signal });
+      if (!replies.has(line)) replies.set(line, await (await call(path,
+        { method: 'POST', type: 'application/json', body: json, accept: 'application/json', signal })).json());
+      return replies.get(line);
+    };
+    return show(values, post, host, variants);
+  });
+  form.addEventListener('input', ({ target }) => {
+    prepare?.(form, target);
+    keep();
+    ask();
+  });
+  return { name, form, show: ask, stop };
+}
+
+function keep() {
+  const { name, form } = current;
+  remember('learn', { lesson: name, ...Object.fromEntries([...form.elements].map((one) => [one.name, one.value])) });
+}
+
+// quiet: nobody has asked for anything yet, so no dialog asks for the key.
+export async function open(section, parameters, quiet = true) {
+  const variants = await variantList(section, quiet, () => open(section, parameters, false));
+  if (!variants) return;
+  const asked = parameters.get('lesson'), name = Object.hasOwn(LESSONS, asked) ? asked : current?.name || 'memory';
+  const isNew = !current || parameters.size;
+  if (isNew) {
+    current?.stop();
+    current = build(name, $('article', section), variants);
+    for (const one of current.form.elements) {
+      if (!parameters.has(one.name)) continue;
+      one.value = parameters.get(one.name);
+      if (one.selectedIndex < 0) one.selectedIndex = 0;
+    }
+    LESSONS[name].prepare?.(current.form);
+  }
+  const nav = $('nav', section), entries = Object.entries(LESSONS);
+  if (!nav.firstChild) nav.append(...entries.map(([one, { title }], index) =>
+    make('a', { href: '#learn?lesson=' + one }, `${index + 1}. ${title}`)));
+  entries.forEach(([one], index) => nav.children[index].setAttribute('aria-current', one === name && 'page'));
+  if (parameters.size || !isNew) keep();
+  await current.show();
+}
+
+export function close() {
+  current?.stop();
+}

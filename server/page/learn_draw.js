@@ -1,0 +1,85 @@
+// The pictures of Learn: squares in rows (banks, sectors, warps, turns), and the matrices of a product with their tiles.
+import { $, make } from './base.js';
+
+// The word of each lane, as the server has them (gpu/lab/access.h).
+export const PATTERNS = {
+  stride: (lane, stride) => stride * lane,
+  linear: (lane) => lane,
+  permuted: (lane) => (lane & 16) | ((7 * lane + 3) & 15),
+  same_bank: (lane) => 32 * lane,
+  broadcast: () => 0,
+};
+const all = Array.from({ length: 32 }, (_, index) => index);
+export const lanesOf = (pattern, stride) => all.map((lane) => PATTERNS[pattern](lane, stride));
+
+// rows: [title, squares], where a square is { text, kind, label }; the columns are numbered from 0.
+export function squares(part, caption, corner, rows) {
+  const cell = ({ text = '', kind, label }) => make('td', { class: kind, title: label }, `${text}`);
+  $('.picture', part).replaceChildren(make('table', { class: 'squares' }, make('caption', {}, caption),
+    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, corner), ...rows[0][1].map((_, column) =>
+      make('th', { scope: 'col' }, `${column}`)))),
+    make('tbody', {}, ...rows.map(([title, cells]) => make('tr', {}, make('th', { scope: 'row' }, `${title}`), ...cells.map(cell))))));
+}
+
+// Draws what lanes access, in rows of 32 units of so many bytes. places: { lane, unit, kind } for each unit of each
+// lane. rest(unit) is the square of a unit that no lane has. Only rows with a lane are drawn.
+function memory(part, caption, corner, bytes, places, rest, last = []) {
+  const used = [...new Set(places.map(({ unit }) => Math.floor(unit / 32)))].sort((one, other) => one - other);
+  squares(part, caption, corner, [...used.map((row) => [32 * row * bytes, all.map((column) => {
+    const here = places.filter(({ unit }) => unit === 32 * row + column);
+    if (!here.length) return rest(32 * row + column);
+    const lanes = [...new Set(here.map(({ lane }) => lane))];
+    return { text: lanes[0] + (lanes[1] ? '+' : ''), kind: here[0].kind, label: 'lane ' + lanes.join(', ') };
+  })]), ...last]);
+}
+
+// Global memory: lines of 32 words of 4 bytes; a sector has 8 of them. row: the server's prediction.
+export function sectors(part, { stride, word_bytes: bytes }) {
+  const wide = bytes / 4, units = all.map((lane) => lane * stride * wide), kind = 'one';
+  const places = units.flatMap((unit, lane) => all.slice(0, wide).map((more) => ({ lane, unit: unit + more, kind })));
+  const moved = new Set(places.map(({ unit }) => unit >> 3));
+  memory(part, 'Lines of global memory, in words of 4 bytes', 'byte', 4, places, (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }));
+}
+
+// Shared memory: the word of each lane in its bank. row: the server's prediction for these words.
+export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bankBytes, padded }) {
+  const active = all.filter((lane) => (banks[lane] ?? null) !== null), isWide = bytes > bankBytes;
+  const unit = (lane) => Math.floor((words[lane] + (padded ? words[lane] >> 5 : 0)) * bytes / bankBytes);
+  // If words are wider than banks, each half of the warp has its own passes.
+  const isRival = (lane, other) => banks[lane] === banks[other] && !(isWide && lane >> 4 !== other >> 4);
+  const degree = (lane) => new Set(active.filter((other) => isRival(lane, other)).map(unit)).size;
+  const served = Array(32).fill(0);
+  const places = active.flatMap((lane) => all.slice(0, isWide ? 2 : 1).map((half) => {
+    const bank = banks[lane] + half, count = degree(lane);
+    served[bank] = Math.max(served[bank], count);
+    return { lane, unit: unit(lane) - unit(lane) % 32 + bank, kind: count > 7 ? 'many' : count > 1 ? 'few' : 'one' };
+  }));
+  const isGap = (one) => padded && Math.floor(one * bankBytes / bytes) % 33 === 32;
+  memory(part, 'A column for each bank of shared memory; the last row counts the words that it serves one after another',
+    'byte', bankBytes, places, (one) => (isGap(one) ? { text: '·', label: 'padding' } : {}),
+    [['words', served.map((count) => ({ text: count || '' }))]]);
+}
+
+// A, B and C of a product, with the tiles of edge T that a block of C uses in one step.
+export function matrices(part, { m, k, n }, T, { row, column, step }) {
+  const gap = (k + n) / 30, font = (k + n) / 16;
+  const parts = [['A', 0, k + gap, k, m, step, row], ['B', k + gap, 0, n, k, column, step],
+    ['C', k + gap, k + gap, n, m, column, row]];
+  const box = (kind, x, y, width, height) =>
+    `<rect class="${kind}" x="${x}" y="${y}" width="${Math.max(0, width)}" height="${Math.max(0, height)}"/>`;
+  const figure = make('div');
+  figure.innerHTML = `<svg viewBox="${-gap} ${-gap} ${k + n + T + 2 * gap} ${k + m + T + 2 * gap}" role="img"
+    aria-label="A, B and C, with the tiles of block (${row}, ${column}) at step ${step}">
+    <pattern id="zeros" width="${T / 4}" height="${T / 4}" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+    <path d="M0 0V${T / 4}" stroke-width="${T / 8}"/></pattern>` +
+    parts.map(([name, x, y, width, height, right, down]) => {
+      const isC = name === 'C', left = x + right * T, top = y + down * T;
+      const band = name === 'A' ? box('band', x, top, width, Math.min(T, m - row * T)) :
+        isC ? '' : box('band', left, y, Math.min(T, n - column * T), height);
+      return box('whole', x, y, width, height) + band + (isC ? '' :
+        `<rect class="zeros" fill="url(#zeros)" x="${left}" y="${top}" width="${T}" height="${T}"/>`) +
+        box('tile', left, top, Math.min(T, width - right * T), Math.min(T, height - down * T)) +
+        `<text x="${x + gap / 2}" y="${y + height - gap / 2}" font-size="${font}">${name}</text>`;
+    }).join('') + '</svg>';
+  $('.picture', part).replaceChildren(figure.firstChild);
+}
