@@ -23,10 +23,11 @@ const LESSONS = {
       'load one word each; a number is a lane. Memory sends whole sectors: what is grey is moved for nothing.',
     'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. So ' +
       '`naive_uncoalesced`, whose lanes walk down a column of A, loads 6.6 times the sectors of `naive`, for ' +
-      'equally many elements.'],
-    controls: [['stride', 'Stride, in words', 2, 1, 32], ['word_bytes', 'Bytes of a word', [4, 8]]],
-    async show({ stride, word_bytes }, post, part) {
-      const reply = await post({ op: 'shared_access', patterns: 'stride', strides: stride, word_bytes: +word_bytes, padded: false });
+      'equally many elements. With stride 1 and an offset of 1 the access is misaligned, and takes a fifth sector.'],
+    controls: [['stride', 'Stride, in words', 2, 1, 32], ['offset', 'Offset, in words', 0, 0, 31], ['word_bytes', 'Bytes of a word', [4, 8]]],
+    async show({ stride, offset, word_bytes }, post, part) {
+      const reply = await post({ op: 'shared_access', patterns: 'stride', strides: stride, offset, word_bytes: +word_bytes,
+        padded: false });
       const row = reply.rows.find(({ memory }) => memory === 'global');
       sectors(part, row);
       traffic(part, await post({ m: 1024, k: 1024, n: 1024, variants: cuda('naive', 'naive_uncoalesced') }));

@@ -34,8 +34,8 @@ function memory(part, caption, corner, bytes, places, rest, last = []) {
 }
 
 // Global memory: lines of 32 words of 4 bytes; a sector has 8 of them. row: the server's prediction.
-export function sectors(part, { stride, word_bytes: bytes }) {
-  const wide = bytes / 4, units = all.map((lane) => lane * stride * wide), kind = 'one';
+export function sectors(part, { stride, offset = 0, word_bytes: bytes }) {
+  const wide = bytes / 4, units = all.map((lane) => (lane * stride + offset) * wide), kind = 'one';
   const places = units.flatMap((unit, lane) => all.slice(0, wide).map((more) => ({ lane, unit: unit + more, kind })));
   const moved = new Set(places.map(({ unit }) => unit >> 3));
   memory(part, 'Lines of global memory, in words of 4 bytes', 'byte', 4, places, (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }));

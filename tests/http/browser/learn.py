@@ -10,7 +10,7 @@ from selenium.webdriver.common.keys import Keys
 TRAFFIC = {"m": 512, "k": 512, "n": 512, "variants": ["cuda:tiled_32"]}
 # Each lesson with its state in the address, what it says then, and what it says after one control has changed.
 LESSONS = (
-    ("memory", "stride=1", "4 sectors: the warp wants 128 bytes, and 128 are moved.",
+    ("memory", "stride=1&offset=1", "5 sectors: the warp wants 128 bytes, and 160 are moved.",
      "stride", "8", "32 sectors: the warp wants 128 bytes, and 1,024 are moved."),
     ("tiles", "tile=8", "4,194,304 global loads without tiles, 524,288 with tiles: 1/8.",
      "tile", "32", "4,194,304 global loads without tiles, 131,072 with tiles: 1/32."),
