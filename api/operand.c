@@ -123,7 +123,12 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
                              written, text.length > 40 ? 40 : (int)text.length, text.start);
     memset(&value, 0, sizeof value);
     const enum mm_status status = read_source(operands->held, written, text, &value.source, error);
-    return status == MM_OK ? mm_parameter_give(&operands->parameters, row, &value, error) : status;
+    /* A second value is one too many, even if it names no matrix. */
+    const bool is_second =
+        (operands->parameters.given & mm_parameter_bit(&operands->parameters, &operand->source)) != 0;
+    if (status == MM_OK || (status == MM_NO_SUCH_MATRIX && is_second))
+        return mm_parameter_give(&operands->parameters, row, &value, error);
+    return status;
 }
 
 enum mm_status mm_operand_read_source(struct mm_parameters *values, const struct mm_parameter *row,

@@ -127,12 +127,19 @@ static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
 }
 
 /* Sets the dtype, the shapes and their views, without data. A dtype that is not supported counts as float32:
- * it is refused at the end, after all that is malformed. */
+ * it is refused at the end, after all that is malformed. A dtype that contradicts a stored operand is
+ * malformed.
+ */
 static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, struct mm_error *error) {
     struct mm_operands *into = scan->into;
     struct mm_shape of_operands[MM_OPERANDS_MAX];
     const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
-    (void)into->kind->resolve(into, NULL);
+    struct mm_error contradiction;
+    if (into->kind->resolve(into, &contradiction) == MM_BAD_REQUEST) {
+        if (error != NULL)
+            *error = contradiction;
+        return MM_BAD_REQUEST;
+    }
     for (unsigned index = 0; index < into->count; index++) {
         const struct mm_json_scanned *scanned = &scan->operands[index];
         struct mm_operand *operand = &into->of[index];

@@ -93,6 +93,12 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
         *subject = (struct mm_benchmark_subject){closed, model, tile, .is_model = true};
         return mm_variant_check_tile(model, tile, error);
     }
+    if (closed != NULL)
+        return mm_fail_field(
+            error, MM_UNSUPPORTED, "variants",
+            "this server has no device for %s; it predicts the memory traffic of the kernels "
+            "that have a model, but '%s' has none for %s",
+            backend, variant, mm_dtype_name(spec->dtype));
     enum mm_status status = mm_engine_choose(engine, spec->op, backend, variant, &job, error);
     if (status == MM_OK)
         *subject =

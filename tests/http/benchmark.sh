@@ -99,6 +99,7 @@ expect "a model alone" 200 ".rows[0] | $model" '[false,null,null,0,"",null,30]' 
 post '{"m": 5, "k": 6, "n": 7, "variants": ["cuda:naive"]}' -H 'Accept: text/plain'
 like "a model: a table" 'matmul m=5 k=6 n=7 float32, predicted*FLOP/byte*naive *cuda * 30 *' "$(cat "$scratch/got")"
 refuses 422 unsupported variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:fails"]}'
+expect "no model" 422 detail "'fails' has none for float32"
 refuses 400 bad_request variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:naive/8"]}'
 
 # Without a device that has banks, accesses are predicted.

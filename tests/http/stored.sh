@@ -56,6 +56,7 @@ matmul|a_from=a&b_from=nothing&rows=x|400 code bad_request .field rows
 matmul|a_from=nothing&b_from=b&m=4294967296|413 code too_large .field m
 matmul|a_from=a&b_from=..|422 code unsupported .field b_from
 matmul|a_from=a&a_from=b&b_from=b|400 code bad_request .field a_from detail twice
+matmul|a_from=a&a_from=nothing&b_from=b|400 code bad_request .field a_from detail twice
 matmul|a_from=a&a_from=a&b_from=b|200 .shape [2,2]
 matmul|a_from=a&b_from=a|422 code bad_shape
 matmul|a_from=a&b_from=b&k=4|422 code bad_shape .field k
@@ -85,6 +86,7 @@ matmul|{"b": {"from": "pair"}, "a": [[1,1]], "dtype": "int8"}|200 .c [[3]] .oper
 matmul|{"dtype": "float32", "a": [[1,1]], "b": {"from": "pair"}}|400 code bad_request .field b detail float32
 matmul|{"a": {"from": "a"}, "b": [[1],[1]]}|422 code bad_shape
 matmul|{"a": {"from": "a"}, "b": [[1],[1],[1]], "m": 3}|422 code bad_shape .field m
+matmul|{"a": {"from": "a"}, "b": {"from": "b"}, "m": 9, "dtype": "int8"}|400 code bad_request .field a detail int8
 matmul|{"a": {"from": "nothing"}, "b": [[1]]}|404 code no_such_matrix .field a.from detail nothing
 transpose|{"a": {"from": "b"}}|200 .c [[1,0,1],[0,1,1]]
 transpose|{"a": {"from": "v"}}|422 code bad_shape
