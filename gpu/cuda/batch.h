@@ -20,7 +20,7 @@ struct mm_cuda_item {
     unsigned m;
     unsigned n;
     unsigned k;
-    unsigned split_depth; /* k's parts, which are added up each by itself; as mm_cuda_layout's */
+    unsigned split_depth; /* of struct mm_layout: k is cut into parts of this length, or 0 */
     enum mm_dtype c_dtype;
 };
 

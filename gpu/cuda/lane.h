@@ -46,19 +46,20 @@ struct mm_lane {
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
     enum mm_cuda_mark first; /* of the jobs that are under way: UPLOADED, where nothing is copied there */
-    enum mm_cuda_mark last;  /* likewise: COMPUTED, where nothing is copied back, or bands are left; VERIFIED,
-                                after a check */
+    enum mm_cuda_mark last;  /* of the jobs that are under way: COMPUTED if nothing is copied back, or bands
+                                are left; VERIFIED after a check */
     struct mm_cuda_bands bands;
     struct mm_verification *verification; /* of the last check; in locked memory of the host, where the device
                                              writes it; owned */
-    struct mm_reduction *reduction;       /* of the last job that reduces; likewise */
+    struct mm_reduction *reduction;       /* of the last job that reduces; in locked memory
+                                             of the host, where the device writes it; owned */
     void *workspace; /* device memory for its jobs' matrices, kept from job to job unless it is large, and
                       * dropped where memory is short; NULL: none */
     struct mm_path *path; /* by which the last result came about, where the variant tells it; in locked memory
                              of the host, where the device writes it too; owned */
     void *scratch; /* what the plan at hand has as workspace, aligned to 256 bytes; valid during its launch */
-    size_t workspace_bytes; /* __atomic where another thread may ask for it */
-    bool is_busy;           /* jobs are under way; likewise */
+    size_t workspace_bytes; /* __atomic access: other threads may ask for it */
+    bool is_busy;           /* jobs are under way; __atomic access: other threads may ask for it */
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 

@@ -1,8 +1,8 @@
 /* The bounded queue in front of the devices, and the worker that each device has.
  *
- * Work (gpu/queue/work.h) is its owner's until submit returns MM_OK and again from `done` on; in between it
- * is the queue's. A full queue rejects at once with MM_BUSY, a stopping one with MM_STOPPING. All accepted
- * work gets exactly one `done`, except what runs on a device that hangs. Products that wait for a device when
+ * Work (gpu/queue/work.h) is its owner's until submit returns MM_OK; then it is the queue's until its one
+ * `done`, or until mm_queue_cancel returns true. Work that runs on a device that hangs gets no `done`. A full
+ * queue rejects at once with MM_BUSY, a stopping one with MM_STOPPING. Products that wait for a device when
  * it fails move to another one, or end with MM_NOT_READY.
  *
  * A task runs for one slice and then waits behind the work that arrived meanwhile. A long product on the host
@@ -17,8 +17,8 @@ struct mm_queue;
 struct mm_task;
 
 struct mm_queue_limits {
-    size_t jobs_max; /* jobs waiting, over all devices; those being run, and begun tasks, do not count; a long
-                        product does between its parts */
+    size_t jobs_max; /* products and tasks that wait, over all devices. A long product waits between its parts
+                        too; a task waits only before its first slice */
     uint64_t wait_ns_max; /* that the jobs before one may take by the device's measured rates; 0: any */
 };
 
