@@ -13,6 +13,8 @@ const kind = ({ rows, device = rows[0].device }) =>
   (rows.some((row) => row.measured) ? 'Predicted, and measured on ' + device : 'Predicted, not measured');
 const traffic = (part, reply) => figures(part, kind(reply), reply.rows, ...TRAFFIC);
 const cuda = (...names) => names.map((name) => 'cuda:' + name);
+// The number of a field, or the nearest that the field takes.
+const within = ({ value, min, max }) => Math.min(max, Math.max(min, Math.round(value)));
 const plural = (count, what) => `${number(count, 15)} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'}`;
 
 // A control is [name, label, first value, least, most] of a number, [name, label, choices], or [name, label] of a text.
@@ -21,9 +23,9 @@ const LESSONS = {
   memory: { title: 'Global memory', file: '1-memory.md',
     look: ['Each row is a line of 128 bytes of global memory, in 4 sectors of 32 bytes. The 32 lanes (threads) of a warp ' +
       'load one word each; a number is a lane. Memory sends whole sectors: what is grey is moved for nothing.',
-    'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. So ' +
-      '`naive_uncoalesced`, whose lanes walk down a column of A, loads 6.6 times the sectors of `naive`, for ' +
-      'equally many elements. With stride 1 and an offset of 1 the access is misaligned, and takes a fifth sector.'],
+    'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. So for one step ' +
+      'the lanes of `naive_uncoalesced`, which walk down a column of A, load 32 sectors, and one of B, which they share. ' +
+      'Those of `naive` load 4 of B and one of A: 33 against 5. With stride 1 and an offset of 1 the access is misaligned, and takes a fifth sector.'],
     controls: [['stride', 'Stride, in words', 2, 1, 32], ['offset', 'Offset, in words', 0, 0, 31], ['word_bytes', 'Bytes of a word', [4, 8]]],
     async show({ stride, offset, word_bytes }, post, part) {
       const reply = await post({ op: 'shared_access', patterns: 'stride', strides: stride, offset, word_bytes: +word_bytes,
@@ -52,7 +54,7 @@ const LESSONS = {
     look: ['Threads read what other threads of their block have stored in shared memory. At `__syncthreads()` each waits ' +
       'until all have arrived; the comment beside it says for what.',
     'Compare `tiled_32` with `tiled_racy`, which lacks the first barrier of each step (MISSING). The predictions ' +
-      'are nearly equal: no model sees a race. On a GPU its error is far above the bound. `staged_copy` needs no ' +
+      'say nothing of that: no model sees a race. On a GPU its error is far above the bound. `staged_copy` needs no ' +
       'barrier, so its threads share nothing.'],
     controls: [['variant', 'Kernel', ['tiled_32', 'tiled_racy', 'tiled_async', 'staged_copy']]],
     async show({ variant }, post, part) {
@@ -64,7 +66,9 @@ const LESSONS = {
       $('.picture', part).replaceChildren(shown);
       shown.scrollTop = ([...shown.querySelectorAll('mark')].at(-1)?.offsetTop ?? shown.scrollHeight) - 280;
       traffic(part, await post({ m: 512, k: 512, n: 512, variants: cuda(variant) }));
-      return `${variant}: ${at.length ? 'barriers in lines ' + at.join(' and ') : 'no barrier'} of its file.`;
+      const missing = lines.findIndex((line) => line.includes('MISSING: __syncthreads()')) + 1;
+      return `${variant} has ${at.length ? `barriers in line${at.length > 1 ? 's' : ''} ` + at.join(' and ') : 'no barrier'}` +
+        (missing ? `, and lacks one at line ${missing}.` : '.');
     } },
   strides: { title: 'Strides', file: '4-strides.md',
     look: ['A tile is a sub-matrix: it has a height and a width of its own, but from one of its rows to the next it is ' +
@@ -96,8 +100,9 @@ const LESSONS = {
     look: ['Shared memory has 32 banks, and neighbouring words lie in neighbouring banks. Each row has one word of every ' +
       'bank; a number is the lane that reads the word. In one pass each bank serves one word: a bank with more ' +
       'words in its column takes more.',
-    'Stride 32 is a column of a tile with 32 columns: all in bank 0. Padding leaves out a word (·) after every ' +
-      '32, so each row of the tile begins one bank further. Then try stride 31. Words of 8 bytes take two banks ' +
+    'Stride 32 is a column of a tile with 32 columns: all its words lie in bank 0, and are served one after another. ' +
+      'The most words of one bank are the degree. Padding leaves one word unused (·) after every 32. So each row of the ' +
+      'tile begins one bank further on. But padding hurts an access that had no conflict: set stride 31, padded. Words of 8 bytes take two banks ' +
       'each, and each half of the warp has passes of its own.'],
     controls: [['pattern', 'Pattern', [...Object.keys(PATTERNS), 'offsets']], ['stride', 'Stride, in words', 32, 1, 32],
       ['padded', 'Padding', ['no', 'yes']], ['word_bytes', 'Bytes of a word', [4, 8]], ['bank_bytes', 'Bytes of a bank', [4, 8]],
@@ -106,7 +111,7 @@ const LESSONS = {
       if (changed === form.offsets) form.pattern.value = 'offsets';
       form.stride.disabled = form.pattern.value !== 'stride';
       if (form.pattern.value !== 'offsets')
-        form.offsets.value = lanesOf(form.pattern.value, +form.stride.value).join(' ');
+        form.offsets.value = lanesOf(form.pattern.value, within(form.stride)).join(' ');
     },
     async show({ pattern, stride, padded, word_bytes, bank_bytes, offsets }, post, part) {
       const words = (offsets.match(/\d+|-/g) || []).slice(0, 32).map((word) => (word === '-' ? null : +word));
@@ -208,10 +213,8 @@ function build(name, host, variants) {
     make('div', { class: 'figures' }), make('p', {}, 'Read on: ', make('a', { href: 'page/' + file }, 'docs/lessons/' + file)),
     make('h4', {}, 'The requests behind this page'), lines);
   const { show: ask, stop } = asker(form, async (_, signal) => {
-    const values = Object.fromEntries(controls.map(([name, , first, least, most]) => {
-      const { value } = form[name];
-      return [name, least === undefined ? value : Math.min(most, Math.max(least, Math.round(value)))];
-    }));
+    const values = Object.fromEntries(controls.map(([name]) =>
+      [name, form[name].type === 'number' ? within(form[name]) : form[name].value]));
     const sent = [];
     const post = async (body, path = typeof body === 'string' ? body : 'v1/benchmark') => {
       const json = body === path ? undefined : JSON.stringify(body), line = curl(path, json);
@@ -224,10 +227,17 @@ function build(name, host, variants) {
     };
     return show(values, post, host, variants);
   });
-  form.addEventListener('input', ({ target }) => {
+  const changed = ({ target }) => {
     prepare?.(form, target);
     keep();
     ask();
+  };
+  form.addEventListener('input', changed);
+  form.addEventListener('change', (event) => { // the user leaves a field
+    const { target } = event;
+    if (target.type !== 'number' || target.value === `${within(target)}`) return;
+    target.value = within(target);
+    changed(event);
   });
   return { name, form, show: ask, stop };
 }

@@ -14,7 +14,7 @@ LESSONS = (
      "stride", "8", "32 sectors: the warp wants 128 bytes, and 1,024 are moved."),
     ("tiles", "tile=8", "4,194,304 global loads without tiles, 524,288 with tiles: 1/8.",
      "tile", "32", "4,194,304 global loads without tiles, 131,072 with tiles: 1/32."),
-    ("barriers", "", "tiled_32: barriers in lines", "variant", "staged_copy", "staged_copy: no barrier"),
+    ("barriers", "variant=tiled_racy", ", and lacks one at line", "variant", "staged_copy", "staged_copy has no barrier."),
     ("strides", "row=0&column=0", "has 32×32 elements of 32×32", "row", "31", "has 4×32 elements of 32×32"),
     ("banks", "", "Degree 32, 32 passes", "padded", "yes", "Degree 1, 1 pass"),
     ("occupancy", "threads=1024&registers=32", "2 blocks of 32 warps, limited by threads, registers.",
@@ -104,6 +104,15 @@ def check_banks(browser):
                   f"{controls} as the API predicts: {want}")
 
 
+def check_limits(browser):
+    """A number past its limit becomes the limit when the user leaves the field, so the field says what is shown."""
+    page = browser.open("/#learn?lesson=memory")
+    until(page, "sectors:")
+    put(page, "stride", "33")
+    page.run("document.querySelector('#learn [name=stride]').dispatchEvent(new Event('change', { bubbles: true }))")
+    page.wait(lambda page: page.find("#learn [name=stride]").get_attribute("value") == "32", "the most is 32")
+
+
 def check_figures(browser):
     page = browser.open("/#learn?lesson=barriers")
     until(page, "barriers in")
@@ -138,4 +147,5 @@ def check_figures(browser):
 with Browser() as browser:
     check_lessons(browser)
     check_banks(browser)
+    check_limits(browser)
     check_figures(browser)
