@@ -34,6 +34,7 @@ bench 4 kernels 33 17 29 --backend cpu --repeats 2
 bench 2 kernels --transpose int64 33 17 --backend cpu --repeats 2
 bench 4 accuracy --dry --backend cpu
 bench 2 stacks --backend cpu --rows 1024x64 --dtypes float64 --rounds 1
+bench 8 json 16 --rounds 1
 ! { python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"; } 2>"$scratch/told" ||
     bench 1 client --backend cpu --rows 64 --rounds 1
 

@@ -1,0 +1,127 @@
+#!/bin/sh
+# ./dev bench remote: a client that is far away, or behind a slow line. It stands in a network namespace of its own,
+# on the other end of a pair of virtual links, which tc's netem delays, slows and makes lose packets. The service is
+# held against a plain socket loop over the same link. It takes root, iproute2 and a kernel with netem; what of these is
+# missing is said in place of figures, and two more rows can do without netem. What it makes, it takes away again.
+#
+#   remote.sh BUILD_FOLDER OPTION…  in the top folder, with what was built there
+#
+# Rows: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf, without a delay), plain (the link as it is)
+bench=remote
+known_rows='lossy slow rate plain'
+rows=$known_rows connections=8
+# shellcheck source=bench/lib/service.sh
+. "$(dirname "$0")/lib/service.sh"
+seconds=5
+near=10.231.77.1 far=10.231.77.2
+space=matmuld-bench-$$ near_link=mm$$a far_link=mm$$b
+
+options() {
+    echo '--connections N|connections number 1000|at once (8)'
+}
+
+# link_options ROW: what is done to each direction. The queues are longer than what the connections have under way.
+link_options() {
+    case $1 in
+    lossy) echo 'netem limit 20000 delay 5ms loss 0.5%' ;;
+    slow) echo 'netem limit 20000 delay 1ms rate 1gbit' ;;
+    rate) echo 'tbf rate 1gbit burst 256kb limit 32mb' ;;
+    esac
+}
+
+# --- the link
+
+take_link_away() {
+    ip link del "$near_link" 2>/dev/null || :
+    ip netns del "$space" 2>/dev/null || :
+}
+
+far_away() {
+    ip netns exec "$space" "$@"
+}
+
+# False where this machine has no such links to give; `why` says what was seen.
+lay_link() {
+    if ! {
+        ip netns add "$space" && ip link add "$near_link" type veth peer name "$far_link" &&
+            ip link set "$far_link" netns "$space" && ip address add "$near/30" dev "$near_link" &&
+            ip link set "$near_link" up && far_away ip address add "$far/30" dev "$far_link" && far_away ip link set "$far_link" up
+    } 2>"$scratch/link"; then
+        why="$(tail -n 1 "$scratch/link")"
+        return 1
+    fi
+}
+
+# shape_link OPTION…: both directions alike; without any, as it is.
+shape_link() {
+    tc qdisc del dev "$near_link" root 2>/dev/null || :
+    far_away tc qdisc del dev "$far_link" root 2>/dev/null || :
+    [ $# -gt 0 ] || return 0
+    if ! { tc qdisc add dev "$near_link" root "$@" &&
+        far_away tc qdisc add dev "$far_link" root "$@"; } 2>"$scratch/link"; then
+        why="$1: $(tail -n 1 "$scratch/link")"
+        return 1
+    fi
+}
+
+can_lay_links() {
+    if [ "$(id -u)" -ne 0 ]; then
+        why='this takes root'
+    elif ! command -v ip >/dev/null || ! command -v tc >/dev/null; then
+        why='ip and tc are not here (package iproute2)'
+    else
+        return 0
+    fi
+    return 1
+}
+
+# --- measuring
+
+# across KEY ARGUMENT…: 1024×1024 squares, 8 MiB there and 4 MiB back, from the far end.
+across() {
+    key=$1
+    shift
+    if far_away "$build/bench/load/steady" --host "$near" --shape 1024x1024x1024 --connections "$connections" \
+        --seconds "$seconds" "$@" >"$scratch/figures" 2>"$scratch/trouble"; then
+        keep "$key" "$(awk -v rate="$(figure rate)" 'BEGIN { print rate * 12 * 1048576 / 1e6 }')"
+    else
+        say "$key: $(head -n 1 "$scratch/trouble")"
+        keep "$key" ''
+    fi
+}
+
+bench_link() {
+    link=$(link_options "$1")
+    what="1024, raw, $connections connections, $1 link${link:+ ($link)}; beside: socket loop"
+    # The options are words.
+    # shellcheck disable=SC2086
+    if ! shape_link $link; then
+        row_left_out "$what" '≥ 0.9' "$why"
+        return 0
+    fi
+    for _ in $(seq "$rounds"); do
+        across "$1" --port "$service"
+        across "$1.sockets" --port "$floor" --unchecked
+    done
+    row_ratio "$what" "$([ "$1" = plain ] || echo '≥ 0.9')" "$1" "$1.sockets" MB/s
+}
+
+run() {
+    print_head 'A remote client' 'link|veth to a network namespace, netem on both ends'
+    print_table_head
+    if ! can_lay_links; then
+        row_left_out 'all' '≥ 0.9' "$why"
+        return 0
+    fi
+    trap 'end_servers; take_link_away' EXIT
+    if lay_link && start_matmuld matmuld --backend cpu --host "$near" && service=$port &&
+        start_sockets "$connections" 8388608 4194304 "$near"; then
+        for wanted in $rows; do
+            bench_link "$wanted"
+        done
+    else
+        row_left_out 'all' '≥ 0.9' "$why"
+    fi
+}
+
+main "$@"
