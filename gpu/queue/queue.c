@@ -243,14 +243,20 @@ static struct mm_work *take_waiting(struct mm_worker *worker, bool with_paused, 
 }
 
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at) {
-    if (work->kind == MM_WORK_TASK || assign(queue, work, NULL) != MM_OK)
+    const double counted_ns = work->expected_ns; /* by runs_at */
+    const bool is_assigned = work->kind != MM_WORK_TASK && assign(queue, work, NULL) == MM_OK;
+    const double expected_ns = work->expected_ns;
+    work->expected_ns = counted_ns;
+    if (!is_assigned)
         return false;
     pthread_mutex_lock(&queue->mutex);
     const bool passes = !queue->closing; /* else the other's threads may have ended */
     if (passes && runs_at != NULL)
         mm_worker_finish(runs_at, work);
-    if (passes)
+    if (passes) {
+        work->expected_ns = expected_ns;
         hand_over(work->worker, work);
+    }
     pthread_mutex_unlock(&queue->mutex);
     return passes;
 }

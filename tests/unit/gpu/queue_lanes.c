@@ -2,6 +2,8 @@
  * how long those wait that come behind. */
 #include "scene.h"
 
+#include <unistd.h>
+
 #include <time.h>
 
 static void lanes_are_filled_and_no_more(void **state) {
@@ -190,7 +192,41 @@ static void what_is_over_is_told_before_the_thread_computes(void **state) {
     job_wait(&jobs[1], MM_OK);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_scene, what_is_over_is_told_before_the_thread_computes,
-                  lanes_are_filled_and_no_more, nobody_runs_beside_who_wants_all,
-                  who_wants_all_keeps_its_turn, who_wants_all_is_passed_on, the_wait_is_foretold_and_bounded,
-                  the_busiest_device_is_foretold, threads_share_the_wait, a_wait_may_be_unknown_or_endless)
+/* Three jobs of 5 s each are at the device that fails. One ends, and one goes to the other device, where it
+ * takes 5 ms: 5 s are left, also while that one is planned anew. */
+static void the_wait_of_a_failed_device_falls(void **state) {
+    open_scene((struct setting){.devices = 2, .lanes = 2, .closed = true});
+    fakes[0].kernel_ns = 10 * SECOND;
+    fakes[1].kernel_ns = SECOND / 100;
+    for (unsigned index = 0; index < 2; index++) { /* so their rates are known */
+        submit(long_job(index, "naive", 2));
+        wait_begun(&fakes[index], 1);
+    }
+    open_gate(&fakes[0]);
+    open_gate(&fakes[1]);
+    wait_all(jobs, 2);
+    close_gate(&fakes[0]);
+    close_gate(&fakes[1]);
+    submit(long_job(2, "naive", 2));
+    wait_begun(&fakes[0], 2);
+    for (unsigned index = 3; index < 8; index++)
+        submit(long_job(index, "naive", 2));
+    wait_begun(&fakes[0], 3);
+    wait_begun(&fakes[1], 3);
+    expect_wait(15);
+    __atomic_store_n(&fakes[0].device.failed, 1, __ATOMIC_RELAXED);
+    let_pass(&fakes[0], 1);
+    for (int tries = 0; tries < 10000 && mm_queue_look(queue).wait_ns > 5 * SECOND + 10; tries++)
+        usleep(1000);
+    expect_wait(5);
+    open_gate(&fakes[0]);
+    open_gate(&fakes[1]);
+    for (unsigned index = 2; index < 8; index++)
+        wait_for(&jobs[index].done);
+}
+
+RUN_TESTS_BETWEEN(NULL, close_scene, the_wait_of_a_failed_device_falls,
+                  what_is_over_is_told_before_the_thread_computes, lanes_are_filled_and_no_more,
+                  nobody_runs_beside_who_wants_all, who_wants_all_keeps_its_turn, who_wants_all_is_passed_on,
+                  the_wait_is_foretold_and_bounded, the_busiest_device_is_foretold, threads_share_the_wait,
+                  a_wait_may_be_unknown_or_endless)
