@@ -60,12 +60,17 @@ static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     self->over = work;
 }
 
+/* With the mutex held, learns from jobs that are complete: a device of the host has several threads. */
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
     pthread_mutex_lock(&self->worker->queue->mutex);
-    for (unsigned index = batch->count; index-- > 0;)
+    for (unsigned index = batch->count; index-- > 0;) {
+        const struct mm_job *job = batch->jobs[index];
+        if (job->work.error.status == MM_OK)
+            mm_forecast_learn(self->worker->device, job);
         finish_one(self, &batch->jobs[index]->work);
+    }
     pthread_mutex_unlock(&self->worker->queue->mutex);
 }
 
@@ -106,8 +111,6 @@ static bool end(struct mm_worker_thread *self) {
         if (work->error.status == MM_OK && is_late(work, now_ns))
             mm_fail(&work->error, MM_TIMEOUT,
                     "the deadline passed while the job ran; its result was dropped");
-        if (work->error.status == MM_OK)
-            mm_forecast_learn(self->worker->device, ended.jobs[index]);
     }
     finish(self, &ended);
     return true;
