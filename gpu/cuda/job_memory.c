@@ -10,14 +10,24 @@ static const struct mm_source *source_of(const struct mm_job *job, unsigned inde
     return index == A ? &job->a_source : &job->b_source;
 }
 
-/* Device bytes of a matrix. In a shared launch some matrices are used where they are in host memory. */
+/* Whether the matrix is stored, and its elements lie on this device alone. */
+static bool is_at_home(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
+    const struct mm_source *source = source_of(job, index);
+    return index != C && source->kind == MM_SOURCE_STORED && source->stored->home != NULL &&
+           source->stored->home->device == plan->device;
+}
+
+/* Device bytes of a matrix that the job needs beside what is there. In a shared launch some matrices are used
+ * where they are in host memory. */
 static size_t matrix_bytes(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
     const struct mm_product *product = &job->product;
     const struct mm_matrix *matrix = index == A ? &product->a : index == B ? &product->b : &product->c;
     const bool is_used_on_host =
         job->work.batch_key != 0 &&
         (index == C ? matrix->data != NULL : mm_cuda_reads_in_place(job, source_of(job, index)));
-    return is_used_on_host ? 0 : mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
+    return is_used_on_host || is_at_home(job, plan, index)
+               ? 0
+               : mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
 }
 
 static size_t check_bytes(const struct mm_job *job) {

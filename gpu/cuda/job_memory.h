@@ -16,8 +16,8 @@ struct mm_cuda_memory {
     void *figures;                   /* of mm_cuda_reduce_bytes, if the job reduces C */
 };
 
-/* Device bytes that a job needs by this plan, with all operands that it does not use in host memory, C,
- * check, figures and workspace. */
+/* Device bytes that a job needs by this plan: operands that it does not use in host memory and that are not
+ * stored on this device alone, C, check, figures and workspace. */
 size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan);
 
 /* Acquires what the jobs need by `plan`, in the order of the lane's stream: C that stays on the device,

@@ -185,6 +185,28 @@ static void what_runs_out_elsewhere_has_the_same_message(void **state) {
     end(0, job);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, a_refusal_tells_all_and_leaves_nothing, unused_copies_go_first,
-                  a_job_waits_for_others_before_it_makes_do_with_less, of_several_jobs_one_begins,
-                  benchmarks_find_what_nobody_uses, what_runs_out_elsewhere_has_the_same_message)
+/* A stored B that lies on this device alone is there, and cannot be freed: the job needs A and C. */
+static void a_stored_operand_at_home_is_not_needed(void **state) {
+    make(1, &ours, STORES_C);
+    begin(1, other, MM_OK);
+    mm_cuda_end(&device.head, 1, (struct mm_job *const[]){other}, 1);
+    value = (struct mm_stored){.bytes = MATRIX, .home = other->stored_c};
+    mm_stored_add_replica(&value, other->stored_c);
+    mm_cuda_trim(&device);
+    assert_int_equal(fake_cuda.memory_used, MATRIX);
+    make(0, &ours, STORED_B);
+    fake_cuda.memory_max = MATRIX + 2 * MATRIX - 256;
+    begin(0, job, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(job->work.error.needed_bytes, 2 * MATRIX);
+    assert_int_equal(job->work.error.free_bytes, 2 * MATRIX - 256);
+    fake_cuda.memory_max = MATRIX + 2 * MATRIX;
+    begin(0, job, MM_OK);
+    end(0, job);
+    release_value();
+    value = (struct mm_stored){.data = NULL};
+}
+
+RUN_TESTS_BETWEEN(reset, drop, a_stored_operand_at_home_is_not_needed, a_refusal_tells_all_and_leaves_nothing,
+                  unused_copies_go_first, a_job_waits_for_others_before_it_makes_do_with_less,
+                  of_several_jobs_one_begins, benchmarks_find_what_nobody_uses,
+                  what_runs_out_elsewhere_has_the_same_message)
