@@ -251,6 +251,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
                     assert_float_equal(test.c[(product * EDGE + row) * EDGE + col],
                                        a[0] * b[0] + a[1] * b[EDGE] + a[2] * b[2 * EDGE], 0.0f);
                 }
+        drop(NULL);
         reset(NULL);
     }
 }
