@@ -326,6 +326,41 @@ reach "$open" 1
 leave "$@"
 reach "$used" 4194304 && stop
 
+# A chunked upload that grows beyond the sixteenth moves, and then needs room for all that it holds: 131072 bytes. 100144 are free
+# beside four stalled uploads, one of which has to end.
+start --backend cpu --memory-budget 4MiB
+mkfifo "$scratch/late"
+set --
+for shape in '3 1x130000x1' '1 1x89000x1' '1 1x10000x1'; do
+    dawdle --bodies "${shape% *}" --shape "${shape#* }" --every-ms 600000
+    set -- "$@" "$dawdle"
+done
+reach "$used" $((bytes = 3932160 - 100144 + 80004))
+{ head -c 4000 /dev/zero && sleep 2 && head -c 76000 /dev/zero; } >"$scratch/late" &
+send chunked -H "$raw" -H Expect: -T "$scratch/late" -X POST "$url/v1/matmul?m=1&k=10000&n=1"
+reach "$used" $((bytes + 65536))
+leave "$dawdle"
+received chunked "80 kB in chunks beside stalled uploads" 200
+leave "$@"
+reach "$used" 0 && stop
+
+# A reply has a pace of its own: it does not end because its upload stalled.
+start --backend cpu --memory-budget 24MiB
+mkfifo "$scratch/reply.got"
+for _ in 1 2; do
+    { head -c 8000 /dev/zero && sleep 2.5 && head -c 8000 /dev/zero; } >"$scratch/late" &
+    { sleep 1 && wc -c; } <"$scratch/reply.got" >"$scratch/taken" &
+    reader=$!
+    send reply -H "$raw" -H Expect: -T "$scratch/late" -X POST "$url/v1/matmul?m=2000&k=1&n=2000"
+    sleep 2.5
+    reach "$used" 16000000
+    post_file outer 'm=1750&k=1&n=1750&variant=naive'
+    expect "a result beside a reply whose upload stalled" 200
+    wait "$reply" "$reader"
+    same "a reply whose upload stalled: bytes" 16000000 "$(tr -d ' ' <"$scratch/taken")"
+done
+reach "$used" 0 && stop
+
 # Many together need four times the budget, and come again and again. It goes on.
 start --backend cpu --memory-budget 64MiB
 "$STEADY" --port "${url##*:}" --shape 64x12288x64 --connections 48 --threads 4 --seconds 2 --refusals >"$scratch/figures"
