@@ -6,7 +6,7 @@
 #include "api/result.h"
 #include "gpu/names.h"
 
-/* The parameters beside those of the operands. Zeros until given, but for variant and backend, "auto". */
+/* The parameters beside those of the operands. What is not given is 0; variant and backend are "auto". */
 struct mm_call {
     struct mm_operands operands; /* first */
     char variant[MM_PARAMETER_NAME_MAX + 1];
@@ -49,6 +49,6 @@ struct mm_shape mm_call_result(const struct mm_call *call);
  * mm_shape_conform. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
-/* Makes a conforming product (or transposition) of the views one of the matrices as they lie in memory: where
- * an operand is column_major, its transpose lies there. After mm_shape_conform. */
+/* Changes a product (or transposition) of the matrices that the client means into the same product of the
+ * matrices in memory: of an operand that is column_major, memory has the transpose. After mm_shape_conform. */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);

@@ -57,7 +57,7 @@ struct mm_operands_kind {
                             size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);
 };
 
-/* Of fixed size but for `storage`; begin with mm_operands_init. */
+/* Only `storage` is allocated. mm_operands_init comes first. */
 struct mm_operands {
     struct mm_parameters parameters; /* first */
     const struct mm_operands_kind *kind;

@@ -36,9 +36,9 @@ typedef enum mm_status mm_variant_plan(const struct mm_product *product, struct 
                                        struct mm_error *error);
 
 /* Predicts the memory traffic of one run (gpu/lab/traffic/traffic.h), in tiles of this edge if the variant
- * has tiles. The matrices begin at multiples of 256 bytes; data may be NULL. False, and *traffic is
- * undefined, if the model does not cover this product. A pure function of any thread that asks no device; it
- * takes less than a millisecond. */
+ * has tiles. It assumes that matrices begin at multiples of 256 bytes, and reads none of them; data may be
+ * NULL. Returns false, and leaves *traffic undefined, if the model does not cover this product. Any thread;
+ * less than a millisecond. */
 struct mm_traffic;
 typedef bool mm_variant_traffic(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic);
 

@@ -33,7 +33,7 @@ struct mm_worker {
     struct mm_work_list running; /* in the order in which it was taken */
     size_t jobs;                 /* waiting and running */
     double load;                 /* of these; other threads read it, by __atomic */
-    double expected_ns;          /* that these will keep the device busy, as far as it is known */
+    double expected_ns;          /* how long these will keep the device busy; unknown times count 0 */
     bool is_taken;               /* exclusive work runs */
 };
 

@@ -151,9 +151,9 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
 void mm_request_refuse_unread(struct mm_request *request);
 
 /* Lets a request wait that has failed with MM_BUSY: suspends the connection until request->error.needed_bytes
- * are reserved and unused. The handler that failed is then called again. Returns false if the request does
- * not lack memory, or if waiting is in vain; request->error is then the reply. The connection's thread, which
- * has the connection to itself. */
+ * are reserved and unused. The handler that failed is then called again. Returns false if the request failed
+ * for another reason than memory, or if no wait would help; request->error is then the reply. The
+ * connection's thread, which has the connection to itself. */
 bool mm_request_wait_for_memory(struct mm_request *request);
 
 /* Ends a wait: the request goes on, with this error unless it is NULL. If the body waited for memory, the
@@ -165,10 +165,11 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
  * calls the handler again, to answer or with request->error set. The connection's thread. */
 void mm_request_decode_on_pool(struct mm_request *request);
 
-/* The same for the work of MM_ENCODING, of a request that has no job. */
+/* As mm_request_decode_on_pool, with the route's work of MM_ENCODING, for a request without a job. */
 void mm_request_encode_on_pool(struct mm_request *request);
 
-/* The same for request->work, which is prepared (gpu/queue/queue.h) and is submitted to the queue. */
+/* Suspends the connection, and submits request->work, which is prepared (gpu/queue/queue.h), to the queue.
+ * After the wait MHD calls the handler again. The connection's thread. */
 void mm_request_submit(struct mm_request *request);
 
 /* Ends the wait of a request early. error: the reply; NULL: the client has disconnected, and the connection
