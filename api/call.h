@@ -50,5 +50,6 @@ struct mm_shape mm_call_result(const struct mm_call *call);
 struct mm_product mm_call_product(const struct mm_call *call);
 
 /* Changes a product (or transposition) of the matrices that the client means into the same product of the
- * matrices in memory: of an operand that is column_major, memory has the transpose. After mm_shape_conform. */
+ * matrices in memory: of an operand that is column_major, memory has the transpose. After mm_shape_conform.
+ */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);

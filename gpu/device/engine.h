@@ -66,9 +66,9 @@ bool mm_engine_is_lost(const struct mm_engine *engine);
  * host memory. Any thread. */
 size_t mm_engine_homes_max(const struct mm_engine *engine);
 
-/* Memory for a stored matrix: asks one device after another (take_home of its backend), the one with most room
- * first. If all refuse, returns the first one's status and *error. MM_OK with *home NULL: the matrix is to lie
- * in host memory. Any thread. */
+/* Memory for a stored matrix: asks one device after another (take_home of its backend), the one with most
+ * room first. If all refuse, returns the first one's status and *error. MM_OK with *home NULL: the matrix is
+ * to lie in host memory. Any thread. */
 enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes, struct mm_replica **home,
                                    struct mm_error *error);
 
