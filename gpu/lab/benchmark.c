@@ -112,54 +112,63 @@ enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *reques
                          row_count, request->repeats, work, limits->flops_max);
 }
 
-struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max) {
-    const struct mm_product product = make_product(request);
-    const size_t row_count = request->subject_count + (request->op == MM_TRANSPOSE);
-    const size_t time_count = row_count * request->repeats;
-    const size_t b_offset = mm_size_round_up(mm_matrix_bytes(&product.a), ALIGNMENT);
-    const size_t c_offset = b_offset + mm_size_round_up(mm_matrix_bytes(&product.b), ALIGNMENT);
-    const size_t given_bytes = has_given(request) ? c_offset : 0;
-    const size_t judging_bytes =
-        check_bytes(request, &product) + given_bytes + piece_bytes(request, &product);
-    const size_t times_bytes = time_count * sizeof(double);
-    struct mm_benchmark *benchmark = calloc(1, sizeof *benchmark + times_bytes + judging_bytes);
-    if (benchmark == NULL)
-        return NULL;
-    benchmark->request = *request;
-    if (request->row_ns == 0)
-        benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
-    benchmark->row_count = row_count;
-    for (size_t row = 0; row < row_count; row++)
-        benchmark->courses[row].times_ns = benchmark->times_ns + row * request->repeats;
+/* Where B and C begin in a set of matrices. */
+static size_t b_offset(const struct mm_product *product) {
+    return mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT);
+}
+
+static size_t c_offset(const struct mm_product *product) {
+    return b_offset(product) + mm_size_round_up(mm_matrix_bytes(&product->b), ALIGNMENT);
+}
+
+static size_t given_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
+    return has_given(request) ? c_offset(product) : 0;
+}
+
+static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
+    const struct mm_product *product = &benchmark->product;
+    benchmark->b_offset = b_offset(product);
+    benchmark->c_offset = c_offset(product);
+    benchmark->set_bytes = c_offset(product) + mm_size_round_up(mm_matrix_bytes(&product->c), ALIGNMENT);
+    benchmark->host_set_count = bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
+}
+
+/* Divides what is allocated behind the struct: the times of each row, then the memory of the check, what is
+ * given, and the piece of C. */
+static void divide_memory(struct mm_benchmark *benchmark) {
+    const struct mm_benchmark_request *request = &benchmark->request;
+    struct mm_product *product = &benchmark->product;
+    const size_t given = given_bytes(request, product);
+    double *times_ns = benchmark->times_ns;
+    for (size_t row = 0; row < benchmark->row_count; row++, times_ns += request->repeats)
+        benchmark->courses[row].times_ns = times_ns;
+    benchmark->check = times_ns;
+    benchmark->piece = (char *)benchmark->check + check_bytes(request, product) + given;
+    benchmark->piece_bytes = piece_bytes(request, product);
+    if (!has_given(request))
+        return;
+    benchmark->given = benchmark->piece - given;
+    product->a.data = benchmark->given;
+    product->b.data = benchmark->given + benchmark->b_offset;
+}
+
+/* Says in their rows which models do not take the shape. */
+static void refuse_models(struct mm_benchmark *benchmark) {
+    const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t row = 0; row < request->subject_count; row++)
         if (request->subjects[row].is_model)
-            (void)mm_variant_check_shape(request->subjects[row].variant, &product,
+            (void)mm_variant_check_shape(request->subjects[row].variant, &benchmark->product,
                                          &benchmark->rows[row].error);
-    benchmark->product = product;
-    benchmark->b_offset = b_offset;
-    benchmark->c_offset = c_offset;
-    benchmark->set_bytes = c_offset + mm_size_round_up(mm_matrix_bytes(&product.c), ALIGNMENT);
-    const size_t sets_bytes_max =
-        memory_bytes_max - mm_size_min(memory_bytes_max, judging_bytes + times_bytes);
-    benchmark->host_set_count = sets_bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
-    benchmark->judging_bytes = judging_bytes;
-    benchmark->check = benchmark->times_ns + time_count;
-    benchmark->piece = (char *)benchmark->check + check_bytes(request, &product) + given_bytes;
-    benchmark->piece_bytes = piece_bytes(request, &product);
-    if (has_given(request)) {
-        benchmark->given = benchmark->piece - given_bytes;
-        benchmark->product.a.data = benchmark->given;
-        benchmark->product.b.data = benchmark->given + b_offset;
-        benchmark->seed = mm_verify_seed();
-        return benchmark;
-    }
-    if (request->op != MM_MATMUL)
-        return benchmark;
+}
+
+/* Of a product whose operands are random. */
+static void prepare_judging(struct mm_benchmark *benchmark) {
+    const struct mm_benchmark_request *request = &benchmark->request;
     assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
     benchmark->operands = (struct mm_random_product){
         .dtype = request->dtype,
         .a_seed = MM_BENCHMARK_SEED,
-        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, b_offset / mm_dtype_bytes(request->dtype)),
+        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / mm_dtype_bytes(request->dtype)),
         .transpose_a = request->transpose_a,
         .transpose_b = request->transpose_b,
         .m = request->m,
@@ -168,6 +177,30 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     };
     mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
     mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check);
+}
+
+struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max) {
+    const struct mm_product product = make_product(request);
+    const size_t row_count = request->subject_count + (request->op == MM_TRANSPOSE);
+    const size_t times_bytes = row_count * request->repeats * sizeof(double);
+    const size_t judging_bytes =
+        check_bytes(request, &product) + given_bytes(request, &product) + piece_bytes(request, &product);
+    struct mm_benchmark *benchmark = calloc(1, sizeof *benchmark + times_bytes + judging_bytes);
+    if (benchmark == NULL)
+        return NULL;
+    benchmark->request = *request;
+    if (request->row_ns == 0)
+        benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
+    benchmark->row_count = row_count;
+    benchmark->product = product;
+    benchmark->judging_bytes = judging_bytes;
+    lay_out_sets(benchmark, memory_bytes_max - mm_size_min(memory_bytes_max, judging_bytes + times_bytes));
+    divide_memory(benchmark);
+    refuse_models(benchmark);
+    if (has_given(request))
+        benchmark->seed = mm_verify_seed();
+    else if (request->op == MM_MATMUL)
+        prepare_judging(benchmark);
     return benchmark;
 }
 
