@@ -91,4 +91,16 @@ static inline void mm_cuda_add_make(struct mm_cuda_makes *makes, const struct mm
     makes->makes[makes->count++].cols = operand->cols;
 }
 
+/* The key of jobs that may share a launch with this planned one; 0: none may. Any thread. */
+uint64_t mm_cuda_batch_key(const struct mm_job *job);
+
+/* Whether a shared launch reads the operand that the job has from this source (one of its own two) where it
+ * lies in host memory. Any thread. */
+bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source);
+
+/* Acquires the memory of jobs of one batch key, and enqueues them as one launch. If that fails, all fail. */
+struct mm_lane;
+enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
+                                   struct mm_error *error);
+
 __END_DECLS

@@ -1,6 +1,7 @@
 /* Copies of matrices as they are, between host and device or on the device, and transpositions that are such
  * a copy. It knows no jobs. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/stream.h"
 
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane) {

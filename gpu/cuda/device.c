@@ -1,6 +1,9 @@
 /* Finding, opening and closing CUDA devices, with a reason if there is none; and locking pages of the host
  * for all of them. It runs no jobs. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/replica.h"
+#include "gpu/cuda/stream.h"
 #include "gpu/cuda/variants.h"
 
 #include <stdio.h>

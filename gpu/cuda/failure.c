@@ -1,5 +1,6 @@
 /* What a CUDA error means for a job, for its device, and for the others of the process. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/memory.h"
 
 #include <pthread.h>
 

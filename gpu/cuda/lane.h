@@ -69,6 +69,12 @@ struct mm_lane {
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
+/* The rows of the bands in which a product, or one of a stack, is launched: all if it takes less than 100 ms
+ * by the device's rates, or if blocks are not laid over C (plan->layout.block_rows is 0: a library's,
+ * fp32_tensor's, tensor's). A band has the same kernel and splits of k as all of C, so the result has the
+ * same bits. `product` is in device memory. */
+size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
+
 /* Enqueues one kernel over the grid of blocks, for launches of several kernels or of other arguments. Of
  * the layout only the kernel, its threads, dynamic shared memory and `follows` count. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,

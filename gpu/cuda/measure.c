@@ -1,4 +1,6 @@
 /* Measures one run of a product on matrices that are in device memory. It knows no jobs. */
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/stream.h"
 #include "gpu/cuda/job_memory.h"
 
 static enum mm_status run_once(const struct mm_plan *plan, const struct mm_product *product,

@@ -1,5 +1,7 @@
 /* Device memory: a pool of the CUDA runtime's own, in stream order, and copies by hand. It knows no
  * matrices. */
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/replica.h"
 #include "gpu/cuda/job_memory.h"
 
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,

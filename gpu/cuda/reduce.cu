@@ -1,6 +1,7 @@
 /* Figures about a part of C, computed where C lies: each block adds up elements that lie apart, and one block
  * joins what all have seen. The order is fixed, so the sums have the same bits each time. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/stream.h"
 
 namespace {
 

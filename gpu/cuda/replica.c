@@ -2,6 +2,9 @@
  * the value ends, or until device memory is short. So is what a variant derives from a value. A home is what
  * this device alone has, and is kept until the value ends. This file knows no names. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/replica.h"
+#include "gpu/cuda/stream.h"
 #include "gpu/store/store.h"
 
 #include <pthread.h>

@@ -1,5 +1,7 @@
 /* A job on a lane: upload, kernel (in bands of rows if it is long), download, and the time of each. It knows
  * no variant, and leaves memory to job_memory.c. */
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/check/verify.h"

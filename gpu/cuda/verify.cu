@@ -2,6 +2,7 @@
  * lie. Each of the three matrices is multiplied by a few vectors and read once. The order of sums depends on
  * the shape alone, so the same C gives the same residual on any device. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
 
 namespace {

@@ -2,6 +2,7 @@
  * as a whole behind one, so the time between its marks is the device's and not the host's, which cuBLAS
  * takes tens of microseconds of. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/stream.h"
 
 /* In the host's memory, which the device reads and writes where it lies. */
 struct mm_cuda_gate {

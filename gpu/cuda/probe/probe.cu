@@ -1,5 +1,6 @@
 /* The probe's host side: takes memory that no cache holds, launches what is asked, and reads the results. It
  * knows no pattern; the addresses are the model's. */
+#include "gpu/cuda/memory.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/probe/warp.cuh"
 

@@ -11,6 +11,7 @@
 #include "gpu/cuda/variants/blas.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/memory.h"
 #include "gpu/cuda/variants.h"
 
 #include <limits.h>

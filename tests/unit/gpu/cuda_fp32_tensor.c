@@ -2,6 +2,7 @@
  * that its kernels are told of, and clusters that there is room for. The kernels are made up; no GPU takes
  * part. What they compute of it, of each shape and orientation, is for kernels/cuda. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/replica.h"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"

@@ -2,6 +2,7 @@
  * uses, tensor maps that the driver takes, and clusters that there is room for. Kernels and driver are made
  * up; no GPU takes part. What the kernels compute is for kernels/cuda. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/replica.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/parts.h"

@@ -29,6 +29,7 @@
  * the FP32 theoretical peak performance" (2022), which also adds up outside of the tensor cores. The guard
  * is our own. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/replica.h"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"

@@ -23,6 +23,8 @@
  * schedule. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/replica.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/parts.h"
