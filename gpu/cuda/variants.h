@@ -35,15 +35,15 @@ __BEGIN_DECLS
       .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread")     \
     X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .traffic = mm_traffic_tiled,                   \
       .tile = 8,                                                                                             \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu", "gpu/cuda/variants/walk.cuh"),                     \
       .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step")                 \
     X(tiled_16, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .traffic = mm_traffic_tiled,                \
       .tile = 16, .converts = true,                                                                          \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu", "gpu/cuda/variants/walk.cuh"),                     \
       .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step")               \
     X(tiled_32, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .traffic = mm_traffic_tiled,                \
       .tile = 32, .converts = true,                                                                          \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu", "gpu/cuda/variants/walk.cuh"),                     \
       .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step")               \
     X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .traffic = mm_traffic_tiled, \
       .tile = 16,                                                                                            \
