@@ -47,7 +47,7 @@ __BEGIN_DECLS
       .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step")               \
     X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .traffic = mm_traffic_tiled, \
       .tile = 16,                                                                                            \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_strided.cu"),                                           \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_strided.cu", "gpu/cuda/variants/walk.cuh"),             \
       .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole "   \
                  "matrix")                                                                                   \
     X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .traffic = mm_traffic_tiled,     \
