@@ -24,21 +24,12 @@
  * Source: the PTX ISA describes the instruction, the CUDA C++ Programming Guide its use for tiles. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants/async.cuh"
-#include "gpu/cuda/variants/kernel.cuh"
+#include "gpu/cuda/variants/walk.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
 constexpr unsigned TILE = 32;
-
-/* How much of k is left in a stored matrix from (row, col) on, as in `tiled`. */
-template <bool K_DOWN> __device__ unsigned k_left(const struct mm_matrix &x, unsigned row, unsigned col) {
-    const unsigned line = K_DOWN ? col : row;
-    const unsigned lines = static_cast<unsigned>(K_DOWN ? x.cols : x.rows);
-    const unsigned depth = K_DOWN ? row : col;
-    const unsigned k = static_cast<unsigned>(K_DOWN ? x.rows : x.cols);
-    return line < lines && depth < k ? k - depth : 0;
-}
 
 struct tiled_async : mm_cuda_square<TILE> {
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
@@ -47,31 +38,15 @@ struct tiled_async : mm_cuda_square<TILE> {
         __shared__ float b_tile[2][TILE][TILE];
         const unsigned x = threadIdx.x;
         const unsigned y = threadIdx.y;
-        const unsigned first_row = blockIdx.y * TILE;
-        const unsigned first_col = blockIdx.x * TILE;
-
-        /* This thread's element of the first tile of A and of B, and the way to the next tile, as in
-         * `tiled`. */
-        const unsigned a_row = TRANSPOSE_A ? y : first_row + y;
-        const unsigned a_col = TRANSPOSE_A ? first_row + x : x;
-        const float *a = static_cast<const float *>(product.a.data) + (a_row * product.a.ld + a_col);
-        const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
-        const unsigned a_left = k_left<TRANSPOSE_A>(product.a, a_row, a_col);
-
-        const unsigned b_row = TRANSPOSE_B ? first_col + y : y;
-        const unsigned b_col = TRANSPOSE_B ? x : first_col + x;
-        const float *b = static_cast<const float *>(product.b.data) + (b_row * product.b.ld + b_col);
-        const size_t b_stride = TRANSPOSE_B ? TILE : TILE * product.b.ld;
-        const unsigned b_left = k_left<!TRANSPOSE_B>(product.b, b_row, b_col);
+        auto a = mm_walk_a<TILE, TRANSPOSE_A>(product);
+        auto b = mm_walk_b<TILE, TRANSPOSE_B>(product);
 
         /* Begins to copy the next tile of A and of B, whose first k is `step`. */
         const auto copy = [&](unsigned stage, unsigned step) {
-            mm_copy_async<1>(TRANSPOSE_A ? &a_tile[stage][x][y] : &a_tile[stage][y][x], a,
-                             step < a_left ? 1 : 0);
-            a += a_stride;
-            mm_copy_async<1>(TRANSPOSE_B ? &b_tile[stage][x][y] : &b_tile[stage][y][x], b,
-                             step < b_left ? 1 : 0);
-            b += b_stride;
+            mm_copy_async<1>(mm_slot<TRANSPOSE_A>(a_tile[stage]), a.element, step < a.k_left ? 1 : 0);
+            a.element += a.stride;
+            mm_copy_async<1>(mm_slot<TRANSPOSE_B>(b_tile[stage]), b.element, step < b.k_left ? 1 : 0);
+            b.element += b.stride;
         };
 
         if (product.k > 0)
@@ -93,7 +68,7 @@ struct tiled_async : mm_cuda_square<TILE> {
                 sum = fmaf(a_tile[stage][y][i], b_tile[stage][i][x], sum);
         }
 
-        mm_store_c_guarded(product, first_row + y, first_col + x, sum);
+        mm_store_c_guarded(product, blockIdx.y * TILE + y, blockIdx.x * TILE + x, sum);
     }
 };
 

@@ -1,22 +1,16 @@
-/* tiled_strided_16: `tiled_16` written with sub-matrices. A sub-matrix is {width, height, stride, elements}:
- * a rectangle of a larger matrix that keeps the stride of that matrix. A block takes its square of C as one,
- * and in each step a square of A and a square of B.
+/* tiled_strided_16: `tiled_16` (tiled.cu) written with sub-matrices. A sub-matrix is {width, height, stride,
+ * elements}: a rectangle of a larger matrix that keeps the stride of that matrix. A block takes its square of
+ * C as one, and in each step a square of A and a square of B.
  *
- * Loads: as in `tiled`, thread (x, y) loads row y, column x of each square as it is stored.
+ * Each square is cut to what the matrix has there: for m = n = k = 100 the last square of C begins at (96,
+ * 96) and is 4 wide and 4 high. So the edges need no thought after the cut, and a matrix that is itself part
+ * of a larger one is no special case.
  *
- * Edges: each square is cut to what the matrix has there, and nothing is loaded or stored outside it. For m =
- * n = k = 100 the last square of C begins at (96, 96) and is 4 wide and 4 high. So the edges need no thought
- * after the cut, and a matrix that is itself part of a larger one is no special case. (Only tests have one:
- * jobs pack their matrices on the way to the device.)
- *
- * Launch: ⌈n/16⌉×⌈m/16⌉ blocks of 16×16 threads.
- *
- * Cost: as `tiled_16`, 2 KiB of shared memory a block and two barriers for every 16 of k, and some integer
- * arithmetic for the clearer form. Measured on an H200: 0.288 ms at 1024³ and 17.3 ms at 4096³; `tiled_16`
- * 0.280 and 17.0 ms.
+ * Cost: the shared memory and barriers of `tiled_16`, and some integer arithmetic for the clearer form.
+ * Measured on an H200: 0.288 ms at 1024³ and 17.3 ms at 4096³; `tiled_16` 0.280 and 17.0 ms.
  *
  * Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide, with the edges added. */
-#include "gpu/cuda/variants/kernel.cuh"
+#include "gpu/cuda/variants/walk.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
@@ -40,16 +34,12 @@ __device__ sub_matrix sub_matrix_at(const struct mm_matrix &x, unsigned row, uns
     return {cut(x.cols, col), cut(x.rows, row), x.ld, static_cast<const float *>(x.data) + row * x.ld + col};
 }
 
-/* Copies a sub-matrix into a tile in shared memory, one element a thread, and turns it if TURN is set. Zeros
- * fill the rest of the tile. Either way neighbouring threads load neighbouring elements. */
+/* Copies a sub-matrix into a tile in shared memory, turned or not, and fills the rest of it with zeros. */
 template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_matrix &sub) {
     float element = 0.0f;
     if (threadIdx.y < sub.height && threadIdx.x < sub.width)
         element = sub.elements[threadIdx.y * sub.stride + threadIdx.x];
-    if (TURN)
-        tile[threadIdx.x][threadIdx.y] = element;
-    else
-        tile[threadIdx.y][threadIdx.x] = element;
+    *mm_slot<TURN>(tile) = element;
 }
 
 struct tiled_strided : mm_cuda_square<TILE> {
@@ -69,19 +59,14 @@ struct tiled_strided : mm_cuda_square<TILE> {
                                            : sub_matrix_at(product.b, step, first_col);
             stage<TRANSPOSE_A>(a_tile, a_sub);
             stage<TRANSPOSE_B>(b_tile, b_sub);
-
-            /* Each thread reads what others staged: none may read before all have written. */
+            /* Each thread reads what others wrote: none may read before all have written. */
             __syncthreads();
-
-            /* Past k both tiles hold 0, so nothing is added there. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = fmaf(a_tile[threadIdx.y][i], b_tile[i][threadIdx.x], sum);
-
             /* The next step overwrites the tiles: none may write before all have read. */
             __syncthreads();
         }
-
         if (threadIdx.y < c_sub.height && threadIdx.x < c_sub.width)
             mm_store_c(product, size_t{first_row} + threadIdx.y, size_t{first_col} + threadIdx.x, sum);
     }
