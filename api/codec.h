@@ -151,9 +151,9 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
 
-/* The same for a matrix that is to be stored: .npy and CSV files come alone, too. If there are dimensions, a
- * body without a type is raw; else a .npy file is known by its first character, whatever type that the server
- * does not read, or octet-stream, the request names. */
+/* As mm_codec_for_request, for a matrix that is to be stored: .npy and CSV files come alone, too. If there
+ * are dimensions, a body without a type is raw. Else a body that begins like a .npy file is read as one, if
+ * the Content-Type is octet-stream or a type that the server does not read. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);
 

@@ -6,10 +6,10 @@
 
 __BEGIN_DECLS
 
-/* Where a stored operand lies in the device's memory, once the lane's stream gets there: it makes a copy if
- * there is none, and adds the bytes that come from the host to *copied_bytes. *data is NULL if the operand is
- * not stored, is empty, or finds no memory: then it is to be copied for this job alone. MM_DEVICE_FAILED if a
- * failed device alone has it. On the thread of the device's lanes. */
+/* Finds where a stored operand lies in the device's memory, once the lane's stream gets there. Makes a copy
+ * if there is none, and adds the bytes that come from the host to *copied_bytes. *data is NULL if the operand
+ * is not stored, is empty, or finds no memory: then it is to be copied for this job alone. MM_DEVICE_FAILED
+ * if a failed device alone has it. On the thread of the device's lanes. */
 enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
                                     size_t *copied_bytes, void **data, struct mm_error *error);
 

@@ -42,8 +42,8 @@ static bool can_do(const struct mm_worker *worker, struct mm_work *work) {
            (job == NULL || mm_variant_missing(job->variant, worker->device, job->product.a.dtype) == NULL);
 }
 
-/* By PCIe, a byte reaches a GPU in the time of so many float32 operations times eight. But later jobs use the
- * copy as well, and it may come from another GPU by NVLink. */
+/* Copying a byte over PCIe takes as long as 1024 float32 operations. An eighth of that counts, because later
+ * jobs use the copy as well, and it may come from another GPU by NVLink. */
 static const double copied_byte_load = 128;
 
 /* What comes before the work at this worker: the load there, and copies of stored operands that are not

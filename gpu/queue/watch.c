@@ -41,7 +41,7 @@ static bool go_on(struct proof *proof) {
     return true;
 }
 
-/* What was found is there for the watch before the device has failed for all others, and before it counts. */
+/* Ends a proof in this order: stores the finding, marks the device as failed, counts. */
 static void settle(struct proof *proof) {
     struct mm_watch_counts *counts = &proof->watch->counts;
     struct mm_device *device = proof->device;

@@ -18,8 +18,8 @@ struct mm_watch_counts {
     uint64_t undone; /* for want of memory, or since the queue ended */
 };
 
-/* The devices were proved just now, and are the queue's, which is opened after the watch and closed before
- * it. The caller owns the watch. NULL if memory runs out. */
+/* Watches the queue's devices, which have just passed their self-test. Open the watch before the queue, and
+ * close it after the queue. The caller owns the watch. NULL if memory runs out. */
 struct mm_watch *mm_watch_open(struct mm_device *const *devices, size_t device_count,
                                const struct mm_watch_limits *limits);
 /* Frees it, once the queue is closed. NULL is allowed. */

@@ -73,8 +73,8 @@ void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Takes the next work to run, for the worker's threads, without the mutex: a task, which is returned, or a
  * batch of products that may share a launch. If nothing can begin beside what runs, the batch is empty and
- * NULL is returned; but if the caller may wait, then only once the queue closes. *seen: worker->changes at
- * that time, or one less if other waiting work could begin as well. */
+ * NULL is returned; if the caller may wait, that happens only once the queue closes. *seen: worker->changes
+ * at that time, or one less if other waiting work could begin as well, so that the caller looks again. */
 struct mm_task *mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 

@@ -264,7 +264,7 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     return MM_OK;
 }
 
-/* Moves the elements to a GPU; *error is MM_OK and stored_c NULL if there is none. */
+/* Moves the elements to a GPU; *error is MM_OK and put->home NULL if there is none. */
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;

@@ -137,9 +137,8 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     return MM_OK;
 }
 
-/* The job is made: tells the request, whose record has the shape of one product in the client's dimensions:
- * of a transposition those of A, which C has the other way round. Copied, since the job may not be read while
- * a worker has it. */
+/* Copies the job's shape into the request's record, because nobody may read the job while a worker has it. Of
+ * a stack that is the shape of one product; of a transposition, the shape of A. */
 static void keep_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;

@@ -18,8 +18,8 @@ struct mm_operation {
     struct mm_stack stack;     /* of the job's product, which points at it if there are several products */
     struct mm_store_room room; /* for the result under the name `out` */
     bool is_out_in_query;      /* the name `out`; else the body may still bring one */
-    bool is_conditional;       /* the request has conditions, */
-    char expected_etag[MM_ETAG_MAX + 1]; /* and then that name has this value; "": none */
+    bool is_conditional;       /* the request has If-Match or If-None-Match */
+    char expected_etag[MM_ETAG_MAX + 1]; /* of what `out` names, if it is conditional; "": nothing */
     size_t result_bytes;                 /* that the job needs for C */
     size_t reply_bytes;                  /* of text, at most; 0: the result's own bytes are the reply */
     struct mm_buffer work;   /* operands that the host generates or fetches from a device; then the check */

@@ -24,8 +24,8 @@ __device__ __forceinline__ void mm_consumer_sync() {
 }
 
 /* Registers: threads start with START, 65536 / threads of a multiprocessor, rounded down to 8; 384 threads
- * with 168. Consumers get more, which the producer releases down to so many. setmaxnreg waits for ever if it
- * asks for more than were released. A kernel with registers enough does without. */
+ * with 168. The producer keeps REGISTERS, and consumers get what it releases. setmaxnreg waits for ever if it
+ * asks for more than were released. A kernel that needs no more registers does without. */
 template <unsigned REGISTERS> __device__ __forceinline__ void mm_become_producer() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
