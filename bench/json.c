@@ -41,7 +41,7 @@ struct bench {
     struct mm_budget budget;
     const struct mm_codec *codec;
     float *elements; /* a's, then b's */
-    float *read;     /* likewise, as the codec by Jansson alone reads them */
+    float *read;     /* what the codec by Jansson alone reads */
     char *body;
     size_t body_bytes;
     char *reply;

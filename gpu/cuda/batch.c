@@ -2,9 +2,9 @@
  * matrices lie in locked host pages. The kernel writes C there, and reads operands there if they are small
  * or read once; others are gathered first. Operands that are made or stored, and a C that is not wanted, lie
  * in device memory. It chooses no variant. */
-#include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
+#include "gpu/cuda/stream.h"
 #include "gpu/cuda/variants.h"
 
 #include <assert.h>

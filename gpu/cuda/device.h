@@ -1,5 +1,5 @@
-/* A CUDA device as the files of this backend share it. Kernel files see lane.h only. No pointer may be NULL,
- * except `error` where a function says so. */
+/* A CUDA device as the files of this backend share it. Kernel files see lane.h only. Only `error` may be
+ * NULL. */
 #pragma once
 
 #include "gpu/device/backend.h"

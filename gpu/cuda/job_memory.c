@@ -1,10 +1,10 @@
 /* Acquires and releases the device memory of jobs, and decides what to try when it is short. It enqueues
  * copies of stored operands, and knows no kernel. */
+#include "gpu/cuda/job_memory.h"
+#include "gpu/cuda/batch.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/replica.h"
 #include "gpu/cuda/stream.h"
-#include "gpu/cuda/job_memory.h"
-#include "gpu/cuda/batch.h"
 #include "gpu/store/store.h"
 
 enum { A, B, C };

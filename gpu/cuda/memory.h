@@ -1,5 +1,6 @@
 /* Memory of a CUDA device: from its pool, and the workspace that each lane keeps. What a job needs is
  * acquired in one place, job_memory.h. For the thread that uses the lane; mm_cuda_fail_memory for any thread.
+ * Only `error` may be NULL.
  */
 #pragma once
 
@@ -8,7 +9,7 @@
 __BEGIN_DECLS
 
 /* The one message that device memory is short: fills in MM_NO_DEVICE_MEMORY with needed and free bytes, and
- * returns it. If so much seems to be free, one byte more is said to be needed. error may be NULL. */
+ * returns it. If so much seems to be free, one byte more is said to be needed. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
                                    struct mm_error *error);
 
