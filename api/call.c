@@ -102,7 +102,7 @@ static bool is_all_in_host_memory(const struct mm_call *call) {
            mm_selection_has_matrix(&call->selection);
 }
 
-static enum mm_status judge_together(const struct mm_call *call, const size_t operand_bytes[MM_OPERANDS_MAX],
+static enum mm_status check_together(const struct mm_call *call, const size_t operand_bytes[MM_OPERANDS_MAX],
                                      size_t c_bytes, const struct mm_limits *limits, struct mm_error *error) {
     char operands[100] = "";
     size_t total = c_bytes, length = 0;
@@ -132,21 +132,21 @@ enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm
     if (status == MM_OK)
         status = mm_shape_size("c", &c_shape, call->result_dtype, is_all_here ? limits : &elsewhere, &c_bytes,
                                error);
-    return status == MM_OK && is_all_here ? judge_together(call, bytes, c_bytes, limits, error) : status;
+    return status == MM_OK && is_all_here ? check_together(call, bytes, c_bytes, limits, error) : status;
 }
 
-enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
+enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error) {
     size_t bytes[MM_OPERANDS_MAX];
     if (is_all_in_host_memory(call))
-        return MM_OK; /* mm_call_sizes has judged it */
+        return MM_OK; /* mm_call_sizes has checked it */
     for (unsigned index = 0; index < call->operands.count; index++) {
         const struct mm_operand *operand = &call->operands.of[index];
         const bool is_here =
             mm_operand_is_inline(operand) || (is_host && mm_source_is_elsewhere(&operand->source));
         bytes[index] = is_here ? mm_matrix_bytes(&operand->view) : 0;
     }
-    return judge_together(call, bytes, c_bytes, limits, error);
+    return check_together(call, bytes, c_bytes, limits, error);
 }
 
 /* --- the product */

@@ -39,7 +39,7 @@ enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm
 /* Checks what the call takes of the host's memory, once the backend is known: inline operands, generated and
  * stored ones if the backend's memory is the host's (is_host), and so many bytes of the result. MM_TOO_LARGE.
  */
-enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
+enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error);
 
 /* The result's shape; without its stack if those of a and b do not broadcast. */

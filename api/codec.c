@@ -132,7 +132,7 @@ enum mm_status mm_codec_fail_figures(struct mm_error *error) {
         "allow it, or leave reduce out");
 }
 
-enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
+enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];
     if (shape->rank <= codec->reply_rank_max)
@@ -153,7 +153,7 @@ enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands 
         codec->decode(into, body);
         return MM_OK;
     }
-    if (codec->judge_type != NULL && codec->judge_type(body->content_type, error) != MM_OK)
+    if (codec->check_type != NULL && codec->check_type(body->content_type, error) != MM_OK)
         return MM_BAD_REQUEST;
     void *reading = codec->reader->begin(into, body->content_type, body->bytes, limits, memory);
     if (reading == NULL)

@@ -106,15 +106,15 @@ struct mm_codec {
     const char *dimensions[MM_OP_COUNT];
 
     /* Judges the parameters of its Content-Type: MM_BAD_REQUEST. NULL: they do not matter. */
-    enum mm_status (*judge_type)(const char *content_type, struct mm_error *error);
+    enum mm_status (*check_type)(const char *content_type, struct mm_error *error);
 
     /* Judges the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
      * arrives. MM_BAD_REQUEST, MM_TOO_LARGE, MM_UNSUPPORTED (the dtype). Allocates nothing. NULL: nothing to
-     * judge. Called again with the true length when a chunked body has ended. */
+     * check. Called again with the true length when a chunked body has ended. */
     enum mm_status (*plan)(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 
-    /* Lays views over a complete body whose length `plan` has judged, in no time to speak of. */
+    /* Lays views over a complete body whose length `plan` has checked, in no time to speak of. */
     void (*decode)(struct mm_operands *into, const struct mm_body *body);
     const struct mm_body_reader *reader;
 
@@ -169,11 +169,11 @@ const struct mm_codec *mm_codec_for_facts(const char *accept);
 enum mm_status mm_codec_fail_figures(struct mm_error *error);
 
 /* Whether the codec's replies can hold a result of this shape: else MM_NOT_ACCEPTABLE. */
-enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
+enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error);
 
 /* Reads a complete body into the operands: views into the body or into their storage, which holds nothing on
- * failure. The query's parameters are set before, and the codec's plan has judged them with the
+ * failure. The query's parameters are set before, and the codec's plan has checked them with the
  * body's length. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
  * dtype), MM_BUSY, MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,

@@ -177,7 +177,7 @@ enum mm_status mm_operand_fail_bool(const struct mm_operand *operand, struct mm_
                          "an element of %s is neither 0 nor 1, but dtype is 'bool'; is it uint8?", name);
 }
 
-enum mm_status mm_operands_judge_elements(const struct mm_operands *operands, struct mm_error *error) {
+enum mm_status mm_operands_check_elements(const struct mm_operands *operands, struct mm_error *error) {
     for (unsigned index = 0; index < operands->count; index++) {
         const struct mm_operand *operand = &operands->of[index];
         if (mm_operand_is_inline(operand) && mm_element_is_past_bool(&operand->view))

@@ -126,7 +126,7 @@ enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error
 
 /* Checks elements that not every bit pattern makes, after decoding: those of a bool must be 0 or 1. Only
  * inline operands can be wrong. MM_BAD_REQUEST. */
-enum mm_status mm_operands_judge_elements(const struct mm_operands *operands, struct mm_error *error);
+enum mm_status mm_operands_check_elements(const struct mm_operands *operands, struct mm_error *error);
 
 /* MM_BAD_REQUEST: the operand has an element of type bool that is neither 0 nor 1. */
 enum mm_status mm_operand_fail_bool(const struct mm_operand *operand, struct mm_error *error);

@@ -61,7 +61,7 @@ static size_t find_nearest(const char *name, char nearest[MM_OPTION_VARIABLE_MAX
     return found;
 }
 
-static void judge(const char *variable) {
+static void check(const char *variable) {
     char name[2 * MM_OPTION_VARIABLE_MAX];
     char nearest[MM_OPTION_VARIABLE_MAX];
     const char *equals = strchr(variable, '=');
@@ -79,5 +79,5 @@ static void judge(const char *variable) {
 
 void mm_environment_warn(void) {
     for (char *const *variable = environ; *variable != NULL; variable++)
-        judge(*variable);
+        check(*variable);
 }

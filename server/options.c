@@ -225,7 +225,7 @@ static bool is_good_text(const struct option *option, const char *text) {
         return strlen(text) <= MM_OPTION_HOSTS_MAX && mm_origin_is_list(text);
     case CHOICE:
         return is_choice(option->value, text);
-    case SECRET: /* judged by server/auth/keys.h, which does not show it */
+    case SECRET: /* checked by server/auth/keys.h, which does not show it */
         return true;
     default:
         return text[0] != '\0';

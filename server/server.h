@@ -37,7 +37,7 @@ struct mm_server {
     /* Both sequentially consistent: if a drain sees nothing accepted, every later request sees `draining`.
      * __atomic access only. */
     int draining;    /* not 0 once the process is to stop */
-    size_t accepted; /* requests whose head is judged now or was not refused, up to their last callback */
+    size_t accepted; /* requests whose head is checked now or was not refused, up to their last callback */
 
     int benchmarking; /* not 0 while a benchmark runs: one at a time; __atomic access only */
 

@@ -93,7 +93,7 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
     return MM_BAD_REQUEST;
 }
 
-/* Reads a line, which has as many fields as the file has columns. elements NULL: only judges it. */
+/* Reads a line, which has as many fields as the file has columns. elements NULL: only checks it. */
 static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_slice line, char *elements,
                                struct mm_error *error) {
     mm_number_reader *const read = mm_element(csv->dtype)->read;

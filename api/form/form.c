@@ -397,7 +397,7 @@ const struct mm_codec mm_form_codec = {
     .media_type = "multipart/form-data",
     .natural_reply = MM_NPY_TYPE,
     .example = {[MM_MATMUL] = "-F a=@a.npy -F b=@b.npy -o c.npy", [MM_TRANSPOSE] = "-F a=@a.npy -o c.npy"},
-    .judge_type = mm_multipart_judge_type,
+    .check_type = mm_multipart_check_type,
     .reader = &reader,
 };
 

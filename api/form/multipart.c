@@ -96,7 +96,7 @@ enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *co
     return MM_OK;
 }
 
-enum mm_status mm_multipart_judge_type(const char *content_type, struct mm_error *error) {
+enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error *error) {
     struct mm_multipart unused;
     return mm_multipart_begin(&unused, content_type, error);
 }

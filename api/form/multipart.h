@@ -57,7 +57,7 @@ struct mm_part {
 };
 
 /* Whether a Content-Type gives a boundary that a body can be read by. MM_BAD_REQUEST. */
-enum mm_status mm_multipart_judge_type(const char *content_type, struct mm_error *error);
+enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error *error);
 
 /* Takes the boundary from the Content-Type. MM_BAD_REQUEST. */
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,

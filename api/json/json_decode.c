@@ -53,7 +53,7 @@ static enum mm_status fail_mixed(const struct mm_json_scanned *operand, const ch
 }
 
 /* Judges the shape that an operand was found to have. */
-static enum mm_status judge_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
+static enum mm_status check_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
     if (!operand->seen)
         return fail_operand(name, "missing", error);
@@ -110,7 +110,7 @@ static enum mm_status fail_element(const struct mm_json_scan *scan, const struct
     return MM_BAD_REQUEST;
 }
 
-static enum mm_status judge_elements(const struct mm_json_scan *scan, const char *text,
+static enum mm_status check_elements(const struct mm_json_scan *scan, const char *text,
                                      struct mm_error *error) {
     for (unsigned index = 0; index < scan->into->count; index++)
         if (scan->operands[index].has_refused)
@@ -145,7 +145,7 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
         struct mm_operand *operand = &into->of[index];
         if (!mm_operand_is_inline(operand) && (!scanned->seen || scanned->has_source))
             continue;
-        if (judge_shape(scanned, operand->role.name, text, error) != MM_OK)
+        if (check_shape(scanned, operand->role.name, text, error) != MM_OK)
             return MM_BAD_REQUEST;
         of_operands[index] = shape_of(scanned);
         if ((scan->members & mm_parameter_bit(&into->parameters, &operand->shape)) != 0) {
@@ -174,26 +174,26 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
 
 /* Scans the body again if its type became known behind its elements, or they found no room: memory of just
  * their size may be free now. If not, or if they pass a limit, elements that were taken for another type are
- * judged all the same, since what is malformed is told first. */
+ * checked all the same, since what is malformed is told first. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
-    const bool is_judged = scan->dtype == scan->into->dtype;
+    const bool is_checked = scan->dtype == scan->into->dtype;
     struct mm_buffer storage = {0};
     size_t bytes[MM_OPERANDS_MAX] = {0};
-    enum mm_status status = is_judged ? judge_elements(scan, body->data, error) : MM_OK;
+    enum mm_status status = is_checked ? check_elements(scan, body->data, error) : MM_OK;
     if (status != MM_OK)
         return status;
     status = scan->into->kind->sizes(scan->into, scan->store.limits, bytes, error);
-    if (status == MM_OK && is_judged && scan->store.keeps)
+    if (status == MM_OK && is_checked && scan->store.keeps)
         return MM_OK;
     mm_json_scan_yield(scan);
     const size_t all_bytes = status == MM_OK ? storage_bytes(scan, bytes) : 0;
     if (all_bytes > 0)
         status = mm_reservation_acquire(scan->store.reservation, all_bytes, &storage, error);
-    if (status == MM_BUSY || status == MM_INTERNAL || (status != MM_OK && is_judged))
+    if (status == MM_BUSY || status == MM_INTERNAL || (status != MM_OK && is_checked))
         return status;
     mm_json_scan_again(scan, scan->into->dtype, storage, body);
-    return judge_elements(scan, body->data, error) == MM_OK ? status : MM_BAD_REQUEST;
+    return check_elements(scan, body->data, error) == MM_OK ? status : MM_BAD_REQUEST;
 }
 
 /* Completes the scan's operands from a text that is JSON. */

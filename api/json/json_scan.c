@@ -45,8 +45,8 @@ static bool read_special(const struct mm_element *type, const char *text, struct
            type->put_special(value, element);
 }
 
-/* If the next element passes a limit on dimensions, no memory is needed: the rest is only judged. */
-static void judge_dimensions(struct mm_json_scan *scan) {
+/* If the next element passes a limit on dimensions, no memory is needed: the rest is only checked. */
+static void check_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
     bool passes = false;
     for (unsigned level = 0; level < scan->level; level++)
@@ -69,7 +69,7 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
         held = true;
         mm_dtype_put(MM_BOOL, &element, 0, token.kind == MM_VALUE_TRUE);
     }
-    judge_dimensions(scan);
+    check_dimensions(scan);
     void *place = held ? mm_json_store_next(&scan->store, at + token.bytes, text + bytes) : NULL;
     if (!held)
         refuse_element(scan, token);
@@ -89,7 +89,7 @@ static void take_numbers(struct mm_json_scan *scan, const char *text, size_t byt
     const char *at = mm_json_skip_spaces(text + scan->reader.at, end);
     uint64_t unwanted;
     bool held = true;
-    judge_dimensions(scan);
+    check_dimensions(scan);
     if (scan->reader.place == MM_JSON_COMMA && at < end && *at == ',') {
         scan->reader.place = MM_JSON_NEXT_VALUE;
         at = mm_json_skip_spaces(at + 1, end);

@@ -87,7 +87,7 @@ void mm_json_scan_cancel(void *reading);
 void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body);
 
 /* Scans a complete body again, with elements of this type, into this storage, which becomes the scan's; if it
- * holds nothing, only to judge them. */
+ * holds nothing, only to check them. */
 void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
                         const struct mm_body *body);
 

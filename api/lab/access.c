@@ -151,7 +151,7 @@ static void add(struct mm_probe *probe, const uint32_t *sets, struct mm_access a
     }
 }
 
-static enum mm_status judge_patterns(const struct mm_access_request *request, struct mm_error *error) {
+static enum mm_status check_patterns(const struct mm_access_request *request, struct mm_error *error) {
     const uint32_t patterns = request->sets[MM_ACCESS_PATTERNS];
     const uint32_t strides = request->sets[MM_ACCESS_STRIDES];
     if (request->has_offsets && (patterns | strides | request->shift) != 0)
@@ -172,7 +172,7 @@ static enum mm_status judge_patterns(const struct mm_access_request *request, st
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error) {
     uint32_t sets[MM_ACCESS_SET_COUNT];
-    if (judge_patterns(request, error) != MM_OK)
+    if (check_patterns(request, error) != MM_OK)
         return MM_BAD_REQUEST;
     for (unsigned set = 0; set < MM_ACCESS_SET_COUNT; set++)
         sets[set] = request->sets[set] != 0 ? request->sets[set] : UINT32_MAX;

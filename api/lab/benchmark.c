@@ -49,7 +49,7 @@ void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size
     }
 }
 
-enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen, char first,
+enum mm_status mm_benchmark_check_type(const char *content_type, bool body_seen, char first,
                                        struct mm_error *error) {
     static const char *const types[] = {"application/json"};
     size_t found;

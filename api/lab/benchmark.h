@@ -58,7 +58,7 @@ struct mm_benchmark_call {
 
 /* Whether a body of this Content-Type is JSON; the arguments as of mm_codec_for_request.
  * MM_UNSUPPORTED_MEDIA_TYPE. */
-enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen, char first,
+enum mm_status mm_benchmark_check_type(const char *content_type, bool body_seen, char first,
                                        struct mm_error *error);
 
 /* Reads a complete body, of any bytes. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE

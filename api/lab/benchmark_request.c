@@ -1,4 +1,4 @@
-/* A benchmark's request: reads its members and judges them in the contract's order. It does not know the
+/* A benchmark's request: reads its members and checks them in the contract's order. It does not know the
  * variants that the names stand for. */
 #include "api/lab/access.h"
 #include "api/json/json_text.h"
@@ -38,7 +38,7 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
                          member.value.text, known);
 }
 
-/* Keeps the failure that the contract judges first, in the order of the statuses: a malformed request, then
+/* Keeps the failure that the contract checks first, in the order of the statuses: a malformed request, then
  * an exceeded limit, then something that is not supported. True if *kept is now `other`. */
 static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
     const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
@@ -48,7 +48,7 @@ static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of keep_first");
 
-/* Reads all members. *first is the error that the contract judges first, if there is any. */
+/* Reads all members. *first is the error that the contract checks first, if there is any. */
 static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
                          struct mm_parameters *values, struct mm_error *first) {
     struct mm_json_reader reader = {0};
@@ -205,7 +205,7 @@ static const char *find_missing(struct mm_operands *operands) {
     return missing;
 }
 
-static enum mm_status judge_stored(const struct mm_operand *operand, struct mm_error *error) {
+static enum mm_status check_stored(const struct mm_operand *operand, struct mm_error *error) {
     const struct mm_stored *value = operand->source.stored;
     const struct mm_shape *shape = &value->shape;
     char text[MM_SHAPE_TEXT_MAX];
@@ -230,7 +230,7 @@ static enum mm_status complete_operands(struct mm_call *call, struct mm_error *e
         if (mm_operand_is_inline(operand))
             operand->source.kind = MM_SOURCE_UNIFORM;
         if (mm_operand_is_stored(operand))
-            status = judge_stored(operand, error);
+            status = check_stored(operand, error);
     }
     if (status == MM_OK)
         status = mm_operands_set_shapes(operands, no_inline, error);

@@ -265,7 +265,7 @@ static void sum_a(const struct mm_product *product, const struct parts *parts, s
 }
 
 /* Judges a row of a product with a point by its sums, of C and of A. */
-static void judge_real(const struct kind *kind, const struct mm_product *product,
+static void check_real(const struct kind *kind, const struct mm_product *product,
                        const struct mm_verify_bounds *bounds, size_t row, const double *of_c,
                        const double *of_a, struct mm_verification *verification) {
     const size_t m = product->m, last = kind->sums - 1;
@@ -279,7 +279,7 @@ static void judge_real(const struct kind *kind, const struct mm_product *product
     mm_verify_row(verification, bounds, row, &sums, of_a[last * m + row], of_c[last]);
 }
 
-static void judge_words(const struct mm_product *product, size_t row, const uint64_t *of_c,
+static void check_words(const struct mm_product *product, size_t row, const uint64_t *of_c,
                         const uint64_t *of_a, struct mm_verification *verification) {
     const unsigned unused = 64 - 8 * (unsigned)mm_dtype_bytes(product->c.dtype);
     bool is_wrong = false;
@@ -289,7 +289,7 @@ static void judge_words(const struct mm_product *product, size_t row, const uint
 }
 
 /* Adds rows of C, from `first` on, once A and B are summed. The product's first row counts as `first_row`. */
-static void judge_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
+static void check_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                        const struct parts *parts, const struct mm_matrix *c, size_t first, size_t first_row,
                        struct mm_verification *verification) {
     struct mm_verification rows = {.is_done = false};
@@ -300,9 +300,9 @@ static void judge_rows(const struct mm_product *product, enum mm_arithmetic arit
         widen(c, row, parts->wide);
         parts->kind->sum_row(parts->wide, &by, parts->of_c, 1, 0);
         if (parts->kind == &words)
-            judge_words(product, first + row, of_c, of_a, &rows);
+            check_words(product, first + row, of_c, of_a, &rows);
         else
-            judge_real(parts->kind, product, &bounds, first + row, of_c, of_a, &rows);
+            check_real(parts->kind, product, &bounds, first + row, of_c, of_a, &rows);
     }
     rows.row += first_row;
     if (parts->kind == &words)
@@ -322,7 +322,7 @@ static void check_one(const struct mm_product *product, enum mm_arithmetic arith
     if (!has_b)
         sum_b(product, &parts, 0, product->b.rows);
     sum_a(product, &parts, 0, product->a.rows);
-    judge_rows(product, arithmetic, &parts, &product->c, 0, first_row, verification);
+    check_rows(product, arithmetic, &parts, &product->c, 0, first_row, verification);
 }
 
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row) {
@@ -347,7 +347,7 @@ void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithme
                     const struct mm_matrix *c, size_t first, void *memory,
                     struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);
-    judge_rows(product, arithmetic, &parts, c, first, 0, verification);
+    check_rows(product, arithmetic, &parts, c, first, 0, verification);
 }
 
 void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,

@@ -261,7 +261,7 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
     struct mm_cuda_replica *replica = find(value, device);
     if (replica != NULL && replica->head.data != NULL) {
         code = wait_for(replica->copied, &replica->is_copied, lane);
-    } else if (mm_replica_judge_home(value->home, error) != MM_OK) {
+    } else if (mm_replica_check_home(value->home, error) != MM_OK) {
         return error->status;
     } else {
         replica = find_or_make(value, lane);

@@ -346,7 +346,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
 }
 
 /* A small request must not take a device's memory from all others: what it makes, C and workspace. */
-static enum mm_status judge_memory(const struct mm_engine *engine, const struct mm_device *device,
+static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {
     const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
@@ -369,7 +369,7 @@ static enum mm_status judge_memory(const struct mm_engine *engine, const struct 
     return MM_TOO_LARGE;
 }
 
-enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
+enum mm_status mm_engine_check(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error) {
     struct mm_error refusal; /* by the last device; *error is set once all refuse */
     refusal.status = MM_OK;
@@ -379,8 +379,8 @@ enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_j
             mm_variant_missing(job->variant, device, job->product.a.dtype) != NULL)
             continue;
         const struct mm_variant *variant = mm_variant_resolve(job->variant, device, &job->product);
-        if (mm_forecast_judge(device, variant, &job->product, engine->kernel_ms_max, &refusal) == MM_OK &&
-            judge_memory(engine, device, variant, job, &refusal) == MM_OK)
+        if (mm_forecast_check(device, variant, &job->product, engine->kernel_ms_max, &refusal) == MM_OK &&
+            check_memory(engine, device, variant, job, &refusal) == MM_OK)
             return MM_OK;
     }
     if (refusal.status != MM_OK && error != NULL)

@@ -93,5 +93,5 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
 /* Judges the kernel time that job->product should take by job->variant on the fastest device, by the
  * options' kernel_ms_max, and what it takes of the device's memory, by device_bytes_max: MM_TOO_LARGE names
  * the variant and the limit. The matrices need no data. Takes no lock. Any thread. */
-enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
+enum mm_status mm_engine_check(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error);

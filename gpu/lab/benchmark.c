@@ -1,4 +1,4 @@
-/* The request of a benchmark, its memory, and its figures. benchmark_run.c measures, and benchmark_judge.c
+/* The request of a benchmark, its memory, and its figures. benchmark_run.c measures, and benchmark_check.c
  * says what is right. */
 #include "gpu/lab/benchmark_state.h"
 
@@ -46,7 +46,7 @@ static bool has_given(const struct mm_benchmark_request *request) {
     return request->a_source.kind != MM_SOURCE_HOST;
 }
 
-/* The memory of what judges products. */
+/* The memory that the check of a product needs. */
 static size_t check_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
     if (request->op != MM_MATMUL)
         return 0;
@@ -62,7 +62,7 @@ static size_t piece_bytes(const struct mm_benchmark_request *request, const stru
     return mm_size_min(mm_matrix_bytes(&product->c), MM_BENCHMARK_PIECE_BYTES);
 }
 
-enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *request,
+enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error) {
     const struct mm_product product = make_product(request);
     const size_t bytes_max = limits->matrices->memory_bytes_max;
@@ -85,11 +85,11 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
         return MM_OK;
     return mm_fail_limit(
         error, "", bytes_max,
-        "the matrices and what judges them take %zu bytes, but the limit is %zu (--memory-budget)", total,
+        "the matrices and their check take %zu bytes, but the limit is %zu (--memory-budget)", total,
         bytes_max);
 }
 
-enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *request,
+enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error) {
     const double run = operations(request);
     size_t row_count = 0;
@@ -162,7 +162,7 @@ static void refuse_models(struct mm_benchmark *benchmark) {
 }
 
 /* Of a product whose operands are random. */
-static void prepare_judging(struct mm_benchmark *benchmark) {
+static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
     benchmark->operands = (struct mm_random_product){
@@ -183,9 +183,9 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     const struct mm_product product = make_product(request);
     const size_t row_count = request->subject_count + (request->op == MM_TRANSPOSE);
     const size_t times_bytes = row_count * request->repeats * sizeof(double);
-    const size_t judging_bytes =
+    const size_t checking_bytes =
         check_bytes(request, &product) + given_bytes(request, &product) + piece_bytes(request, &product);
-    struct mm_benchmark *benchmark = calloc(1, sizeof *benchmark + times_bytes + judging_bytes);
+    struct mm_benchmark *benchmark = calloc(1, sizeof *benchmark + times_bytes + checking_bytes);
     if (benchmark == NULL)
         return NULL;
     benchmark->request = *request;
@@ -193,14 +193,14 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
         benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
     benchmark->row_count = row_count;
     benchmark->product = product;
-    benchmark->judging_bytes = judging_bytes;
-    lay_out_sets(benchmark, memory_bytes_max - mm_size_min(memory_bytes_max, judging_bytes + times_bytes));
+    benchmark->checking_bytes = checking_bytes;
+    lay_out_sets(benchmark, memory_bytes_max - mm_size_min(memory_bytes_max, checking_bytes + times_bytes));
     divide_memory(benchmark);
     refuse_models(benchmark);
     if (has_given(request))
         benchmark->seed = mm_verify_seed();
     else if (request->op == MM_MATMUL)
-        prepare_judging(benchmark);
+        prepare_check(benchmark);
     return benchmark;
 }
 
@@ -212,7 +212,7 @@ void mm_benchmark_close(struct mm_benchmark *benchmark) {
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const size_t times_bytes = benchmark->row_count * request->repeats * sizeof benchmark->times_ns[0];
-    const size_t bytes = benchmark->judging_bytes + times_bytes;
+    const size_t bytes = benchmark->checking_bytes + times_bytes;
     for (size_t index = 0; index < request->subject_count; index++)
         if (request->subjects[index].backend->is_host)
             return bytes + benchmark->host_set_count * benchmark->set_bytes;

@@ -3,7 +3,7 @@
  * (gpu/queue/task.h), one after the other.
  *
  * Each backend's rows run in turn (A B C A B C), on sets of operands that rotate and together exceed three
- * times the L2 cache. A row's first run writes over a poisoned result, and all of that result is judged: of
+ * times the L2 cache. A row's first run writes over a poisoned result, and all of that result is checked: of
  * random matrices by gpu/check/projection.h and gpu/check/sample.h, of given ones, which may have any
  * elements, by gpu/check/verify.h. That run and a few more are warm-ups and do not count.
  *
@@ -52,7 +52,7 @@ struct mm_benchmark_request {
 };
 
 struct mm_benchmark_limits {
-    const struct mm_limits *matrices; /* memory_bytes_max: of A, B, C and of the memory that judges C,
+    const struct mm_limits *matrices; /* memory_bytes_max: of A, B, C and of the memory that checks C,
                                             with a copy of A and B if they are given */
     uint64_t repeats_max;
     uint64_t flops_max;     /* of all runs together; a transposition counts elements read and written */
@@ -61,9 +61,9 @@ struct mm_benchmark_limits {
 
 /* Judge a request: MM_TOO_LARGE names the limit. The first needs no subjects. Models do no work. They
  * allocate nothing. error may be NULL. */
-enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *request,
+enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
-enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *request,
+enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
 
 /* The figures of one subject. */
@@ -79,7 +79,7 @@ struct mm_benchmark_row {
 
     /* Of a whole product, ||C − A·B|| / ||A·B||, estimated by a projection. INFINITY if an element is not
      * finite or was not written. 0 of a transposition. Of given operands, mm_verification_relative_error; NAN
-     * if no row could be judged. */
+     * if no row could be checked. */
     double relative_error;
 
     /* In a sample of a product, the largest error as a fraction of its bound (gpu/check/bounds.h). INFINITY
@@ -95,14 +95,15 @@ struct mm_benchmark_row {
 
 struct mm_benchmark;
 
-/* Makes a benchmark of a judged request. On a backend of the host its sets, its times and the memory that
- * judges them take at most memory_bytes_max, but there is always one set. NULL if memory runs out. */
+/* Makes a benchmark of a request that was checked. On a backend of the host its sets, its times and the
+ * memory that checks them take at most memory_bytes_max, but there is always one set. NULL if memory runs
+ * out. */
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max);
 
 /* Frees it. NULL is allowed. */
 void mm_benchmark_close(struct mm_benchmark *benchmark);
 
-/* The most host memory that it fills: its times, what judges the results, given operands, and the sets of
+/* The most host memory that it fills: its times, what the checks need, given operands, and the sets of
  * host backends. */
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
@@ -115,7 +116,7 @@ bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task);
 void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error);
 
 /* What was asked, and the rows. Valid until close. Row i belongs to subject i, and is complete once the task
- * of its backend is over. Behind the rows of a transposition is one of the plain copy, which is not judged,
+ * of its backend is over. Behind the rows of a transposition is one of the plain copy, which is not checked,
  * by the device that was measured last. */
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);
 const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benchmark);

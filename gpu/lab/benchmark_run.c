@@ -150,7 +150,7 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
     if (status != MM_OK)
         return status;
     result->ran = plan->variant;
-    return mm_forecast_judge(device, result->ran, product, request->kernel_ms_max, &result->error);
+    return mm_forecast_check(device, result->ran, product, request->kernel_ms_max, &result->error);
 }
 
 /* Counts a run, unless it is a warm-up. */
@@ -182,7 +182,7 @@ static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device 
     return MM_OK;
 }
 
-/* A step of the row's turn. A result is judged on the first set, since its product is known. */
+/* A step of the row's turn. A result is checked on the first set, since its product is known. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_course *course = &benchmark->courses[index];
@@ -192,7 +192,7 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     enum mm_status status = MM_OK;
     switch (course->phase) {
     case MM_BENCHMARK_CHOOSE:
-        benchmark->judged = 0;
+        benchmark->c_bytes_done = 0;
         course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_PROVE : MM_BENCHMARK_POISON;
         return choose(benchmark, device, index, &product);
     case MM_BENCHMARK_POISON:
@@ -206,7 +206,7 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
         status = run_part(benchmark, device, index, &product);
         break;
     }
-    if (benchmark->judged == 0 && course->progress.rows == 0 && !repeats)
+    if (benchmark->c_bytes_done == 0 && course->progress.rows == 0 && !repeats)
         course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_REPEAT : course->phase + 1;
     return status;
 }

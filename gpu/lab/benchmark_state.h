@@ -1,4 +1,4 @@
-/* What benchmark.c (requests and figures), benchmark_run.c (the measuring) and benchmark_judge.c (right and
+/* What benchmark.c (requests and figures), benchmark_run.c (the measuring) and benchmark_check.c (right and
  * wrong) share. No other file includes it.
  *
  * Once a benchmark's task is in the queue, only the thread of its device's worker calls these functions, and
@@ -17,17 +17,17 @@
 /* Every set of matrices is made of this random stream, from its beginning on. */
 #define MM_BENCHMARK_SEED UINT64_C(0x6d61746d756c64)
 
-/* The part of C that one step overwrites or judges: well under a millisecond, and longer than the latency of
+/* The part of C that one step overwrites or checks: well under a millisecond, and longer than the latency of
  * its copy. Of given operands, the whole rows of it, and at least one row. */
 enum { MM_BENCHMARK_PIECE_BYTES = 1 << 18 };
 
-/* The phases of a row. Its first turn goes through all of them, except that the plain copy is not judged.
+/* The phases of a row. Its first turn goes through all of them, except that the plain copy is not checked.
  * Every other turn is one more run. */
 enum mm_benchmark_phase {
     MM_BENCHMARK_CHOOSE, /* plans what is run */
     MM_BENCHMARK_POISON, /* overwrites C of the first set, a piece a step */
     MM_BENCHMARK_PROVE,  /* runs on the first set */
-    MM_BENCHMARK_READ,   /* reads that result back and judges it, a piece a step */
+    MM_BENCHMARK_READ,   /* reads that result back and checks it, a piece a step */
     MM_BENCHMARK_REPEAT, /* runs on all sets in turn */
 };
 
@@ -61,7 +61,7 @@ struct mm_benchmark {
     char *given;
     size_t given_count; /* elements of A, and then of B, that are there */
 
-    /* Every row of every backend is judged on the first set: a product of random matrices by sample and
+    /* Every row of every backend is checked on the first set: a product of random matrices by sample and
      * projection, one of given operands by verification, a transposition by none of them. */
     struct mm_random_product operands;
     struct mm_sample sample;
@@ -70,11 +70,11 @@ struct mm_benchmark {
     struct mm_verification verification; /* of the result that is read back */
     uint64_t seed;                       /* of all verifications */
     size_t prepared;                     /* stored rows, for mm_verify_prepare */
-    size_t judging_bytes; /* `given`, the memory of projection or verification, and the piece */
-    void *check;          /* that memory */
-    char *piece;          /* of C */
+    size_t checking_bytes; /* `given`, the memory of projection or verification, and the piece */
+    void *check;           /* that memory */
+    char *piece;           /* of C */
     size_t piece_bytes;
-    size_t judged; /* bytes of C that are overwritten or read back; 0 once all of it is */
+    size_t c_bytes_done; /* bytes of C that are overwritten or read back; 0 once all of it is */
 
     /* Of the current backend. */
     const struct mm_backend *backend;
@@ -85,7 +85,7 @@ struct mm_benchmark {
     size_t turn;                           /* the runs so far, which rotate the sets */
     bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of those before */
 
-    double times_ns[]; /* of all rows; the memory for judging is behind it */
+    double times_ns[]; /* of all rows; the memory for checks is behind it */
 };
 
 /* The type of the elements that the matrices are filled with. Transpositions move float32s, whatever their
@@ -97,18 +97,18 @@ static inline enum mm_dtype mm_benchmark_filling(const struct mm_benchmark *benc
 /* The task's `run` (gpu/queue/task.h). */
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled);
 
-/* --- benchmark_judge.c */
+/* --- benchmark_check.c */
 
 /* Computes a part of what the result must be; false if all is known. The operands that are given are there.
  */
 bool mm_benchmark_expect(struct mm_benchmark *benchmark);
 
 /* Overwrites the next piece of C, of the product on the first set, with what no result is. It was the last
- * piece if benchmark->judged is 0 then. */
+ * piece if benchmark->c_bytes_done is 0 then. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error);
 
-/* Reads the next piece of C back. If benchmark->judged is 0 then, it was the last, and the row has its
+/* Reads the next piece of C back. If benchmark->c_bytes_done is 0 then, it was the last, and the row has its
  * errors. */
 enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_device *device,
                                  const struct mm_product *product, struct mm_benchmark_row *row);

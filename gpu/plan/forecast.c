@@ -145,7 +145,7 @@ static size_t largest_edge(const struct mm_device *device, const struct mm_varia
     return edge;
 }
 
-enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm_variant *ran,
+enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *ran,
                                  const struct mm_product *product, uint64_t kernel_ms_max,
                                  struct mm_error *error) {
     const double most_ns = (double)kernel_ms_max * 1e6;

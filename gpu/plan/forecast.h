@@ -48,7 +48,7 @@ enum { MM_FORECAST_ELEMENTS_MIN = 65536 };
 
 /* Judges that time: MM_TOO_LARGE names the variant, the limit and the largest edge that passes. 0: no
  * limit. */
-enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm_variant *ran,
+enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *ran,
                                  const struct mm_product *product, uint64_t kernel_ms_max,
                                  struct mm_error *error);
 

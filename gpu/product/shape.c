@@ -188,7 +188,7 @@ static enum mm_status fail_shapes(const struct mm_shape *a, const struct mm_shap
 }
 
 /* Whether each operand has enough dimensions: a product's at least one, a transposition's two. */
-static enum mm_status judge_rank(enum mm_op op, const char *name, const struct mm_shape *shape,
+static enum mm_status check_rank(enum mm_op op, const char *name, const struct mm_shape *shape,
                                  struct mm_error *error) {
     const unsigned least = op == MM_MATMUL ? 1 : 2;
     if (shape->rank >= least)
@@ -239,9 +239,9 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *a, const s
                                 struct mm_product *product, struct mm_stack *stack, struct mm_error *error) {
     const enum mm_dtype c_dtype = product->c.dtype;
     struct mm_shape c;
-    enum mm_status status = judge_rank(op, "a", a, error);
+    enum mm_status status = check_rank(op, "a", a, error);
     if (status == MM_OK && op == MM_MATMUL)
-        status = judge_rank(op, "b", b, error);
+        status = check_rank(op, "b", b, error);
     if (status != MM_OK)
         return status;
     if (op == MM_TRANSPOSE)

@@ -186,7 +186,7 @@ static size_t count_of(const struct mm_store *store, uint64_t space) {
 
 /* Whether there may be a new name for the value of this room. If the room counts already, no other room comes
  * before it. */
-static enum mm_status judge_count(struct mm_store *store, const struct mm_store_room *room, uint64_t now_ns,
+static enum mm_status check_count(struct mm_store *store, const struct mm_store_room *room, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
     const struct mm_account *account = &store->account;
@@ -218,7 +218,7 @@ enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *ro
     enum mm_status status = mm_account_reserve(&store->account, room, now_ns, error);
     const bool is_new = look_up(store, room->space, name, now_ns) == NULL;
     if (status == MM_OK && is_new)
-        status = judge_count(store, room, now_ns, error);
+        status = check_count(store, room, now_ns, error);
     if (status == MM_OK)
         room->is_new = is_new;
     else
@@ -254,7 +254,7 @@ static struct mm_stored *make_value(const struct mm_store *store, uint64_t space
     return value;
 }
 
-static enum mm_status judge_expected(const struct mm_stored *old, const char *expected,
+static enum mm_status check_expected(const struct mm_stored *old, const char *expected,
                                      struct mm_error *error) {
     if (expected == NULL || strcmp(old == NULL ? "" : old->etag, expected) == 0)
         return MM_OK;
@@ -262,7 +262,7 @@ static enum mm_status judge_expected(const struct mm_stored *old, const char *ex
 }
 
 /* With GPUs the host's memory has room for a part of them alone. */
-static enum mm_status judge_host(struct mm_store *store, const struct mm_store_room *room,
+static enum mm_status check_host(struct mm_store *store, const struct mm_store_room *room,
                                  const struct mm_stored *value, struct mm_error *error) {
     const size_t limit = store->limits.host_bytes_max;
     if (host_bytes(value) <= limit - mm_size_min(limit, store->host_bytes))
@@ -299,13 +299,13 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
     pthread_mutex_lock(&store->mutex);
     clean(store, false, now_ns, &dropped);
     struct mm_stored *old = look_up(store, room->space, name, now_ns);
-    enum mm_status status = judge_expected(old, content->expected, error);
+    enum mm_status status = check_expected(old, content->expected, error);
     if (status == MM_OK)
         status = mm_account_resize(&store->account, room, value->bytes, now_ns, error);
     if (status == MM_OK)
-        status = judge_host(store, room, value, error);
+        status = check_host(store, room, value, error);
     if (status == MM_OK && old == NULL)
-        status = judge_count(store, room, now_ns, error);
+        status = check_count(store, room, now_ns, error);
     if (status == MM_OK)
         name_value(store, room, value, old, &dropped);
     if (status == MM_OK) {

@@ -68,7 +68,7 @@ struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const s
     return replica;
 }
 
-enum mm_status mm_replica_judge_home(const struct mm_replica *home, struct mm_error *error) {
+enum mm_status mm_replica_check_home(const struct mm_replica *home, struct mm_error *error) {
     if (home == NULL || !mm_device_has_failed(home->device))
         return MM_OK;
     return mm_fail(error, MM_DEVICE_FAILED, "the matrix was in the memory of %s:%u alone, which has failed",
@@ -77,7 +77,7 @@ enum mm_status mm_replica_judge_home(const struct mm_replica *home, struct mm_er
 
 enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
                               struct mm_error *error) {
-    const enum mm_status status = mm_replica_judge_home(value->home, error);
+    const enum mm_status status = mm_replica_check_home(value->home, error);
     if (status != MM_OK || mm_window_elements(part) == 0)
         return status;
     if (value->home != NULL)

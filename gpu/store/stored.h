@@ -70,7 +70,7 @@ struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const s
 
 /* Whether the elements that a device alone has are still there: MM_DEVICE_FAILED if it has failed. NULL, no
  * home, is allowed. */
-enum mm_status mm_replica_judge_home(const struct mm_replica *home, struct mm_error *error);
+enum mm_status mm_replica_check_home(const struct mm_replica *home, struct mm_error *error);
 
 /* Copies a part of the value's elements to host memory, where it lies dense. If a device alone has them, that
  * takes about as long as any copy from it; MM_DEVICE_FAILED. */

@@ -48,7 +48,7 @@ static bool needs_key(const struct mm_request *request) {
     return false;
 }
 
-enum mm_status mm_bearer_judge(struct mm_request *request) {
+enum mm_status mm_bearer_check(struct mm_request *request) {
     struct mm_keys *keys = request->server->keys;
     if (keys == NULL || !needs_key(request))
         return MM_OK;

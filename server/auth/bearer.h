@@ -14,7 +14,7 @@ struct mm_request;
 /* MM_OK, or MM_UNAUTHORIZED in request->error, whose sentence shows nothing of the header. request->route
  * must be known. Takes no memory, and waits for a
  * reload of the keys at most. The connection's thread. */
-enum mm_status mm_bearer_judge(struct mm_request *request);
+enum mm_status mm_bearer_check(struct mm_request *request);
 
 /* Sets *key to the key within a value such as "Bearer KEY", and returns its length; 0 if the value is not
  * such. Any thread. */

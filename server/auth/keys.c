@@ -66,7 +66,7 @@ static bool is_printable(struct mm_slice word) {
 }
 
 /* `where` is "line 7" or "key 2". */
-static enum mm_status judge_key(const struct mm_key_set *set, struct mm_slice key, const char *where,
+static enum mm_status check_key(const struct mm_key_set *set, struct mm_slice key, const char *where,
                                 struct mm_error *error) {
     if (key.length < MM_KEY_BYTES_MIN || key.length > MM_KEY_BYTES_MAX)
         return mm_fail(error, MM_BAD_REQUEST, "%s: a key must have %d to %d characters, and this one has %zu",
@@ -114,7 +114,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     if (take_word(&line).length > 0)
         return mm_fail(error, MM_BAD_REQUEST,
                        "%s: a line must be KEY or NAME KEY, and this one has more words", where);
-    const enum mm_status status = judge_key(set, key, where, error);
+    const enum mm_status status = check_key(set, key, where, error);
     if (status != MM_OK)
         return status;
     /* An operator who deletes such a line would believe that the key is no longer valid. */
@@ -146,7 +146,7 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
         struct mm_slice key = take_part(&rest, ',');
         if (has_key(set, key))
             continue;
-        const enum mm_status status = judge_key(set, key, where, error);
+        const enum mm_status status = check_key(set, key, where, error);
         if (status != MM_OK)
             return status;
         add(set, key, label, false);

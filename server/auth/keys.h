@@ -1,5 +1,5 @@
 /* API keys: a set, read from the text of a key file or from a list; and the set in force, which a reload
- * replaces while requests are judged, with its counts. Knows no HTTP, and never shows a key. */
+ * replaces while requests are checked, with its counts. Knows no HTTP, and never shows a key. */
 #pragma once
 
 #include "gpu/status.h"
@@ -60,7 +60,7 @@ enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **k
 /* No thread uses them any more. NULL is allowed. */
 void mm_keys_close(struct mm_keys *keys);
 
-/* Reads the file again and logs the result: the new keys are in force for every request judged after the
+/* Reads the file again and logs the result: the new keys are in force for every request checked after the
  * return, or all the old ones stay and it returns false. One thread at a time. */
 bool mm_keys_reload(struct mm_keys *keys);
 

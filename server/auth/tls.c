@@ -102,7 +102,7 @@ static const char *time_text(time_t when, char text[TIME_TEXT_SIZE]) {
 }
 
 /* Only of the server's own certificate. The chain may hold an expired one that clients can do without. */
-static enum mm_status judge_dates(const struct pair *pair, const char *path, struct mm_error *error) {
+static enum mm_status check_dates(const struct pair *pair, const char *path, struct mm_error *error) {
     const time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(pair->chain[0]),
                  until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
     char why[96], text[TIME_TEXT_SIZE];
@@ -116,7 +116,7 @@ static enum mm_status judge_dates(const struct pair *pair, const char *path, str
 }
 
 /* GnuTLS signs with the key and verifies with the certificate. */
-static enum mm_status judge_pair(const struct mm_options *options, struct pair *pair,
+static enum mm_status check_pair(const struct mm_options *options, struct pair *pair,
                                  struct mm_error *error) {
     gnutls_certificate_credentials_t trial;
     int result = gnutls_certificate_allocate_credentials(&trial);
@@ -137,7 +137,7 @@ static struct pair *read_pair(const struct mm_options *options, struct mm_error 
     if (pair == NULL)
         mm_fail(error, MM_INTERNAL, "the system has no memory for a certificate");
     else if (read_chain(pair, options->tls_cert, error) == MM_OK &&
-             read_key(pair, options->tls_key, error) == MM_OK && judge_pair(options, pair, error) == MM_OK)
+             read_key(pair, options->tls_key, error) == MM_OK && check_pair(options, pair, error) == MM_OK)
         return pair;
     free_pair(pair);
     return NULL;
@@ -197,7 +197,7 @@ enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *er
     struct pair *made = read_pair(options, error);
     if (made == NULL)
         return error->status;
-    if (judge_dates(made, options->tls_cert, error) != MM_OK) {
+    if (check_dates(made, options->tls_cert, error) != MM_OK) {
         if (in_force.pair != NULL) {
             free_pair(made);
             return error->status;

@@ -1,4 +1,4 @@
-/* POST /v1/benchmark: judges the head, turns the body into tasks, one for each backend in turn, and the
+/* POST /v1/benchmark: checks the head, turns the body into tasks, one for each backend in turn, and the
  * figures into a reply. It knows no wire format (api/lab/benchmark.h does). */
 #include "api/lab/benchmark.h"
 #include "server/http/body.h"
@@ -41,15 +41,15 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
     return MHD_NO;
 }
 
-static enum mm_status judge_type(struct mm_request *request, bool body_seen, char first) {
-    return mm_benchmark_judge_type(request->headers[MM_HEADER_CONTENT_TYPE], body_seen, first,
+static enum mm_status check_type(struct mm_request *request, bool body_seen, char first) {
+    return mm_benchmark_check_type(request->headers[MM_HEADER_CONTENT_TYPE], body_seen, first,
                                    &request->error);
 }
 
 enum mm_status mm_benchmark_admit(struct mm_request *request) {
     struct mm_server *server = request->server;
     char accept[MM_ACCEPT_BYTES];
-    enum mm_status status = judge_type(request, false, 0);
+    enum mm_status status = check_type(request, false, 0);
     if (status == MM_OK)
         status = mm_benchmark_choose_format(mm_request_accept(request, accept), &run_of(request)->format,
                                             &request->error);
@@ -67,7 +67,7 @@ enum mm_status mm_benchmark_admit(struct mm_request *request) {
 }
 
 static enum mm_status decode(struct mm_request *request, struct mm_benchmark_call *call) {
-    enum mm_status status = judge_type(request, true, mm_request_first_character(request));
+    enum mm_status status = check_type(request, true, mm_request_first_character(request));
     if (status != MM_OK)
         return status;
     struct mm_held *held = &run_of(request)->held;
@@ -145,18 +145,18 @@ static enum mm_status choose_rows(const struct mm_engine *engine, struct mm_benc
     return MM_OK;
 }
 
-static enum mm_status judge(struct mm_request *request, struct mm_benchmark_call *call) {
+static enum mm_status check(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_options *options = request->server->options;
     const struct mm_benchmark_limits limits = {.matrices = &request->server->limits,
                                                .repeats_max = options->benchmark_repeats,
                                                .flops_max = options->benchmark_flops,
                                                .run_flops_max = options->benchmark_run_flops};
     call->request.kernel_ms_max = options->max_kernel_ms;
-    enum mm_status status = mm_benchmark_judge_size(&call->request, &limits, &request->error);
+    enum mm_status status = mm_benchmark_check_size(&call->request, &limits, &request->error);
     if (status == MM_OK)
         status = choose_rows(mm_server_engine(request->server), call, &request->error);
     if (status == MM_OK)
-        status = mm_benchmark_judge_work(&call->request, &limits, &request->error);
+        status = mm_benchmark_check_work(&call->request, &limits, &request->error);
     return status;
 }
 
@@ -303,7 +303,7 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     uint64_t begun_ns = mm_clock_ns();
     enum mm_status status = decode(request, &call);
     if (status == MM_OK && call.op->kind == MM_BENCHMARK_OF_VARIANTS)
-        status = judge(request, &call);
+        status = check(request, &call);
     if (status == MM_OK && call.op->kind == MM_BENCHMARK_OF_ACCESSES)
         status = choose_device(request, &call);
     request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;

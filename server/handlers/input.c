@@ -43,8 +43,8 @@ enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input,
     const struct mm_codec *codec = input->decoder;
     struct mm_error *error = &request->error;
     enum mm_status status = MM_OK;
-    if (codec->judge_type != NULL)
-        status = codec->judge_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
+    if (codec->check_type != NULL)
+        status = codec->check_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
     if (status == MM_OK && codec->plan != NULL)
         status = codec->plan(input->operands, body_bytes, &request->server->limits, error);
     return status;

@@ -18,7 +18,7 @@ const char *mm_matrix_name(const struct mm_request *request) {
     return request->path + strlen("/v1/matrices/");
 }
 
-enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op op) {
+enum mm_status mm_matrix_check_name(struct mm_request *request, enum mm_store_op op) {
     request->record.store_op = op;
     if (mm_store_is_name(mm_matrix_name(request)))
         return MM_OK;
@@ -54,7 +54,7 @@ static enum mm_status fail_condition(struct mm_request *request, const char *nam
                          "'%s' has the ETag %s, which If-Match does not list", name, etag);
 }
 
-enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char *name,
+enum mm_status mm_matrix_check_condition(struct mm_request *request, const char *name,
                                          char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there) {
     struct mm_store *store = request->server->store;
     struct mm_stored *value = mm_store_hold(store, request->space, name, false, mm_clock_ns());
@@ -63,7 +63,7 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char 
     mm_store_release(store, value);
     *expected = mm_condition_is_given(request) ? etag : NULL;
     const char *tag = *is_there ? etag : NULL;
-    const enum mm_condition condition = mm_condition_judge(request, tag);
+    const enum mm_condition condition = mm_condition_decide(request, tag);
     return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, name, condition, tag);
 }
 
@@ -108,7 +108,7 @@ static void hold_value(struct mm_request *request) {
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
     get->parameters.table = &get_table;
-    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_GET);
+    enum mm_status status = mm_matrix_check_name(request, MM_STORE_GET);
     if (status == MM_OK)
         status = mm_input_read_query(request, &get->parameters);
     if (status != MM_OK)
@@ -117,9 +117,9 @@ static enum mm_status find_value(struct mm_request *request) {
         hold_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
-    if (mm_replica_judge_home(request->value->home, &request->error) != MM_OK)
+    if (mm_replica_check_home(request->value->home, &request->error) != MM_OK)
         return request->error.status;
-    const enum mm_condition condition = mm_condition_judge(request, request->value->etag);
+    const enum mm_condition condition = mm_condition_decide(request, request->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
     if (condition == MM_CONDITION_HOLDS || get->is_known)
         return MM_OK;
@@ -155,7 +155,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
     if (status == MM_OK)
         status = choose_encoder(get, accept, error);
     if (status == MM_OK)
-        status = mm_codec_judge_reply(get->encoder, &get->shape, error);
+        status = mm_codec_check_reply(get->encoder, &get->shape, error);
     if (status != MM_OK)
         return status;
     get->matrix = mm_shape_view(&get->shape, false, request->value->dtype);
@@ -301,8 +301,8 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
 }
 
 /* Judges the name, and that the query is empty. */
-static enum mm_status judge_target(struct mm_request *request) {
-    if (mm_matrix_judge_name(request, MM_STORE_DELETE) == MM_OK)
+static enum mm_status check_target(struct mm_request *request) {
+    if (mm_matrix_check_name(request, MM_STORE_DELETE) == MM_OK)
         MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
     return request->error.status;
 }
@@ -312,9 +312,9 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];
     bool is_there;
-    enum mm_status status = judge_target(request);
+    enum mm_status status = check_target(request);
     while (status == MM_OK) {
-        status = mm_matrix_judge_condition(request, name, etag, &expected, &is_there);
+        status = mm_matrix_check_condition(request, name, etag, &expected, &is_there);
         if (!is_there) /* whatever its conditions (RFC 9110, 13.2.1) */
             status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&

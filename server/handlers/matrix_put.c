@@ -111,13 +111,13 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     bool is_there;
     mm_operands_init(&put->values.operands, &kind);
     put->input.operands = &put->values.operands;
-    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_PUT);
+    enum mm_status status = mm_matrix_check_name(request, MM_STORE_PUT);
     if (status == MM_OK)
         status = read_query(request);
     if (status == MM_OK)
-        status = mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
+        status = mm_matrix_check_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
     if (status == MM_OK)
-        status = mm_body_judge_limit(request);
+        status = mm_body_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
     if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it takes none yet */
@@ -287,7 +287,7 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
     struct mm_operands *operands = &put->values.operands;
     struct mm_reservation *memory = &request->memory;
     if (mm_input_decode(request, &put->input, error) != MM_OK ||
-        mm_operands_judge_elements(operands, error) != MM_OK)
+        mm_operands_check_elements(operands, error) != MM_OK)
         return error->status;
     if (!operands->views_body)
         mm_reservation_free(memory, &request->body);
@@ -336,12 +336,12 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
     do {
         request->error = (struct mm_error){0};
         status =
-            mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &content.expected, &is_there);
+            mm_matrix_check_condition(request, mm_matrix_name(request), etag, &content.expected, &is_there);
         if (status != MM_OK)
             return status;
         status = mm_store_put(request->server->store, &put->room, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
-    } while (status == MM_PRECONDITION_FAILED); /* another request came in between: judges anew */
+    } while (status == MM_PRECONDITION_FAILED); /* another request came in between: check again */
     if (status == MM_OK)
         put->home = NULL; /* the store's from here on */
     return status;

@@ -35,7 +35,7 @@ size_t mm_operation_part_bytes(const struct mm_operation *operation) {
 }
 
 /* Finds the part that is wanted, and what it takes of the host's memory. */
-static enum mm_status judge_result(struct mm_request *request, struct mm_error *error) {
+static enum mm_status check_result(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
     struct mm_job *job = &operation->job;
@@ -50,12 +50,12 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
         c_bytes = mm_selection_has_matrix(&call->selection) ? mm_operation_part_bytes(operation) : 0;
     operation->result_bytes = c_bytes;
     if (status == MM_OK && operation->encoder != NULL)
-        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
-    return status == MM_OK ? mm_call_judge_memory(call, is_host, c_bytes, &request->server->limits, error)
+        status = mm_codec_check_reply(operation->encoder, &operation->shape, error);
+    return status == MM_OK ? mm_call_check_memory(call, is_host, c_bytes, &request->server->limits, error)
                            : status;
 }
 
-enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error) {
+enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
@@ -72,19 +72,19 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
             mm_shape_conform(call->operands.kind->op, &call->operands.of[0].shape,
                              &call->operands.of[1].shape, &operation->job.product, &operation->stack, error);
     if (status == MM_OK)
-        status = judge_result(request, error);
+        status = check_result(request, error);
     if (status == MM_OK)
-        status = mm_engine_judge(engine, &operation->job, error);
-    return status == MM_OK ? mm_operation_judge_check(request, error) : status;
+        status = mm_engine_check(engine, &operation->job, error);
+    return status == MM_OK ? mm_operation_check_verify(request, error) : status;
 }
 
-/* The decoder has judged the limits. */
+/* The decoder has checked the limits. */
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
-    enum mm_status status = mm_operands_judge_elements(&call->operands, error);
+    enum mm_status status = mm_operands_check_elements(&call->operands, error);
     if (status == MM_OK)
-        status = mm_operation_judge(request, error);
+        status = mm_operation_check(request, error);
     if (status != MM_OK)
         return status;
     operation->job.verify = call->verify;

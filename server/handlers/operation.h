@@ -1,4 +1,4 @@
-/* The state of POST /v1/matmul and POST /v1/transpose, shared by operation_head.c, which judges the head, and
+/* The state of POST /v1/matmul and POST /v1/transpose, shared by operation_head.c, which checks the head, and
  * operation.c, which does what follows the body. */
 #pragma once
 
@@ -36,9 +36,9 @@ struct mm_operation *mm_operation_of(const struct mm_request *request);
 
 /* Storing the result under the name `out` (operation_out.c). Without that name nothing happens. */
 
-/* If the query has the name: judges the request's conditions on its value. MM_PRECONDITION_FAILED in
+/* If the query has the name: checks the request's conditions on its value. MM_PRECONDITION_FAILED in
  * request->error. The connection's thread. */
-enum mm_status mm_operation_judge_out(struct mm_request *request);
+enum mm_status mm_operation_check_out(struct mm_request *request);
 
 /* Reserves room for the whole result. MM_BAD_REQUEST, MM_UNSUPPORTED without a store, MM_STORE_FULL. On the
  * connection's thread or one of the worker pool. */
@@ -50,11 +50,11 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 
 /* Chooses the variant and sets the product, without the memory of the result and, before the body, without
- * data: judges the names and the tile, then whether the shapes conform and the reply's format can hold the
+ * data: checks the names and the tile, then whether the shapes conform and the reply's format can hold the
  * result, how long the product takes, and the memory of its check. */
-enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error);
+enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error);
 
-/* After the body: chooses the codecs if the first character had to tell, and judges the length. Errors go
+/* After the body: chooses the codecs if the first character had to tell, and checks the length. Errors go
  * into request->error. The connection's thread. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
@@ -64,11 +64,11 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 /* --- its memory (operation_need.c) */
 
 /* Refuses a check whose memory never fits beside the matrices: MM_TOO_LARGE. */
-enum mm_status mm_operation_judge_check(const struct mm_request *request, struct mm_error *error);
+enum mm_status mm_operation_check_verify(const struct mm_request *request, struct mm_error *error);
 
-/* After mm_operation_judge, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body
+/* After mm_operation_check, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body
  * and need together can never fit. The connection's thread. */
-enum mm_status mm_operation_judge_need(struct mm_request *request);
+enum mm_status mm_operation_check_need(struct mm_request *request);
 
 /* Acquires all memory that the request needs beside its operands, and lays them, C and the check into it: a
  * job that has run can be answered. MM_BUSY with needed_bytes, MM_TOO_LARGE. On failure the caller releases

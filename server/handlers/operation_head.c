@@ -5,7 +5,7 @@
 #include "server/http/body.h"
 #include "server/http/routes.h"
 
-/* A smaller body costs less to receive than its product to judge before. */
+/* A smaller body costs less to receive than its product to check before. */
 enum { SMALL_BYTES = 64 << 10 };
 
 static enum mm_status choose_encoder(struct mm_request *request) {
@@ -16,7 +16,7 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     const bool has_body = mm_operands_inline_count(&call->operands) > 0;
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
     if (!mm_selection_has_matrix(&call->selection) || call->selection.figures != 0)
-        return MM_OK; /* mm_operation_judge chooses */
+        return MM_OK; /* mm_operation_check chooses */
     return mm_codec_for_reply(accept, has_body ? operation->input.decoder : &mm_json_codec,
                               &operation->encoder, &request->error);
 }
@@ -35,20 +35,20 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
     return mm_request_deadline_ns(request, mm_operation_of(request)->call.timeout_ms);
 }
 
-/* If the head tells the shape, judges the product. If the body is small, this waits for it, unless there is
+/* If the head tells the shape, checks the product. If the body is small, this waits for it, unless there is
  * none. */
-static enum mm_status judge_head(struct mm_request *request) {
+static enum mm_status check_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;
     if (decoder == NULL || decoder->dimensions[operation->call.operands.kind->op] == NULL ||
         (request->content_length <= SMALL_BYTES && request->content_length != 0))
         return MM_OK;
-    const enum mm_status status = mm_operation_judge(request, &request->error);
-    return status == MM_OK ? mm_operation_judge_need(request) : status;
+    const enum mm_status status = mm_operation_check(request, &request->error);
+    return status == MM_OK ? mm_operation_check_need(request) : status;
 }
 
 /* A body may lack its length only if it is empty: the query says where all operands come from. */
-static enum mm_status judge_length(struct mm_request *request) {
+static enum mm_status check_length(struct mm_request *request) {
     const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
     const struct mm_parameters *parameters = &operands->parameters;
     for (unsigned index = 0; index < operands->count; index++)
@@ -61,7 +61,7 @@ static enum mm_status judge_length(struct mm_request *request) {
  * is told only if nothing else is. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_input_read_query(request, &mm_operation_of(request)->call.operands.parameters);
-    if (judge_length(request) == MM_OK)
+    if (check_length(request) == MM_OK)
         (void)choose_codecs(request, false, 0);
     return request->error.status;
 }
@@ -77,13 +77,13 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     if (status != MM_OK)
         return status;
     request->deadline_ns = mm_operation_deadline_ns(request);
-    status = mm_operation_judge_out(request);
+    status = mm_operation_check_out(request);
     if (status == MM_OK && operation->input.decoder != NULL)
         status = mm_input_plan(request, &mm_operation_of(request)->input, request->content_length);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status == MM_OK)
-        status = judge_head(request);
+        status = check_head(request);
     if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(request->server))).is_full)
         status = mm_fail(&request->error, MM_BUSY, "the queue is full (--queue-depth); try again later");
     if (status == MM_OK)

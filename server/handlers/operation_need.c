@@ -13,7 +13,7 @@ static size_t check_bytes(const struct mm_operation *operation) {
     return has_check ? mm_verify_bytes(product) : 0;
 }
 
-enum mm_status mm_operation_judge_check(const struct mm_request *request, struct mm_error *error) {
+enum mm_status mm_operation_check_verify(const struct mm_request *request, struct mm_error *error) {
     const struct mm_operation *operation = request->own;
     const size_t limit = request->server->budget.part_bytes[MM_BUDGET_MAIN];
     const size_t bytes = check_bytes(operation), others = mm_product_bytes(&operation->job.product);
@@ -28,7 +28,7 @@ enum mm_status mm_operation_judge_check(const struct mm_request *request, struct
 }
 
 /* Finds the bytes of the reply's text; 0: it has none. */
-static enum mm_status judge_reply(struct mm_operation *operation, struct mm_error *error) {
+static enum mm_status check_reply(struct mm_operation *operation, struct mm_error *error) {
     const struct mm_codec *encoder = operation->encoder;
     char shape[MM_SHAPE_TEXT_MAX];
     if (encoder == NULL || encoder->reply_bytes_max == NULL)
@@ -118,7 +118,7 @@ static void place_matrices(struct mm_operation *operation, const struct need *ne
 
 enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    enum mm_status status = judge_reply(operation, error);
+    enum mm_status status = check_reply(operation, error);
     if (status != MM_OK)
         return status;
     const struct need need = find_need(operation);
@@ -135,9 +135,9 @@ enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_e
     return status;
 }
 
-enum mm_status mm_operation_judge_need(struct mm_request *request) {
+enum mm_status mm_operation_check_need(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    const enum mm_status status = judge_reply(operation, &request->error);
+    const enum mm_status status = check_reply(operation, &request->error);
     const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
     const size_t body_bytes = is_chunked ? 0 : (size_t)request->content_length;
     if (status != MM_OK)

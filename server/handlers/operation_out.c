@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum mm_status mm_operation_judge_out(struct mm_request *request) {
+enum mm_status mm_operation_check_out(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const char *expected;
     bool is_there;
@@ -13,12 +13,12 @@ enum mm_status mm_operation_judge_out(struct mm_request *request) {
     operation->is_out_in_query = operation->call.out[0] != '\0';
     if (!operation->is_conditional || !operation->is_out_in_query || request->server->store == NULL)
         return MM_OK;
-    return mm_matrix_judge_condition(request, operation->call.out, operation->expected_etag, &expected,
+    return mm_matrix_check_condition(request, operation->call.out, operation->expected_etag, &expected,
                                      &is_there);
 }
 
-/* The conditions were judged by the head, so the name must have been there. */
-static enum mm_status judge_place(const struct mm_operation *operation, struct mm_error *error) {
+/* The conditions were checked by the head, so the name must have been there. */
+static enum mm_status check_place(const struct mm_operation *operation, struct mm_error *error) {
     if (!operation->is_conditional || operation->is_out_in_query)
         return MM_OK;
     return mm_fail_field(error, MM_BAD_REQUEST, "out",
@@ -39,7 +39,7 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
         return mm_fail_field(
             error, MM_UNSUPPORTED, "out",
             "out is '%s', but this server stores no matrices (--store-memory 0); leave it out", call->out);
-    const enum mm_status status = judge_place(operation, error);
+    const enum mm_status status = check_place(operation, error);
     if (status != MM_OK)
         return status;
     operation->room =
@@ -65,7 +65,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
     bool is_new;
     if (call->out[0] == '\0')
         return MM_OK;
-    enum mm_status status = mm_replica_judge_home(job->stored_c, error);
+    enum mm_status status = mm_replica_check_home(job->stored_c, error);
     if (status == MM_OK)
         status = mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
                               &value, &is_new, error);

@@ -44,13 +44,13 @@ enum mm_status mm_body_require_length(struct mm_request *request) {
                    request->route->body == MM_BODY_SIZED ? "Content-Length" : "one of them");
 }
 
-enum mm_status mm_body_judge_limit(struct mm_request *request) {
+enum mm_status mm_body_check_limit(struct mm_request *request) {
     if (request->content_length != MM_LENGTH_UNKNOWN && request->content_length > body_bytes_max(request))
         return fail_limit(request, request->content_length, &request->error);
     return MM_OK;
 }
 
-enum mm_status mm_body_judge(struct mm_request *request) {
+enum mm_status mm_body_check(struct mm_request *request) {
     const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
     if (!takes_body(request))
         return MM_OK;
@@ -60,7 +60,7 @@ enum mm_status mm_body_judge(struct mm_request *request) {
                        request->route->method);
     if (request->route->body >= MM_BODY_REQUIRED && mm_body_require_length(request) != MM_OK)
         return request->error.status;
-    return request->route->body == MM_BODY_SIZED ? MM_OK : mm_body_judge_limit(request);
+    return request->route->body == MM_BODY_SIZED ? MM_OK : mm_body_check_limit(request);
 }
 
 /* How large the body may become. */

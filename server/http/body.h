@@ -9,8 +9,8 @@ enum { MM_BODY_PASSED_BYTES = 2 << 20 };
 
 /* Checks the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. A route of MM_BODY_SIZED checks
  * the limit in `admit`. The connection's thread. */
-enum mm_status mm_body_judge(struct mm_request *request);
-enum mm_status mm_body_judge_limit(struct mm_request *request);
+enum mm_status mm_body_check(struct mm_request *request);
+enum mm_status mm_body_check_limit(struct mm_request *request);
 
 /* MM_LENGTH_REQUIRED if the request has neither Content-Length nor chunks, for a route whose requests may
  * lack the length of an empty body. The connection's thread. */

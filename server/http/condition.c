@@ -36,7 +36,7 @@ static bool find_tag(const char *list, const char *etag, bool weak, bool *is_nam
     return true;
 }
 
-enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag) {
+enum mm_condition mm_condition_decide(const struct mm_request *request, const char *etag) {
     char text[MM_ACCEPT_BYTES];
     bool is_cut, is_named;
     const char *list = mm_request_list(request, MM_HEADER_IF_MATCH, text, &is_cut);

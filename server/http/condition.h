@@ -13,7 +13,7 @@ enum mm_condition {
 
 /* Judges the request's conditions on a value with this ETag; NULL: there is no value. The connection's
  * thread. */
-enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag);
+enum mm_condition mm_condition_decide(const struct mm_request *request, const char *etag);
 
 /* Whether it has any. */
 bool mm_condition_is_given(const struct mm_request *request);

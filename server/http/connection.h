@@ -2,8 +2,8 @@
  * takes no reply. Knows no request. The phases:
  *
  *   HEAD     nothing, or a part of a head has arrived; the sweep may cut
- *   BODY     the head was judged and the body arrives; the sweep may cut
- *   HANDLED  the request is judged, worked on or answered; nobody cuts
+ *   BODY     the head was checked and the body arrives; the sweep may cut
+ *   HANDLED  the request is checked, worked on or answered; nobody cuts
  *   CUT      refused past MHD, or closed as idle; what still arrives is dropped
  *
  * The thread that moves a connection on from HEAD or BODY has it to itself: either the connection's thread,

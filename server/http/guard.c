@@ -77,7 +77,7 @@ enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const
 }
 
 /* RFC 9110, 8.6: digits alone. From 2^63 on, counts that are signed somewhere on the way turn negative. */
-static enum mm_status judge_length(struct mm_guard *guard, const char *value, size_t bytes) {
+static enum mm_status check_length(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_length)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length stands twice; send it once");
     guard->has_length = true;
@@ -95,7 +95,7 @@ static enum mm_status judge_length(struct mm_guard *guard, const char *value, si
 }
 
 /* RFC 9112, 6.1. Nor a space after the word: the library would then read to the end of the connection. */
-static enum mm_status judge_coding(struct mm_guard *guard, const char *value, size_t bytes) {
+static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding stands twice; send it once");
     guard->has_coding = true;
@@ -140,7 +140,7 @@ static bool is_host(const char *value, size_t bytes) {
     return host == bytes || (value[host] == ':' && all(value + host + 1, bytes - host - 1, DIGIT));
 }
 
-static enum mm_status judge_host(struct mm_guard *guard, const char *value, size_t bytes) {
+static enum mm_status check_host(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_host)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Host stands twice; send it once");
     guard->has_host = true;
@@ -164,11 +164,11 @@ enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t 
                        "the value of the header %.*s has a control character; leave it out",
                        shown(name_bytes), name);
     if (equal(name, name_bytes, "Content-Length"))
-        return judge_length(guard, value, value_bytes);
+        return check_length(guard, value, value_bytes);
     if (equal(name, name_bytes, "Transfer-Encoding"))
-        return judge_coding(guard, value, value_bytes);
+        return check_coding(guard, value, value_bytes);
     if (equal(name, name_bytes, "Host"))
-        return judge_host(guard, value, value_bytes);
+        return check_host(guard, value, value_bytes);
     return MM_OK;
 }
 

@@ -94,7 +94,7 @@ static bool ends_here(struct MHD_Connection *connection, const char *method, con
     return info->header_size >= read && left >= 2 && left <= sizeof zeros && memcmp(end, zeros, left) == 0;
 }
 
-enum mm_status mm_head_judge(struct mm_request *request, const char *method, const char *url,
+enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version) {
     struct mm_error *error = &request->error;
     struct reading reading = {
@@ -124,7 +124,7 @@ static bool is_identity(const char *list) {
     return true;
 }
 
-enum mm_status mm_head_judge_coding(struct mm_request *request) {
+enum mm_status mm_head_check_coding(struct mm_request *request) {
     char text[MM_ACCEPT_BYTES];
     bool is_cut;
     const char *list = mm_request_list(request, MM_HEADER_CONTENT_ENCODING, text, &is_cut);

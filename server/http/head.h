@@ -1,4 +1,4 @@
-/* Whether a head as libmicrohttpd has read it is what the client sent. The guard judges what its headers
+/* Whether a head as libmicrohttpd has read it is what the client sent. The guard checks what its headers
  * hold. */
 #pragma once
 
@@ -34,12 +34,12 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
 /* Sets request->headers, and whether every parser would read the head alike: MM_OK, with
  * request->content_length, or MM_BAD_REQUEST in request->error. The texts are what MHD passes to the handler
  * at its first call, the url decoded. The connection's thread, at that call. */
-enum mm_status mm_head_judge(struct mm_request *request, const char *method, const char *url,
+enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
 /* Whether the body is uncompressed: MM_OK, or MM_UNSUPPORTED_MEDIA_TYPE in request->error. The connection's
  * thread. */
-enum mm_status mm_head_judge_coding(struct mm_request *request);
+enum mm_status mm_head_check_coding(struct mm_request *request);
 
 /* Whether the refusal is that one: its reply names the codings that are taken, which is MM_HEAD_CODINGS, in
  * Accept-Encoding (RFC 9110, 15.5.16). Any thread. */

@@ -14,7 +14,7 @@ static const char exposed[] =
     "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
     "Matmul-Verify, ETag, Location";
 
-struct mm_cors mm_cors_judge(const struct mm_options *options, const char *origin) {
+struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin) {
     const char *allowed = options->cors_origin;
     struct mm_cors cors = {0};
     if (allowed == NULL)

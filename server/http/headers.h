@@ -14,7 +14,7 @@ struct mm_cors {
 };
 
 /* The answer to a request with this Origin header; NULL: it has none. */
-struct mm_cors mm_cors_judge(const struct mm_options *options, const char *origin);
+struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin);
 
 enum { MM_HEADERS_MAX = 10 };
 

@@ -98,7 +98,7 @@ bool mm_origin_is_list(const char *hosts) {
     return good;
 }
 
-enum mm_status mm_origin_judge_host(const char *allowed, const char *host, struct mm_error *error) {
+enum mm_status mm_origin_check_host(const char *allowed, const char *host, struct mm_error *error) {
     struct authority ours;
     if (host == NULL || (cut_value(host, &ours) && (is_own(&ours) || is_listed(allowed, &ours))))
         return MM_OK;
@@ -145,7 +145,7 @@ static bool same_site(const char *origin, const char *host) {
            (theirs.port == 0 ? usual_port : theirs.port) == (ours.port == 0 ? usual_port : ours.port);
 }
 
-enum mm_status mm_origin_judge(const char *method, const char *origin, const char *host,
+enum mm_status mm_origin_check(const char *method, const char *origin, const char *host,
                                struct mm_error *error) {
     if (origin == NULL || is_safe(method) || same_site(origin, host))
         return MM_OK;

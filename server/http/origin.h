@@ -8,12 +8,12 @@
 
 /* Whether `host`, the value of a well-formed Host header or NULL, is an IP address, localhost or a name in
  * `allowed`, the list of the option or NULL. The port, capital letters and a final dot do not count. */
-enum mm_status mm_origin_judge_host(const char *allowed, const char *host, struct mm_error *error);
+enum mm_status mm_origin_check_host(const char *allowed, const char *host, struct mm_error *error);
 
 /* Whether a request by this method may come from `origin`, the value of its header or NULL. A safe method
  * (RFC 9110, 9.2.1) always may; else host and port must equal those of `host`. The port defaults by the
  * origin's scheme: behind a proxy with TLS we do not know our own. */
-enum mm_status mm_origin_judge(const char *method, const char *origin, const char *host,
+enum mm_status mm_origin_check(const char *method, const char *origin, const char *host,
                                struct mm_error *error);
 
 /* Whether a text is an origin as browsers write it: scheme://host or scheme://host:port in lower case. */

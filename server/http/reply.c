@@ -159,7 +159,7 @@ static const char page_policy[] =
 
 enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
                              const char *type, const char *coding) {
-    const bool is_known = mm_condition_judge(request, file->etag) == MM_CONDITION_MATCHED;
+    const bool is_known = mm_condition_decide(request, file->etag) == MM_CONDITION_MATCHED;
     struct MHD_Response *response =
         is_known ? respond_without_body(file->bytes) : respond_with_kept(file->text, file->bytes);
     if (!is_known)

@@ -130,35 +130,35 @@ enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t b
 }
 
 /* Whether a page of another site is behind the request. */
-static enum mm_status judge_site(struct mm_request *request) {
+static enum mm_status check_site(struct mm_request *request) {
     const struct mm_options *options = request->server->options;
     const char *host = request->headers[MM_HEADER_HOST];
     enum mm_status status = MM_OK;
     if (request->server->checks_host && request->route->entry != MM_ENTRY_HEALTH)
-        status = mm_origin_judge_host(options->allowed_hosts, host, &request->error);
+        status = mm_origin_check_host(options->allowed_hosts, host, &request->error);
     if (status == MM_OK && request->cors.origin == NULL)
-        status = mm_origin_judge(request->route->method, request->headers[MM_HEADER_ORIGIN], host,
+        status = mm_origin_check(request->route->method, request->headers[MM_HEADER_ORIGIN], host,
                                  &request->error);
     return status;
 }
 
-/* Whether the client waits for 100 Continue before it sends the body; as MHD judges it. */
+/* Whether the client waits for 100 Continue before it sends the body; as libmicrohttpd decides it. */
 static bool expects_continue(const struct mm_request *request, const char *version) {
     const char *expect = request->headers[MM_HEADER_EXPECT];
     return expect != NULL && strcasecmp(expect, "100-continue") == 0 &&
            strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
 }
 
-static enum mm_status judge_head(struct mm_request *request, const char *method) {
+static enum mm_status check_head(struct mm_request *request, const char *method) {
     enum mm_status status = mm_route_find(request, method);
     if (status == MM_OK)
-        status = mm_bearer_judge(request);
+        status = mm_bearer_check(request);
     if (status == MM_OK)
-        status = judge_site(request);
+        status = check_site(request);
     if (status == MM_OK)
-        status = mm_body_judge(request);
+        status = mm_body_check(request);
     if (status == MM_OK && request->route->body != MM_BODY_NONE)
-        status = mm_head_judge_coding(request);
+        status = mm_head_check_coding(request);
     if (status == MM_OK && request->route->admit != NULL)
         status = request->route->admit(request);
     return status;
@@ -296,11 +296,11 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     if (request == NULL)
         return MHD_NO;
     *slot = request;
-    const bool well_formed = mm_head_judge(request, method, target, version) == MM_OK;
+    const bool well_formed = mm_head_check(request, method, target, version) == MM_OK;
     set_request_id(request);
-    request->cors = mm_cors_judge(server->options, request->headers[MM_HEADER_ORIGIN]);
+    request->cors = mm_cors_decide(server->options, request->headers[MM_HEADER_ORIGIN]);
     mm_record_begin(request, method);
-    if (well_formed && judge_head(request, method) == MM_OK)
+    if (well_formed && check_head(request, method) == MM_OK)
         return accept_head(request, version);
     request->has_begun = true;
     return refuse_head(request, well_formed, expects_continue(request, version));
@@ -342,7 +342,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         }
         request->is_complete = true;
         request->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
-        /* The lines of a trailer are not judged, so what follows one is not read. libmicrohttpd 0.9 also
+        /* The lines of a trailer are not checked, so what follows one is not read. libmicrohttpd 0.9 also
          * reports a trailer if the body's last line end comes in two pieces: that only costs a connection. */
         request->last |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
         return step(request, request->route == NULL ? NULL : request->route->complete);

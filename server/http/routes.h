@@ -16,7 +16,7 @@ enum mm_body_use {
     MM_BODY_NONE, /* what comes is passed over */
     MM_BODY_OPTIONAL,
     MM_BODY_REQUIRED, /* with Content-Length, or chunked */
-    MM_BODY_SIZED     /* with Content-Length, whose limit `admit` judges */
+    MM_BODY_SIZED     /* with Content-Length, whose limit `admit` checks */
 };
 
 /* For a route whose requests wait for the worker pool or for jobs. */

@@ -29,7 +29,7 @@ size_t mm_request_stored_bytes(const struct mm_request *request) {
 /* The request has failed with MM_BUSY and needs error->needed_bytes beside what it uses. If waiting is in
  * vain, changes the error: to MM_TOO_LARGE if the budget never has as much; to MM_BUSY without needed_bytes
  * if stored matrices hold it. Small requests wait even then, because no stored matrix holds the sixteenth. */
-static void judge_need(const struct mm_request *request, struct mm_error *error) {
+static void check_need(const struct mm_request *request, struct mm_error *error) {
     const struct mm_reservation *memory = &request->memory;
     const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN],
                  stored = mm_request_stored_bytes(request);
@@ -53,7 +53,7 @@ static void judge_need(const struct mm_request *request, struct mm_error *error)
 static bool lacks_memory(const struct mm_request *request, struct mm_error *error) {
     if (error == NULL || error->status != MM_BUSY || error->needed_bytes == 0)
         return false;
-    judge_need(request, error);
+    check_need(request, error);
     return error->status == MM_BUSY && error->needed_bytes != 0;
 }
 

@@ -68,7 +68,7 @@ static char *make_form(enum mm_op op, enum mm_dtype dtype, struct piece file, si
 }
 
 /* Only limits can refuse in a form what is read alone. */
-static void judge(enum mm_op op, struct piece file, enum mm_status status, const struct mm_matrix *matrix) {
+static void check(enum mm_op op, struct piece file, enum mm_status status, const struct mm_matrix *matrix) {
     struct decoding decoding;
     size_t bytes;
     char *form = make_form(op, matrix->dtype, file, &bytes);
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     /* A file that holds the boundary would be another one in a form. */
     if (file.bytes == 0 || memmem(file.text, file.bytes, BOUNDARY, sizeof BOUNDARY - 1) == NULL)
         FUZZ_EACH_OP(op) {
-            judge(op, file, status, &matrix);
+            check(op, file, status, &matrix);
         }
     free(matrix.data);
     free(copy);

@@ -122,7 +122,7 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     free(text);
 }
 
-static void judge_taken(const struct mm_codec *codec, const struct mm_call *call, struct piece text) {
+static void check_taken(const struct mm_codec *codec, const struct mm_call *call, struct piece text) {
     const bool is_whole = call->operands.dtype == MM_INT32 || call->operands.dtype == MM_INT64;
     json_t *root = json_loadb(text.text, text.bytes, is_whole ? 0 : JSON_DECODE_INT_AS_REAL, NULL);
     REQUIRE(json_is_object(root) && memchr(text.text, '\0', text.bytes) == NULL);
@@ -148,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
                           lengths);
         require_grammar(&whole, unmarked);
         if (whole.status == MM_OK)
-            judge_taken(codec, &whole.call, unmarked);
+            check_taken(codec, &whole.call, unmarked);
         fuzz_release(&whole);
     }
     return 0;

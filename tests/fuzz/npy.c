@@ -64,7 +64,7 @@ static bool is_good(enum mm_op op, const struct mm_npy_header *header, size_t by
            bytes - header->bytes == sizes[0];
 }
 
-static void judge(enum mm_op op, struct piece input, char *file) {
+static void check(enum mm_op op, struct piece input, char *file) {
     const size_t bytes = input.bytes;
     struct mm_npy_header header;
     struct mm_error error = {0};
@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const struct piece input = {(const char *)data, bytes};
     char *file = fuzz_copy_bytes(input);
     FUZZ_EACH_OP(op) {
-        judge(op, input, file);
+        check(op, input, file);
     }
     free(file);
     return 0;

@@ -62,7 +62,7 @@ static const char *read_as(mm_number_reader *reader, struct piece word, void *el
     return in_word;
 }
 
-static void judge_floats(struct piece word, const char *number) {
+static void check_floats(struct piece word, const char *number) {
     float read, nearest = strtof(number, NULL);
     double read_double, nearest_double = strtod(number, NULL);
     bool held;
@@ -74,7 +74,7 @@ static void judge_floats(struct piece word, const char *number) {
     REQUIRE(!held || memcmp(&read_double, &nearest_double, sizeof read_double) == 0);
 }
 
-static void judge_whole(struct piece word, const char *number) {
+static void check_whole(struct piece word, const char *number) {
     int32_t read;
     int64_t read_long, whole;
     bool held;
@@ -86,7 +86,7 @@ static void judge_whole(struct piece word, const char *number) {
     REQUIRE(!held || read_long == whole);
 }
 
-static void judge_word(struct piece word) {
+static void check_word(struct piece word) {
     char *text = fuzz_copy_text(word);
     const char *end = number_end(text);
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -98,8 +98,8 @@ static void judge_word(struct piece word) {
     }
     if (end != NULL) {
         text[end - text] = '\0';
-        judge_floats(word, text);
-        judge_whole(word, text);
+        check_floats(word, text);
+        check_whole(word, text);
     }
     free(text);
 }
@@ -107,6 +107,6 @@ static void judge_word(struct piece word) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct piece rest = {(const char *)data, bytes};
     while (rest.bytes > 0)
-        judge_word(fuzz_take(&rest, ' '));
+        check_word(fuzz_take(&rest, ' '));
     return 0;
 }

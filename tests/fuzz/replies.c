@@ -83,7 +83,7 @@ static void take_headers(struct piece *rest, struct reply *reply) {
 }
 
 /* Ours, by api/problem.c's switch; and those that libmicrohttpd gives before our handler sees a request. */
-static void judge_status(const struct reply *reply, const struct reply_bounds *bounds) {
+static void check_status(const struct reply *reply, const struct reply_bounds *bounds) {
     static const unsigned library[] = {400, 413, 414, 431, 501, 505};
     bool known = reply->is_ours && (reply->status == 200 || reply->status == 204);
     for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT && reply->is_ours; status++)
@@ -102,7 +102,7 @@ static const char *text_of(const json_t *object, const char *name) {
     return text;
 }
 
-static void judge_problem(const struct reply *reply, const json_t *problem) {
+static void check_problem(const struct reply *reply, const json_t *problem) {
     unsigned status = MM_OK + 1;
     REQUIRE(json_is_object(problem));
     REQUIRE(json_integer_value(json_object_get(problem, "status")) == (json_int_t)reply->status);
@@ -116,7 +116,7 @@ static void judge_problem(const struct reply *reply, const json_t *problem) {
     REQUIRE(piece_is(reply_header(reply, "X-Request-Id"), text_of(problem, "request_id")));
 }
 
-static void judge_body(const struct reply *reply, bool has_body) {
+static void check_body(const struct reply *reply, bool has_body) {
     const struct piece type = reply_header(reply, "Content-Type");
     const bool is_problem = piece_is(type, "application/problem+json");
     REQUIRE(is_problem == (reply->status >= 400));
@@ -126,11 +126,11 @@ static void judge_body(const struct reply *reply, bool has_body) {
     json_t *root = json_loadb(reply->body.text, reply->body.bytes, JSON_REJECT_DUPLICATES, NULL);
     REQUIRE(root != NULL);
     if (is_problem)
-        judge_problem(reply, root);
+        check_problem(reply, root);
     json_decref(root);
 }
 
-static void judge_headers(const struct reply *reply) {
+static void check_headers(const struct reply *reply) {
     static const char id_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     REQUIRE(count_headers(reply, "Content-Length") == (reply->status != 204) ||
             piece_is(reply_header(reply, "Content-Length"), "0"));
@@ -170,8 +170,8 @@ static bool reply_take(struct piece *rest, const struct reply_bounds *bounds, st
         take_headers(rest, reply);
     } while (reply->status == 100);
     reply->is_ours = count_headers(reply, "X-Request-Id") > 0;
-    judge_status(reply, bounds);
-    judge_headers(reply);
+    check_status(reply, bounds);
+    check_headers(reply);
     if (!reply->is_ours) {
         /* The library's own refusal, and the last reply; 0.9.75 writes the head of some twice. */
         REQUIRE(piece_is(reply_header(reply, "Connection"), "close"));
@@ -185,7 +185,7 @@ static bool reply_take(struct piece *rest, const struct reply_bounds *bounds, st
         reply->body = (struct piece){rest->text, bytes};
         *rest = (struct piece){rest->text + bytes, rest->bytes - bytes};
     }
-    judge_body(reply, with_body);
+    check_body(reply, with_body);
     if (piece_is(reply_header(reply, "Connection"), "close"))
         REQUIRE(rest->bytes == 0);
     return true;
@@ -195,7 +195,7 @@ static bool has_word(struct piece sent, const char *word) {
     return sent.bytes > 0 && memmem(sent.text, sent.bytes, word, strlen(word)) != NULL;
 }
 
-void replies_judge(struct piece sent, struct piece came) {
+void replies_check(struct piece sent, struct piece came) {
     const struct reply_bounds bounds = {.has_deadline = has_word(sent, "timeout"),
                                         .has_head_only = has_word(sent, "HEAD")};
     struct reply reply;

@@ -5,4 +5,4 @@
 #include "tests/fuzz/fuzz.h"
 
 /* Checks what is promised of all replies. What was sent tells which statuses and bodies there may be. */
-void replies_judge(struct piece sent, struct piece came);
+void replies_check(struct piece sent, struct piece came);

@@ -166,7 +166,7 @@ template <class ELEMENT> struct trial {
 unsigned failures;
 
 /* A product of whole numbers is exact: else the layout is not what this file takes it for. */
-template <class ELEMENT> void judge_layout() {
+template <class ELEMENT> void check_layout() {
     using type = typename ELEMENT::type;
     trial<ELEMENT> t(64);
     unsigned wrong = 0;
@@ -214,7 +214,7 @@ template <class ELEMENT> float random_element() {
 }
 
 /* Single instructions at random, bit by bit. */
-template <class ELEMENT> void judge_model() {
+template <class ELEMENT> void check_model() {
     enum { TRIALS = 200 };
     const struct tensor_core &core = ELEMENT::core();
     unsigned differing[TENSOR_CORE_ALIGNMENTS] = {};
@@ -241,8 +241,8 @@ template <class ELEMENT> void judge() {
     const struct tensor_core &core = ELEMENT::core();
     std::printf("%s wgmma (m64n8k%u): addends cut to %d bits behind the point, sums to %d\n", ELEMENT::name,
                 core.depth, core.fraction_bits, core.sum_bits);
-    judge_layout<ELEMENT>();
-    judge_model<ELEMENT>();
+    check_layout<ELEMENT>();
+    check_model<ELEMENT>();
 }
 
 } // namespace

@@ -156,7 +156,7 @@ static uint64_t sum_operands(const struct set *set) {
 }
 
 /* What a job wrote, against what it writes alone. */
-static void judge(const struct mm_job *job, const uint32_t *got, const uint32_t *alone, size_t bytes,
+static void check(const struct mm_job *job, const uint32_t *got, const uint32_t *alone, size_t bytes,
                   struct subject *subject, const struct plan *plan) {
     subject->cases++;
     if (job->work.error.status != MM_OK)
@@ -198,10 +198,10 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
     if (has_other && beside.work.error.status == MM_OK)
         device->backend->end(device, 1, &other, 1);
     if (has_other)
-        judge(&beside, set->beside, leader->alone + GUARD_WORDS, mm_matrix_bytes(&product.c), subject, plan);
+        check(&beside, set->beside, leader->alone + GUARD_WORDS, mm_matrix_bytes(&product.c), subject, plan);
     for (unsigned index = 0; index < count; index++) {
         const struct member *member = which[index];
-        judge(&member->job, member->storage, member->alone, member->words * sizeof(uint32_t), subject, plan);
+        check(&member->job, member->storage, member->alone, member->words * sizeof(uint32_t), subject, plan);
         if (member->job.work.error.status == MM_OK &&
             (member->job.outcome.batched != count || !job_told(&member->job)))
             tell(subject, plan, &member->job, "its spans or its batch are not told");

@@ -110,7 +110,7 @@ static enum mm_status open_benchmark(const struct mm_device *device,
                                        .memory_bytes_max =
                                            backend->is_host ? backend->memory_free(device) / 2 : SIZE_MAX};
     const struct mm_benchmark_limits limits = {.matrices = &matrices, .repeats_max = UINT_MAX};
-    enum mm_status status = mm_benchmark_judge_size(request, &limits, error);
+    enum mm_status status = mm_benchmark_check_size(request, &limits, error);
     if (status != MM_OK)
         return status;
     *benchmark = mm_benchmark_open(request, matrices.memory_bytes_max);

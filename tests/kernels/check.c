@@ -38,7 +38,7 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
     subject_tell(subject, text);
 }
 
-static void judge_values(struct subject *subject, const struct plan *plan, const struct one_case *one,
+static void check_values(struct subject *subject, const struct plan *plan, const struct one_case *one,
                          const struct image *c) {
     const struct reference *reference = one->reference;
     const enum mm_arithmetic by = subject_arithmetic(subject, one->dtype);
@@ -59,7 +59,7 @@ static void judge_values(struct subject *subject, const struct plan *plan, const
     }
 }
 
-static void judge_bits(struct subject *subject, const struct plan *plan, const struct one_case *one,
+static void check_bits(struct subject *subject, const struct plan *plan, const struct one_case *one,
                        const struct image *c) {
     const size_t element_bytes = mm_dtype_bytes(one->dtype);
     for (size_t index = 0; index < one->shape.m * one->shape.n; index++) {
@@ -77,12 +77,12 @@ static void judge_bits(struct subject *subject, const struct plan *plan, const s
     }
 }
 
-void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
+void subject_check(struct subject *subject, const struct plan *plan, const struct one_case *one,
                    const struct image *c) {
     if (one->reference != NULL)
-        judge_values(subject, plan, one, c);
+        check_values(subject, plan, one, c);
     else
-        judge_bits(subject, plan, one, c);
+        check_bits(subject, plan, one, c);
 }
 
 static bool same_result(const struct image *c, const struct image *before) {
@@ -166,7 +166,7 @@ static void run_case(struct subject *subject, const struct plan *plan, struct st
             break;
         }
         if (run == 0) {
-            subject_judge(subject, plan, one, c);
+            subject_check(subject, plan, one, c);
             memcpy(stage->first.host, c->host, c->bytes);
         } else if (!same_result(c, &stage->first)) {
             subject_fail(subject, plan, one, "run %u gave other bits than run 0", run);

@@ -180,18 +180,18 @@ static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t c
 }
 
 /* That a value is as exact as `totals` asks for beside the bound. */
-static void judge_relative(const struct expected *expected, float value, const struct totals *totals) {
+static void check_relative(const struct expected *expected, float value, const struct totals *totals) {
     if (totals->relative_max > 0.0 &&
         fabs((double)value - expected->sum) > totals->relative_max * fabs(expected->sum) && fail())
         printf("FAIL %s: %.9g, not %.9g\n", totals->name, (double)value, expected->sum);
 }
 
 /* Its error over its bound. */
-static double judge_value(const struct expected *expected, size_t k, float value, const char *by,
+static double check_value(const struct expected *expected, size_t k, float value, const char *by,
                           const char *name) {
     const struct arithmetic arithmetic = arithmetic_of(MM_FLOAT32, MM_FLOAT32, k, MM_ROUNDED);
     double fraction;
-    if (!reference_judge(expected, &arithmetic, (double)value, &fraction) && fail())
+    if (!reference_check(expected, &arithmetic, (double)value, &fraction) && fail())
         printf("FAIL %s, %s: row %zu, column %zu is %.9g, not %.9g, %.3g × the bound\n", name, by,
                expected->row, expected->col, (double)value, expected->sum, fraction);
     return fraction;
@@ -199,13 +199,13 @@ static double judge_value(const struct expected *expected, size_t k, float value
 
 /* By the model, if that certifies it; and what the GPU computed, if `got` is not NULL. If the GPU's tensor
  * cores computed it (`is_split`), the two are compared. */
-static void judge_element(const struct pair *pair, size_t row, size_t col, const float *got, bool is_split,
+static void check_element(const struct pair *pair, size_t row, size_t col, const float *got, bool is_split,
                           struct totals *totals) {
     const struct expected expected = expected_of(pair, row, col);
     totals->elements++;
     if (got != NULL) {
-        (void)judge_value(&expected, pair->a.k, *got, device->name, totals->name);
-        judge_relative(&expected, *got, totals);
+        (void)check_value(&expected, pair->a.k, *got, device->name, totals->name);
+        check_relative(&expected, *got, totals);
         compared += is_split;
     }
     for (unsigned i = 0; i < (got != NULL ? TENSOR_CORE_ALIGNMENTS : PROMISED); i++) {
@@ -214,10 +214,10 @@ static void judge_element(const struct pair *pair, size_t row, size_t col, const
             continue;
         if (totals->relative_max > 0.0 && !costs_little(pair, row, col, value))
             continue;
-        judge_relative(&expected, value, totals);
+        check_relative(&expected, value, totals);
         differing[i] += got != NULL && is_split && value != *got;
         if (i < PROMISED) {
-            const double part = judge_value(&expected, pair->a.k, value, tensor_core_names[i], totals->name);
+            const double part = check_value(&expected, pair->a.k, value, tensor_core_names[i], totals->name);
             totals->certified[i]++;
             totals->worst[i] = fmax(totals->worst[i], part);
         }
@@ -235,7 +235,7 @@ static void check_and_free(struct pair *pair, struct totals *totals) {
             bool is_split = false;
             const bool ran = device != NULL && run_block(pair, row, rows, col, cols, c, &is_split);
             for (size_t i = 0; i < rows * cols; i++)
-                judge_element(pair, row + i / cols, col + i % cols, ran ? &c[i] : NULL, is_split, totals);
+                check_element(pair, row + i / cols, col + i % cols, ran ? &c[i] : NULL, is_split, totals);
         }
     pair_free(pair);
 }

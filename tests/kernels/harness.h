@@ -134,7 +134,7 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
 
 /* Whether `value` is right. *fraction is the error over its bound, at most 1 where it is right; 0 where Inf
  * or NaN was right. */
-bool reference_judge(const struct expected *expected, const struct arithmetic *arithmetic, double value,
+bool reference_check(const struct expected *expected, const struct arithmetic *arithmetic, double value,
                      double *fraction);
 
 /* What a C is off by, over the elements of the reference. */
@@ -270,7 +270,7 @@ bool subject_refuses(struct subject *subject, const struct plan *plan, const str
                      enum mm_status status, const struct mm_error *error);
 
 /* Judges C, as it lies in the image, and adds to the subject's figures. */
-void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
+void subject_check(struct subject *subject, const struct plan *plan, const struct one_case *one,
                    const struct image *c);
 
 /* Run the case on every subject, all of one device: check_case in the device's memory, jobs_case as whole

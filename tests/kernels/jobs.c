@@ -29,7 +29,7 @@ bool job_told(const struct mm_job *job) {
     return job->outcome.batched > 0;
 }
 
-static void judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
+static void check(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const struct mm_job *job, const struct image *c, unsigned poison) {
     ptrdiff_t byte;
     if (job->work.error.status != MM_OK)
@@ -40,7 +40,7 @@ static void judge(struct subject *subject, const struct plan *plan, const struct
     else if (!image_surroundings_intact(c, poison, &byte))
         subject_fail(subject, plan, one, "job: wrote outside C, at byte %td from its start", byte);
     else
-        subject_judge(subject, plan, one, c);
+        subject_check(subject, plan, one, c);
     subject->cases++;
 }
 
@@ -72,7 +72,7 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
         struct mm_job *job = &jobs[lane];
         if (begun[lane]) {
             device->backend->end(device, lane, &job, 1);
-            judge(subject, plan, one, job, &c[lane], lane % POISON_COUNT);
+            check(subject, plan, one, job, &c[lane], lane % POISON_COUNT);
         }
         image_free(&c[lane]);
     }

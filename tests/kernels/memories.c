@@ -29,7 +29,7 @@ static void expect_less(double less, double more, const char *law, const struct 
 }
 
 /* A cycle is left for how the first and the last of the reads fall. */
-static void judge_access(const struct mm_probe *probe, size_t index) {
+static void check_access(const struct mm_probe *probe, size_t index) {
     const struct mm_access *access = &probe->accesses[index];
     const struct mm_access_time *time = &probe->times[index];
     uint32_t offsets[MM_WARP_LANES];
@@ -54,7 +54,7 @@ static const struct mm_access_time *find(const struct mm_probe *probe, unsigned 
 }
 
 /* Of strides that are powers of two the degree is the stride; padding undoes the conflict. */
-static void judge_strides(const struct mm_probe *probe) {
+static void check_strides(const struct mm_probe *probe) {
     for (unsigned stride = 2; stride <= 32; stride *= 2)
         expect_less(find(probe, stride / 2, false)->latency_cycles,
                     find(probe, stride, false)->latency_cycles, "a higher degree takes longer", NULL);
@@ -65,7 +65,7 @@ static void judge_strides(const struct mm_probe *probe) {
                 NULL);
 }
 
-static void judge_speed(const struct mm_memory_speed *speed) {
+static void check_speed(const struct mm_memory_speed *speed) {
     expect_less(0, speed->shared_latency_cycles, "shared memory takes time", NULL);
     expect_less(speed->shared_latency_cycles, speed->cache_latency_cycles, "shared memory is nearer than L2",
                 NULL);
@@ -95,7 +95,7 @@ static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *long
 }
 
 /* Twice, since the first time loads the kernels. */
-static void judge_device(struct mm_device *device) {
+static void check_device(struct mm_device *device) {
     struct mm_probe probe;
     uint64_t longest_ns;
     size_t length;
@@ -109,9 +109,9 @@ static void judge_device(struct mm_device *device) {
     free(table);
     expect_less((double)longest_ns, (double)SLICE_NS_MAX, "a slice is short", NULL);
     for (size_t index = 0; index < probe.count; index++)
-        judge_access(&probe, index);
-    judge_strides(&probe);
-    judge_speed(&probe.speed);
+        check_access(&probe, index);
+    check_strides(&probe);
+    check_speed(&probe.speed);
 }
 
 int main(void) {
@@ -125,7 +125,7 @@ int main(void) {
     for (unsigned index = 0; index < count; index++) {
         struct mm_device *device;
         if (cuda->open(index, &device, &error) == MM_OK) {
-            judge_device(device);
+            check_device(device);
             cuda->close(device);
         } else {
             printf("FAIL: %s\n", error.detail);

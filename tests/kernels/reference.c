@@ -208,7 +208,7 @@ static bool may_overflow(const struct expected *expected, const struct arithmeti
     return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;
 }
 
-bool reference_judge(const struct expected *expected, const struct arithmetic *arithmetic, double value,
+bool reference_check(const struct expected *expected, const struct arithmetic *arithmetic, double value,
                      double *fraction) {
     const double sum = expected->sum;
     const double e = arithmetic->relative * expected->magnitude + arithmetic->absolute * expected->scale;
@@ -243,7 +243,7 @@ static void compare_real(const struct expected *expected, const struct arithmeti
                          double value, double *fraction, bool *is_right, struct exactness *exactness) {
     const double difference = (value * expected->scale - expected->sum) - expected->low;
     const double unit = fabs(difference) / expected->magnitude / arithmetic->sum_unit;
-    *is_right = reference_judge(expected, arithmetic, value, fraction);
+    *is_right = reference_check(expected, arithmetic, value, fraction);
     if (unit > exactness->unit_max && has_units(expected, arithmetic, k, value))
         exactness->unit_max = unit;
     exactness->difference_squares += difference * difference;

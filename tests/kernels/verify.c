@@ -159,7 +159,7 @@ static bool must_fail(const struct mm_product *product, enum flaw flaw) {
     return flaw == WRONG_ELEMENT && product->k <= 255 && is_wide && is_exact;
 }
 
-static bool judge(const struct mm_job *job, enum flaw flaw, void *memory) {
+static bool agrees(const struct mm_job *job, enum flaw flaw, void *memory) {
     const struct mm_product *product = &job->product;
     struct mm_verification expected;
     mm_verify(product, backend->is_host ? MM_ROUNDED : MM_CUT_OFF, job->outcome.verification.seed, memory,
@@ -193,7 +193,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     mm_product_conform(MM_MATMUL, product, NULL);
     spoil(product, flaw);
     void *memory = job.verify_memory = allocate(mm_verify_bytes(product));
-    const bool good = mm_device_run(device, &job) == MM_OK && judge(&job, flaw, memory);
+    const bool good = mm_device_run(device, &job) == MM_OK && agrees(&job, flaw, memory);
     if (!good)
         printf("FAIL %s: %s, %zux%zux%zu, layout %u, flaw %d %s\n", backend->name, mm_dtype_name(dtype), m, k,
                n, layout, (int)flaw, job.work.error.status != MM_OK ? job.work.error.detail : "");

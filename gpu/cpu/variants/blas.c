@@ -46,7 +46,7 @@ static void clear(const struct mm_matrix *c) {
         memset((char *)c->data + row * c->ld * bytes, 0, c->cols * bytes);
 }
 
-static enum mm_status judge(const struct mm_product *product, struct mm_error *error) {
+static enum mm_status check(const struct mm_product *product, struct mm_error *error) {
     const size_t sizes[] = {product->m, product->n, product->k, product->a.ld, product->b.ld, product->c.ld};
     for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++)
         if (sizes[index] > INT_MAX)
@@ -107,7 +107,7 @@ static enum mm_status multiply_and_round(const struct mm_product *product, struc
 }
 
 enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    enum mm_status status = judge(product, error);
+    enum mm_status status = check(product, error);
     if (status != MM_OK)
         return status;
     if (product->k == 0)
@@ -169,7 +169,7 @@ static void multiply_block(const struct mm_product *product, struct blocks *bloc
 
 enum mm_status mm_cpu_blas_narrow(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
-    enum mm_status status = judge(product, error);
+    enum mm_status status = check(product, error);
     if (status != MM_OK)
         return status;
     if (product->k == 0) {

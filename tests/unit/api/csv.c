@@ -228,8 +228,8 @@ static void test_replies(void **state) {
     assert_string_equal(encode(MM_INT8, (struct mm_shape){0}, (int8_t[]){-7}), "-7\n");
     const struct mm_shape vast = mm_shape_of_matrix(SIZE_MAX / 16, 1), deep = {3, {1, 1, 1}};
     assert_false(mm_csv_codec.reply_bytes_max(&vast, MM_FLOAT64, &bytes));
-    assert_int_equal(mm_codec_judge_reply(&mm_csv_codec, &vast, NULL), MM_OK);
-    assert_int_equal(mm_codec_judge_reply(&mm_csv_codec, &deep, NULL), MM_NOT_ACCEPTABLE);
+    assert_int_equal(mm_codec_check_reply(&mm_csv_codec, &vast, NULL), MM_OK);
+    assert_int_equal(mm_codec_check_reply(&mm_csv_codec, &deep, NULL), MM_NOT_ACCEPTABLE);
 }
 
 RUN_TESTS_BETWEEN(open_memory, close_memory, test_files, test_refused, test_no_header, test_zero_bytes,

@@ -116,7 +116,7 @@ static void test_cases(void **state) {
         enum mm_status status = list_parts(cases[index].type, cases[index].body, strlen(cases[index].body),
                                            list, sizeof list, &error);
         struct mm_error by_head;
-        if (mm_multipart_judge_type(cases[index].type, &by_head) != MM_OK) {
+        if (mm_multipart_check_type(cases[index].type, &by_head) != MM_OK) {
             assert_null(expected);
             assert_string_equal(by_head.detail, error.detail);
         }
@@ -125,8 +125,8 @@ static void test_cases(void **state) {
             fail_msg("%s, body '%s': %s, parts '%s': %s", cases[index].type, cases[index].body,
                      mm_status_name(status), list, error.detail);
     }
-    assert_int_equal(mm_multipart_judge_type(TYPE, NULL), MM_OK);
-    assert_int_equal(mm_multipart_judge_type("multipart/form-data", NULL), MM_BAD_REQUEST);
+    assert_int_equal(mm_multipart_check_type(TYPE, NULL), MM_OK);
+    assert_int_equal(mm_multipart_check_type("multipart/form-data", NULL), MM_BAD_REQUEST);
 }
 
 /* NUL bytes are data like any others, but have no place in headers. */

@@ -122,9 +122,9 @@ static void memory_of_the_host(void **state) {
     assert_int_equal(mm_call_sizes(&call.operands, &limits, bytes, &error), MM_OK);
     assert_int_equal(bytes[0], 0);
     assert_int_equal(bytes[1], 300 * 500 * 4);
-    assert_int_equal(mm_call_judge_memory(&call, false, 0, &limits, &error), MM_OK);
-    assert_int_equal(mm_call_judge_memory(&call, false, 500 << 10, &limits, &error), MM_TOO_LARGE);
-    assert_int_equal(mm_call_judge_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_call_check_memory(&call, false, 0, &limits, &error), MM_OK);
+    assert_int_equal(mm_call_check_memory(&call, false, 500 << 10, &limits, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_call_check_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
 }
 
 RUN_TESTS(sources, shapes_of_made_operands, memory_of_the_host)

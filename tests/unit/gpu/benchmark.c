@@ -1,5 +1,5 @@
 /* Benchmarks on a made-up device: the order of runs and the rotation of sets, the figures, and that memory is
- * given back however it ends. What is judged right is benchmark_judge.c's, and limits are http/benchmark's.
+ * given back however it ends. What is judged right is benchmark_check.c's, and limits are http/benchmark's.
  */
 #include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"

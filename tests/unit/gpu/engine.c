@@ -71,7 +71,7 @@ static void one_device_that_is_fast_enough_will_do(void **state) {
         struct mm_error error = {.status = MM_OK};
         for (size_t device = 0; device < 2; device++)
             devices[device]->forecast.kernel_ns[0][MM_FLOAT32] = cases[index].rates[device];
-        assert_int_equal(mm_engine_judge(engine, &job, &error), cases[index].status);
+        assert_int_equal(mm_engine_check(engine, &job, &error), cases[index].status);
         assert_int_equal(error.status, cases[index].status);
     }
     mm_engine_close(engine);

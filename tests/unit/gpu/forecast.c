@@ -221,17 +221,17 @@ static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT64, 1000, 1000, NULL);
     const struct mm_product transposition = {.m = 1000, .n = 1000, .a = square, .c = square};
     struct mm_error error;
-    assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 1, NULL), MM_OK); /* no rate */
+    assert_int_equal(mm_forecast_check(&device, &variants[0], &larger, 1, NULL), MM_OK); /* no rate */
     device.forecast.kernel_ns[0][MM_FLOAT32] = mover.forecast.kernel_ns[0][MM_FLOAT64] = 1.0;
-    assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 0, NULL), MM_OK); /* no limit */
-    assert_int_equal(mm_forecast_judge(&device, &variants[0], &product, 1, NULL), MM_OK);
-    assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 1, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_forecast_check(&device, &variants[0], &larger, 0, NULL), MM_OK); /* no limit */
+    assert_int_equal(mm_forecast_check(&device, &variants[0], &product, 1, NULL), MM_OK);
+    assert_int_equal(mm_forecast_check(&device, &variants[0], &larger, 1, &error), MM_TOO_LARGE);
     assert_string_equal(error.field, "variant");
     assert_true(error.has_limit && error.limit == 1);
     assert_string_equal(error.detail, "one would take about 0.001 s for this, but the limit is 1 ms "
                                       "(--max-kernel-ms), enough for squares of an "
                                       "edge up to 79"); /* 986,078 of 1,000,000, where 80 takes 1,024,000 */
-    assert_int_equal(mm_forecast_judge(&mover, &transpose, &transposition, 7, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_forecast_check(&mover, &transpose, &transposition, 7, &error), MM_TOO_LARGE);
     assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·e² of 7,000,000 */
 }
 

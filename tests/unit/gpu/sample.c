@@ -86,7 +86,7 @@ static void large_results_are_sampled_within_bounds(void **state) {
 }
 
 /* By hand: the last sum is three bounds off, and the middle one by what may underflow. The sums of products
- * are benchmark_judge.c's. */
+ * are benchmark_check.c's. */
 static void errors_are_parts_of_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};

@@ -4,7 +4,7 @@
 #include "tests/unit/unit.h"
 
 /* Copies of just the bytes, so that the sanitizers see it when the guard reads too far. */
-static enum mm_status judge_header(struct mm_guard *guard, const char *line, size_t bytes) {
+static enum mm_status check_header(struct mm_guard *guard, const char *line, size_t bytes) {
     size_t name_bytes = (size_t)((const char *)memchr(line, ':', bytes) - line);
     size_t value_bytes = bytes - name_bytes - 1;
     char *name = name_bytes == 0 ? NULL : malloc(name_bytes);
@@ -21,14 +21,14 @@ static enum mm_status judge_header(struct mm_guard *guard, const char *line, siz
 
 /* A head is its headers one after another, each "name:value\n"; the value begins right after the colon,
  * since the spaces there are the parser's to remove. */
-static enum mm_status judge(const char *version, const char *head, size_t bytes, struct mm_error *error) {
+static enum mm_status check(const char *version, const char *head, size_t bytes, struct mm_error *error) {
     struct mm_guard guard;
     memset(error, 0, sizeof *error);
     enum mm_status status = mm_guard_begin(&guard, version, "/v1/matmul", error);
     for (size_t start = 0; status == MM_OK && start < bytes;) {
         const char *line = head + start;
         size_t length = (size_t)((const char *)memchr(line, '\n', bytes - start) - line);
-        status = judge_header(&guard, line, length);
+        status = check_header(&guard, line, length);
         start += length + 1;
     }
     return status == MM_OK ? mm_guard_end(&guard) : status;
@@ -37,7 +37,7 @@ static enum mm_status judge(const char *version, const char *head, size_t bytes,
 /* The head is refused with these words; NULL: it is taken. */
 static void expect(const char *version, const char *head, size_t bytes, const char *words) {
     struct mm_error error;
-    const enum mm_status status = judge(version, head, bytes, &error);
+    const enum mm_status status = check(version, head, bytes, &error);
     if (status != (words == NULL ? MM_OK : MM_BAD_REQUEST) || error.status != status ||
         (words != NULL && strstr(error.detail, words) == NULL))
         fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
@@ -116,7 +116,7 @@ static void long_texts_are_cut(void **state) {
     memset(head, ' ', BYTES);
     head[BYTES] = ':';
     head[BYTES + 1] = '\n';
-    assert_int_equal(judge("HTTP/1.1", head, BYTES + 2, &error), MM_BAD_REQUEST);
+    assert_int_equal(check("HTTP/1.1", head, BYTES + 2, &error), MM_BAD_REQUEST);
     assert_true(strlen(error.detail) < 300);
     free(head);
 }

@@ -52,7 +52,7 @@ struct judged {
     const char *words; /* the refusal's first; NULL: it is taken */
 };
 
-static void judge(const struct judged *judged, bool is_list) {
+static void check(const struct judged *judged, bool is_list) {
     struct mm_key_set *set = mm_key_set_open();
     error.detail[0] = '\0';
     const bool good =
@@ -101,9 +101,9 @@ static void lines_and_lists_are_judged(void **state) {
         {KEY ",short", "key 2: a key must have"},
     };
     for (size_t index = 0; index < COUNT(texts); index++)
-        judge(&texts[index], false);
+        check(&texts[index], false);
     for (size_t index = 0; index < COUNT(lists); index++)
-        judge(&lists[index], true);
+        check(&lists[index], true);
     struct mm_key_set *set = mm_key_set_open();
     assert_false(mm_key_set_add_text(set, KEY "\0x", sizeof KEY + 1, &error) == MM_OK);
     mm_key_set_close(set);

@@ -16,11 +16,11 @@ static void hosts(void **state) {
         {allowed, "matmul.example.org|MATMUL.EXAMPLE.ORG.:8443|b|b:2|localhost|127.0.0.1", true},
         {allowed, "a.matmul.example.org|matmul.example.or|matmul.example.org..|evil.example", false},
     };
-    assert_int_equal(mm_origin_judge_host(NULL, NULL, NULL), MM_OK); /* HTTP/1.0 */
+    assert_int_equal(mm_origin_check_host(NULL, NULL, NULL), MM_OK); /* HTTP/1.0 */
     for (size_t index = 0; index < COUNT(cases); index++) {
         EACH(host, cases[index].hosts) {
             struct mm_error error = {0};
-            const enum mm_status status = mm_origin_judge_host(cases[index].allowed, host, &error);
+            const enum mm_status status = mm_origin_check_host(cases[index].allowed, host, &error);
             if (status != (cases[index].good ? MM_OK : MM_FORBIDDEN) || error.status != status ||
                 (status != MM_OK && strstr(error.detail, "--allowed-hosts") == NULL))
                 fail_msg("'%s' by '%s': %s, '%s'", host, cases[index].allowed, mm_status_name(status),
@@ -71,8 +71,8 @@ static void origins(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++)
         for (size_t method = 0; method < 3; method++) {
             const enum mm_status status =
-                mm_origin_judge(unsafe[method], cases[index].origin, cases[index].host, &error);
-            assert_int_equal(mm_origin_judge(safe[method], cases[index].origin, cases[index].host, NULL),
+                mm_origin_check(unsafe[method], cases[index].origin, cases[index].host, &error);
+            assert_int_equal(mm_origin_check(safe[method], cases[index].origin, cases[index].host, NULL),
                              MM_OK);
             if (status != (cases[index].good ? MM_OK : MM_FORBIDDEN) ||
                 (status != MM_OK && strstr(error.detail, "--cors-origin") == NULL))

@@ -1,7 +1,7 @@
 /* Whether a row's first result is right. All of C is overwritten before the run and read back after it, in
  * pieces. A product of random matrices is projected (gpu/check/projection.h), and a sample of it is compared
  * with the worst that its type may do (gpu/check/sample.h). Given operands may be infinite, or add up past
- * the range of whole numbers, which those two do not judge: their product is verified (gpu/check/verify.h). A
+ * the range of whole numbers, which those two do not check: their product is verified (gpu/check/verify.h). A
  * transposition is compared bit for bit. It knows no times. */
 #include "gpu/lab/benchmark_state.h"
 
@@ -23,13 +23,13 @@ bool mm_benchmark_expect(struct mm_benchmark *benchmark) {
 }
 
 static size_t next_piece(const struct mm_benchmark *benchmark, const struct mm_product *product) {
-    return mm_size_min(mm_matrix_bytes(&product->c) - benchmark->judged, benchmark->piece_bytes);
+    return mm_size_min(mm_matrix_bytes(&product->c) - benchmark->c_bytes_done, benchmark->piece_bytes);
 }
 
 static void end_piece(struct mm_benchmark *benchmark, const struct mm_product *product, size_t bytes) {
-    benchmark->judged += bytes;
-    if (benchmark->judged == mm_matrix_bytes(&product->c))
-        benchmark->judged = 0;
+    benchmark->c_bytes_done += bytes;
+    if (benchmark->c_bytes_done == mm_matrix_bytes(&product->c))
+        benchmark->c_bytes_done = 0;
 }
 
 /* With NaN: a single one makes the whole projection NaN, and its row's residual infinite. No random number is
@@ -37,7 +37,7 @@ static void end_piece(struct mm_benchmark *benchmark, const struct mm_product *p
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_piece(benchmark, product);
-    char *to = (char *)product->c.data + benchmark->judged;
+    char *to = (char *)product->c.data + benchmark->c_bytes_done;
     if (benchmark->request.op == MM_MATMUL && mm_dtype_is_float(product->c.dtype))
         memset(benchmark->piece, 0xff, bytes);
     else
@@ -94,7 +94,7 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
 }
 
 /* Finds the largest error of the sample. If zeros are within the bound as well, it says nothing. */
-static enum mm_status judge_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
+static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;
     const struct mm_bounds bounds =
@@ -144,9 +144,10 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
     const bool is_product = benchmark->request.op == MM_MATMUL;
     const size_t bytes = next_piece(benchmark, product);
     const size_t count = bytes / mm_dtype_bytes(product->c.dtype);
-    const size_t first = benchmark->judged / mm_dtype_bytes(product->c.dtype);
-    enum mm_status status = device->backend->download(
-        device, benchmark->piece, (const char *)product->c.data + benchmark->judged, bytes, &row->error);
+    const size_t first = benchmark->c_bytes_done / mm_dtype_bytes(product->c.dtype);
+    enum mm_status status = device->backend->download(device, benchmark->piece,
+                                                      (const char *)product->c.data + benchmark->c_bytes_done,
+                                                      bytes, &row->error);
     if (status != MM_OK)
         return status;
     if (is_product)
@@ -155,11 +156,11 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
         row->max_error +=
             (double)count_misplaced_of_type(product, benchmark->given, benchmark->piece, first, count);
     end_piece(benchmark, product, bytes);
-    if (benchmark->judged > 0)
+    if (benchmark->c_bytes_done > 0)
         return MM_OK;
     if (is_product && benchmark->given == NULL) {
         row->relative_error = mm_projection_error(&benchmark->projection);
-        return judge_sample(benchmark, device, product, row);
+        return check_sample(benchmark, device, product, row);
     }
     if (is_product)
         tell_verification(&benchmark->verification, row);
