@@ -126,7 +126,7 @@ static bool open_engine(struct mm_server *server) {
     for (size_t index = 0; index < count; index++)
         mm_log_info("device %s:%u is %s", devices[index]->backend->name, devices[index]->index,
                     devices[index]->name);
-    const struct mm_store_limits limits = store_limits(server, mm_engine_homes_max(engine));
+    const struct mm_store_limits limits = store_limits(server, mm_engine_stored_bytes_max(engine));
     if (server->store != NULL)
         mm_store_limit(server->store, &limits);
     if (mm_engine_page_locking(engine) != NULL)

@@ -2,7 +2,7 @@
  * for all of them. It runs no jobs. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/variants.h"
 
@@ -52,7 +52,7 @@ static cudaError_t lane_open(struct mm_cuda_device *device, struct mm_lane *lane
 static void lane_close(struct mm_lane *lane) {
     mm_cuda_blas_close(lane);
     if (lane->workspace != NULL)
-        mm_cuda_give(lane, lane->workspace);
+        mm_cuda_pool_free(lane, lane->workspace);
     if (lane->path != NULL)
         cudaFreeHost(lane->path);
     if (lane->verification != NULL)
@@ -170,7 +170,7 @@ void mm_cuda_close(struct mm_device *head) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     mm_cuda_note_closed(device);
     cudaSetDevice((int)head->index);
-    mm_cuda_drop_replicas(device, true);
+    mm_cuda_drop_copies(device, true);
     for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
         lane_close(&device->lanes[lane]);
     lane_close(&device->direct);

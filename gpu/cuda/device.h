@@ -21,9 +21,9 @@ struct mm_cuda_device {
     struct mm_lane lanes[MM_CUDA_LANES];
     struct mm_lane direct;     /* for what is not a job: acquire, copies by hand, measure */
     struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
-    LIST_HEAD(mm_cuda_replicas, mm_cuda_replica) replicas; /* these two are replica.c's */
-    size_t replica_bytes;                                  /* copies and homes */
-    struct mm_cuda_device *next_opened;                    /* failure.c's */
+    LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* these two are device_copy.c's */
+    size_t copy_bytes;                  /* of all device copies, and of what is derived from them */
+    struct mm_cuda_device *next_opened; /* failure.c's */
 };
 
 /* Makes the device the calling thread's current one, as every function of the backend must. Any thread. */
@@ -51,8 +51,8 @@ bool mm_cuda_is_over(struct mm_device *device, unsigned lane);
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 void mm_cuda_schedule(struct mm_job *job);
 size_t mm_cuda_memory_free(const struct mm_device *device);
-enum mm_status mm_cuda_make_home(struct mm_device *device, size_t bytes, struct mm_replica **home,
-                                 struct mm_error *error);
+enum mm_status mm_cuda_acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
+                                    struct mm_error *error);
 enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_plan *plan,
                                   struct mm_attributes *attributes, struct mm_error *error);
 enum mm_status mm_cuda_acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error);

@@ -3,7 +3,7 @@
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/memory.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/store/store.h"
 
@@ -14,10 +14,10 @@ static const struct mm_source *source_of(const struct mm_job *job, unsigned inde
 }
 
 /* Whether the matrix is stored, and its elements lie on this device alone. */
-static bool is_at_home(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
+static bool is_only_here(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
     const struct mm_source *source = source_of(job, index);
-    return index != C && source->kind == MM_SOURCE_STORED && source->stored->home != NULL &&
-           source->stored->home->device == plan->device;
+    return index != C && source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
+           source->stored->only_copy->device == plan->device;
 }
 
 /* Device bytes of a matrix that the job needs beside what is there. In a shared launch some matrices are used
@@ -28,7 +28,7 @@ static size_t matrix_bytes(const struct mm_job *job, const struct mm_plan *plan,
     const bool is_used_on_host =
         job->work.batch_key != 0 &&
         (index == C ? matrix->data != NULL : mm_cuda_reads_in_place(job, source_of(job, index)));
-    return is_used_on_host || is_at_home(job, plan, index)
+    return is_used_on_host || is_only_here(job, plan, index)
                ? 0
                : mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
 }
@@ -57,12 +57,12 @@ static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, voi
     enum mm_status status = MM_OK;
     matrices[C] = NULL;
     if (job->stores_c)
-        status = mm_cuda_take_home(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
+        status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
     if (status == MM_OK && job->stores_c)
         matrices[C] = job->stored_c->data;
     for (unsigned index = A; index <= B && status == MM_OK; index++)
-        status = mm_cuda_hold_replica(source_of(job, index), lane, &job->outcome.uploaded_bytes,
-                                      &matrices[index], error);
+        status = mm_cuda_acquire_operand(source_of(job, index), lane, &job->outcome.uploaded_bytes,
+                                         &matrices[index], error);
     return status;
 }
 
@@ -80,7 +80,7 @@ static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct 
         if (index == C || bytes == 0 || source_of(job, index)->kind != MM_SOURCE_STORED)
             continue;
         const struct mm_stored *value = source_of(job, index)->stored;
-        job->outcome.uploaded_bytes += value->home == NULL ? value->bytes : 0;
+        job->outcome.uploaded_bytes += value->only_copy == NULL ? value->bytes : 0;
         if (code == cudaSuccess)
             code = mm_cuda_copy_stored(value, matrices[index], lane);
     }
@@ -162,7 +162,7 @@ void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, u
                              const struct mm_plan *plan) {
     struct mm_cuda_device *device = lane->device;
     if (!is_beside_others(lane))
-        mm_cuda_drop_replicas(device, false);     /* copies that only these jobs made are free as well */
+        mm_cuda_drop_copies(device, false);       /* copies that only these jobs made are free as well */
     cudaStreamSynchronize(device->direct.stream); /* what was released is free */
     for (unsigned index = 0; index < count; index++)
         mm_cuda_fail_memory(device, mm_cuda_needed_bytes(jobs[index], plan), &jobs[index]->work.error);

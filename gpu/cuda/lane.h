@@ -14,7 +14,7 @@ struct mm_cuda_device;
 struct mm_job;
 struct mm_verification;
 struct mm_reduction;
-struct mm_replica;
+struct mm_device_copy;
 
 /* A job launched in bands of C's rows, each once the one before is over: between two, other streams get
  * their turn, and it can be cancelled (run.c). */

@@ -1,7 +1,7 @@
 /* Device memory: a pool of the CUDA runtime's own, in stream order, and copies by hand. It knows no
  * matrices. */
 #include "gpu/cuda/memory.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/job_memory.h"
 
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
@@ -17,7 +17,8 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
     return MM_NO_DEVICE_MEMORY;
 }
 
-enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
+enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,
+                                    struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
     const size_t at_least = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
     void *taken = NULL;
@@ -31,14 +32,14 @@ enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, s
     return mm_cuda_status(device, code, "allocating device memory", error);
 }
 
-void mm_cuda_give(struct mm_lane *lane, void *memory) {
+void mm_cuda_pool_free(struct mm_lane *lane, void *memory) {
     /* It can only fail where the device has failed, and its memory with it. */
     cudaFreeAsync(memory, lane->stream);
 }
 
 static void drop_workspace(struct mm_lane *lane) {
     if (lane->workspace != NULL)
-        mm_cuda_give(lane, lane->workspace);
+        mm_cuda_pool_free(lane, lane->workspace);
     lane->workspace = NULL;
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
@@ -50,10 +51,10 @@ enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memo
     if (bytes > lane->workspace_bytes || lane->workspace == NULL) {
         size_t taken = bytes <= SMALL_BYTES ? bytes + bytes / 2 : bytes;
         drop_workspace(lane);
-        enum mm_status status = mm_cuda_take(lane, taken, &lane->workspace, error);
+        enum mm_status status = mm_cuda_pool_acquire(lane, taken, &lane->workspace, error);
         if (status != MM_OK && taken > bytes) {
             taken = bytes;
-            status = mm_cuda_take(lane, taken, &lane->workspace, error);
+            status = mm_cuda_pool_acquire(lane, taken, &lane->workspace, error);
         }
         if (status != MM_OK)
             return status;
@@ -78,7 +79,7 @@ void mm_cuda_trim(struct mm_cuda_device *device) {
     }
     drop_workspace(&device->direct);
     if (!is_busy)
-        mm_cuda_drop_replicas(device, false);
+        mm_cuda_drop_copies(device, false);
     cudaDeviceSynchronize();
     cudaMemPoolTrimTo(device->pool, 0);
 }
@@ -115,14 +116,14 @@ enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memo
     if (status != MM_OK)
         return status;
     do
-        status = mm_cuda_take(&device->direct, bytes, &taken, error);
+        status = mm_cuda_pool_acquire(&device->direct, bytes, &taken, error);
     while (mm_cuda_tries_again(&retry, status));
     if (status != MM_OK)
         return status;
     /* The memory is there in this stream's order; the caller may use it on any other. */
     const cudaError_t code = cudaStreamSynchronize(device->direct.stream);
     if (code != cudaSuccess) {
-        mm_cuda_give(&device->direct, taken);
+        mm_cuda_pool_free(&device->direct, taken);
         return mm_cuda_status(device, code, "taking device memory", error);
     }
     *memory = taken;
@@ -133,7 +134,7 @@ void mm_cuda_release(struct mm_device *head, void *memory) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     if (memory == NULL || mm_cuda_use(head, NULL) != MM_OK)
         return;
-    mm_cuda_give(&device->direct, memory);
+    mm_cuda_pool_free(&device->direct, memory);
     cudaStreamSynchronize(device->direct.stream);
 }
 

@@ -15,11 +15,13 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
 
 /* Memory from the device's pool, in the order of the lane's stream, aligned to 256 bytes; bytes may be 0.
  * *memory is untouched on failure. After MM_NO_DEVICE_MEMORY callers ask mm_cuda_tries_again (job_memory.h).
- * The caller owns it until mm_cuda_give. */
-enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
-void mm_cuda_give(struct mm_lane *lane, void *memory);
+ * The caller owns it until mm_cuda_pool_free. */
+enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,
+                                    struct mm_error *error);
+void mm_cuda_pool_free(struct mm_lane *lane, void *memory);
 
-/* The lane's workspace of at least so many bytes, aligned to 256; MM_NO_DEVICE_MEMORY as mm_cuda_take. */
+/* The lane's workspace of at least so many bytes, aligned to 256; MM_NO_DEVICE_MEMORY as
+ * mm_cuda_pool_acquire. */
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 
 /* Once the lane's jobs are over, or could not begin: gives a large workspace back. */

@@ -15,8 +15,8 @@ __BEGIN_DECLS
 enum { MM_DEVICES_MAX = 64 }; /* that are open at a time, over all backends */
 
 /* The public head of a device that a backend opened; the backend's own state lies behind it. Constant
- * from open to close, except `failed`, `home_bytes`, `peer_bytes` and `forecast`. Numbers are 0 and texts ""
- * where a backend has no such thing. */
+ * from open to close, except `failed`, `stored_bytes`, `peer_bytes` and `forecast`. Numbers are 0 and texts
+ * "" where a backend has no such thing. */
 struct mm_device {
     const struct mm_backend *backend;
     unsigned index;      /* among the backend's devices */
@@ -30,7 +30,7 @@ struct mm_device {
     size_t l2_bytes;                   /* of the cache that all its multiprocessors share */
     size_t shared_bytes_per_block_max; /* with opting in */
     unsigned shared_bank_bytes; /* of each of its 32 banks: the word at byte b lies in bank b / this mod 32 */
-    size_t home_bytes;          /* of the stored matrices that it alone has; __atomic access only */
+    size_t stored_bytes;        /* of stored matrices that only this device has; __atomic access only */
     int failed;                 /* not 0 once it cannot run jobs any more; __atomic access only */
     uint64_t peer_bytes; /* of stored matrices, copied to it from other devices; __atomic access only */
     struct mm_forecast forecast;
@@ -93,11 +93,11 @@ struct mm_backend {
     /* Free bytes of the device's memory at this moment. Any thread. */
     size_t (*memory_free)(const struct mm_device *device);
 
-    /* Memory for a stored matrix that the device alone will have: *home is the caller's, who releases it or
-     * gives it to the store. MM_STORE_FULL if the device would have more than mm_device_homes_max of such; or
-     * MM_NO_DEVICE_MEMORY. Any thread. NULL: stored matrices lie in host memory. */
-    enum mm_status (*take_home)(struct mm_device *device, size_t bytes, struct mm_replica **home,
-                                struct mm_error *error);
+    /* Memory for a stored matrix that the device alone will have: *copy is the caller's, who releases it
+     * or gives it to the store. MM_STORE_FULL if the device would have more than mm_device_stored_bytes_max
+     * of such; or MM_NO_DEVICE_MEMORY. Any thread. NULL: stored matrices lie in host memory. */
+    enum mm_status (*acquire_copy)(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
+                                   struct mm_error *error);
 
     /* Reads what the plan's kernel uses. MM_UNSUPPORTED if that is none of ours (a library's, a plain copy),
      * or the device has too little for it. Any thread. NULL: the backend has no kernels (the CPU). */
@@ -149,12 +149,12 @@ static inline bool mm_device_has_failed(const struct mm_device *device) {
 }
 
 /* How many bytes of stored matrices a device may have for itself: a quarter of its memory. */
-static inline size_t mm_device_homes_max(const struct mm_device *device) {
+static inline size_t mm_device_stored_bytes_max(const struct mm_device *device) {
     return device->memory_bytes / 4;
 }
 
-static inline size_t mm_device_home_bytes(const struct mm_device *device) {
-    return __atomic_load_n(&device->home_bytes, __ATOMIC_RELAXED);
+static inline size_t mm_device_stored_bytes(const struct mm_device *device) {
+    return __atomic_load_n(&device->stored_bytes, __ATOMIC_RELAXED);
 }
 
 /* The backends that were built in, the preferred one first, ended by NULL. gpu/device/backends.c. */

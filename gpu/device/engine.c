@@ -202,43 +202,44 @@ bool mm_engine_is_lost(const struct mm_engine *engine) {
     return false;
 }
 
-static bool has_homes(const struct mm_device *device) {
-    return device->backend->take_home != NULL && !mm_device_has_failed(device);
+static bool stores_matrices(const struct mm_device *device) {
+    return device->backend->acquire_copy != NULL && !mm_device_has_failed(device);
 }
 
-size_t mm_engine_homes_max(const struct mm_engine *engine) {
+size_t mm_engine_stored_bytes_max(const struct mm_engine *engine) {
     size_t bytes = 0;
     for (size_t index = 0; index < engine->device_count; index++)
-        bytes += has_homes(engine->devices[index]) ? mm_device_homes_max(engine->devices[index]) : 0;
+        bytes +=
+            stores_matrices(engine->devices[index]) ? mm_device_stored_bytes_max(engine->devices[index]) : 0;
     return bytes;
 }
 
-static double home_room(const struct mm_device *device) {
-    return (double)mm_device_homes_max(device) - (double)mm_device_home_bytes(device);
+static double free_for_stored(const struct mm_device *device) {
+    return (double)mm_device_stored_bytes_max(device) - (double)mm_device_stored_bytes(device);
 }
 
-enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes, struct mm_replica **home,
-                                   struct mm_error *error) {
+enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t bytes,
+                                      struct mm_device_copy **copy, struct mm_error *error) {
     uint64_t tried = 0; /* bits of MM_DEVICES_MAX */
     enum mm_status status = MM_OK;
-    *home = NULL;
+    *copy = NULL;
     for (;;) {
-        struct mm_device *roomiest = NULL;
+        struct mm_device *best = NULL;
         for (size_t index = 0; index < engine->device_count; index++) {
             struct mm_device *device = engine->devices[index];
-            if (has_homes(device) && (tried >> index & 1) == 0 &&
-                (roomiest == NULL || home_room(device) > home_room(roomiest)))
-                roomiest = device;
+            if (stores_matrices(device) && (tried >> index & 1) == 0 &&
+                (best == NULL || free_for_stored(device) > free_for_stored(best)))
+                best = device;
         }
-        if (roomiest == NULL)
+        if (best == NULL)
             return status;
-        tried |= UINT64_C(1) << roomiest->number;
+        tried |= UINT64_C(1) << best->number;
         struct mm_error failure;
-        const enum mm_status taken = roomiest->backend->take_home(roomiest, bytes, home, &failure);
-        if (taken == MM_OK)
+        const enum mm_status acquired = best->backend->acquire_copy(best, bytes, copy, &failure);
+        if (acquired == MM_OK)
             return MM_OK;
-        if (status == MM_OK) { /* the device with most room says most */
-            status = taken;
+        if (status == MM_OK) { /* the device with most free memory says most */
+            status = acquired;
             *error = failure;
         }
     }

@@ -64,13 +64,13 @@ bool mm_engine_is_lost(const struct mm_engine *engine);
 
 /* How many bytes of stored matrices the devices that work may have for themselves; 0: such matrices lie in
  * host memory. Any thread. */
-size_t mm_engine_homes_max(const struct mm_engine *engine);
+size_t mm_engine_stored_bytes_max(const struct mm_engine *engine);
 
-/* Memory for a stored matrix: asks one device after another (take_home of its backend), the one with most
- * room first. If all refuse, returns the first one's status and *error. MM_OK with *home NULL: the matrix is
- * to lie in host memory. Any thread. */
-enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes, struct mm_replica **home,
-                                   struct mm_error *error);
+/* Memory for a stored matrix: asks one device after another (acquire_copy of its backend), the one with most
+ * room first. If all refuse, returns the first one's status and *error. MM_OK with *copy NULL: the
+ * matrix is to lie in host memory. Any thread. */
+enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t bytes,
+                                      struct mm_device_copy **copy, struct mm_error *error);
 
 /* Looks at the devices once, and returns mm_watch_look's status and *error (gpu/queue/watch.h). One thread
  * calls it, some times a second, until shutdown begins. */

@@ -8,14 +8,15 @@
 #include <string.h>
 
 bool mm_source_is_elsewhere(const struct mm_source *source) {
-    return mm_source_is_made(source) || (source->kind == MM_SOURCE_STORED && source->stored->home != NULL);
+    return mm_source_is_made(source) ||
+           (source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL);
 }
 
 void *mm_source_find(const struct mm_source *source, const struct mm_device *device) {
     if (source->kind != MM_SOURCE_STORED)
         return NULL;
-    const struct mm_replica *replica = mm_stored_find_replica(source->stored, device);
-    return replica == NULL ? NULL : __atomic_load_n(&replica->data, __ATOMIC_RELAXED);
+    const struct mm_device_copy *copy = mm_stored_find_copy(source->stored, device);
+    return copy == NULL ? NULL : __atomic_load_n(&copy->data, __ATOMIC_RELAXED);
 }
 
 const char *mm_source_word(enum mm_source_kind kind) {

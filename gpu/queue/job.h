@@ -8,7 +8,7 @@
 #include "gpu/queue/progress.h"
 #include "gpu/queue/work.h"
 
-struct mm_replica;
+struct mm_device_copy;
 
 /* Products that one launch may compute together. */
 enum { MM_BATCH_MAX = 64 };
@@ -36,8 +36,8 @@ struct mm_job {
 
     /* What came of it, to be read from `done` on. C is undefined unless work.error is MM_OK. */
     struct mm_outcome outcome;
-    struct mm_replica *stored_c; /* C in device memory if stores_c, even after an error. The owner releases it
-                                    or gives it to the store. NULL: there is none */
+    struct mm_device_copy *stored_c; /* C in device memory if stores_c, even after an error. The owner
+                                    releases it or gives it to the store. NULL: there is none */
 
     /* The queue's and the backend's. */
     struct mm_plan plan; /* how its device computes it; of an empty product only the variant is set */

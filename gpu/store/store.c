@@ -62,7 +62,7 @@ bool mm_store_is_name(const char *name) {
 /* --- references */
 
 static size_t host_bytes(const struct mm_stored *value) {
-    return value->home == NULL ? value->bytes : 0;
+    return value->only_copy == NULL ? value->bytes : 0;
 }
 
 /* With the mutex held, as all below that take `dropped`. */
@@ -243,7 +243,8 @@ static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns)
 static struct mm_stored *make_value(const struct mm_store *store, uint64_t space, const char *name,
                                     const struct mm_store_content *content, uint64_t now_ns) {
     const uint64_t ttl_ns = life_ns(&store->limits, content->ttl_ns);
-    struct mm_stored *value = mm_stored_make(&content->shape, content->dtype, content->data, content->home);
+    struct mm_stored *value =
+        mm_stored_make(&content->shape, content->dtype, content->data, content->only_copy);
     if (value == NULL)
         return NULL;
     value->created_ns = value->used_ns = now_ns;
@@ -312,8 +313,8 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
         mm_reservation_hand_over(content->reservation, content->memory);
         value->memory = *content->memory;
         *content->memory = (struct mm_buffer){0};
-        if (content->home != NULL)
-            mm_stored_add_replica(value, content->home);
+        if (content->only_copy != NULL)
+            mm_stored_add_copy(value, content->only_copy);
         *stored = value;
         *is_new = old == NULL;
     }

@@ -43,11 +43,11 @@ struct mm_store_content {
     void *data;               /* within `memory`, or NULL */
     struct mm_buffer *memory; /* holds the data and little else; the store takes it over if it succeeds */
     struct mm_reservation *reservation; /* in which `memory` counts until then */
-    struct mm_replica
-        *home;            /* what a device alone has; the store takes it over if it succeeds. NULL: nothing */
-    uint64_t ttl_ns;      /* 0: as long as the limits allow */
-    const char *expected; /* stores only if the name's value has this ETag, or none if it is "";
-                             NULL: always */
+    struct mm_device_copy *only_copy;   /* of the elements, in device memory; the store's after success. NULL:
+                                           they are in `data` */
+    uint64_t ttl_ns;                    /* 0: as long as the limits allow */
+    const char *expected;               /* stores only if the name's value has this ETag, or none if it is "";
+                                           NULL: always */
 };
 
 struct mm_store;

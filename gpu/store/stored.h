@@ -1,5 +1,5 @@
-/* A stored matrix: an immutable value, whose elements lie in host memory, or in the memory of one device
- * alone. Devices may have copies. Knows no names: store.h. */
+/* A stored matrix is an immutable value. Its elements lie in host memory, and devices may have copies; or
+ * they lie in the memory of one device alone. This file knows nothing of how names are found: store.h. */
 #pragma once
 
 #include "gpu/memory/budget.h"
@@ -10,21 +10,23 @@
 
 struct mm_device;
 
-/* A value's elements in the memory of a device, whose backend makes and embeds this. */
-struct mm_replica {
+/* A value's elements in the memory of a device. The device's backend allocates this, as the head of a struct
+ * of its own. */
+struct mm_device_copy {
     const struct mm_device *device;
-    void *data;                                  /* the backend's; __atomic access */
-    void (*release)(struct mm_replica *replica); /* frees it. Any thread, no lock held */
-    struct mm_replica *next;
+    void *data;                                   /* the backend's; __atomic access */
+    void (*release)(struct mm_device_copy *copy); /* frees it. Any thread, no lock held */
+    struct mm_device_copy *next;
 
-    /* Copies a part to host memory, where it lies dense. Any thread. Of the elements that the device alone
-     * has; else NULL. */
-    enum mm_status (*read)(struct mm_replica *replica, const struct mm_window *part, enum mm_dtype dtype,
+    /* Copies a part to host memory, where it lies dense. Any thread. NULL unless this is the value's only
+     * copy.
+     */
+    enum mm_status (*read)(struct mm_device_copy *copy, const struct mm_window *part, enum mm_dtype dtype,
                            void *to, struct mm_error *error);
 
-    /* Copies bytes from host memory to the place `offset`, and returns when they are there. Before the value
-     * is stored; any thread, one at a time. Of the same elements. */
-    enum mm_status (*write)(struct mm_replica *replica, size_t offset, const void *from, size_t bytes,
+    /* Copies bytes from host memory to the place `offset`, and returns when they are there. Called before the
+     * value is stored, by any thread, one at a time. NULL unless this is the value's only copy. */
+    enum mm_status (*write)(struct mm_device_copy *copy, size_t offset, const void *from, size_t bytes,
                             struct mm_error *error);
 };
 
@@ -43,41 +45,44 @@ struct mm_stored {
     uint64_t used_ns;                      /* when it was last held for use; __atomic access only */
     char name[MM_STORE_NAME_MAX + 1];
 
-    struct mm_replica *home;     /* one of the replicas: what that device alone has; NULL: nothing */
-    struct mm_replica *replicas; /* only added to while the value lives; __atomic access */
+    struct mm_device_copy *only_copy; /* the one of `copies` that is the only place of the elements;
+                                         NULL: they are in host memory */
+    struct mm_device_copy *copies;    /* only added to while the value lives; __atomic access */
 
     /* The store's own. */
     uint64_t space;
-    size_t references; /* that of its name among them */
+    size_t references; /* the name holds one of them */
     int is_named;      /* __atomic access only */
     struct mm_buffer memory;
     SLIST_ENTRY(mm_stored) dropped;
 };
 
-/* Makes a value with an ETag of its own, without a name and memory; `data` and `home` are as in struct
- * mm_stored. NULL if the system has no memory or no random bits. */
+/* Makes a value with a new ETag, without a name and without `memory`. `data` and `only_copy` become its
+ * members. NULL if the system has no memory or no random bits. */
 struct mm_stored *mm_stored_make(const struct mm_shape *shape, enum mm_dtype dtype, void *data,
-                                 struct mm_replica *home);
+                                 struct mm_device_copy *only_copy);
 
-/* Releases the replicas, and frees the value. The caller frees `memory`. */
+/* Releases the copies, and frees the value. The caller frees `memory`. */
 void mm_stored_free(struct mm_stored *value);
 
-/* Adds a replica, which is released when the value ends. The thread that may use this device. */
-void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica);
+/* Adds a copy, which is released when the value ends. The thread that may use this device. */
+void mm_stored_add_copy(struct mm_stored *value, struct mm_device_copy *copy);
 
-/* The value's replica on this device; NULL: none. Any thread that holds the value. */
-struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device);
+/* The value's copy on this device; NULL: none. Any thread that holds the value. */
+struct mm_device_copy *mm_stored_find_copy(const struct mm_stored *value, const struct mm_device *device);
 
-/* Whether the elements that a device alone has are still there: MM_DEVICE_FAILED if it has failed. NULL, no
- * home, is allowed. */
-enum mm_status mm_replica_check_home(const struct mm_replica *home, struct mm_error *error);
+/* MM_DEVICE_FAILED if the copy's device has failed, because its elements are lost then. NULL is allowed:
+ * MM_OK.
+ */
+enum mm_status mm_device_copy_check(const struct mm_device_copy *copy, struct mm_error *error);
 
-/* Copies a part of the value's elements to host memory, where it lies dense. If a device alone has them, that
- * takes about as long as any copy from it; MM_DEVICE_FAILED. */
+/* Copies a part of the value's elements to host memory, where it lies dense. If a device alone has them, this
+ * waits for a copy from the device: MM_DEVICE_FAILED if the device has failed. */
 enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
                               struct mm_error *error);
 
-/* Whether the value still has its name: else it ends with its last reference. Any thread that holds it. */
+/* Whether the value still has its name. Without one it ends with its last reference. Any thread that holds a
+ * reference. */
 static inline bool mm_stored_is_named(const struct mm_stored *value) {
     return __atomic_load_n(&value->is_named, __ATOMIC_RELAXED) != 0;
 }

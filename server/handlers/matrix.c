@@ -117,7 +117,7 @@ static enum mm_status find_value(struct mm_request *request) {
         hold_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
-    if (mm_replica_check_home(request->value->home, &request->error) != MM_OK)
+    if (mm_device_copy_check(request->value->only_copy, &request->error) != MM_OK)
         return request->error.status;
     const enum mm_condition condition = mm_condition_decide(request, request->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
@@ -227,7 +227,7 @@ static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
     const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;
     const bool has_gaps = !reduces(get) && !mm_window_is_dense(&get->part);
-    return is_read && (has_gaps || request->value->home != NULL) ? mm_matrix_bytes(&get->matrix) : 0;
+    return is_read && (has_gaps || request->value->only_copy != NULL) ? mm_matrix_bytes(&get->matrix) : 0;
 }
 
 /* Acquires memory for the copy and the text, and finds the elements. */
@@ -242,7 +242,7 @@ static enum mm_status acquire_reply(struct mm_request *request) {
     if (status == MM_OK && get->text_bytes > 0)
         status = mm_reservation_acquire(memory, get->text_bytes, &get->reply.buffer, error);
     get->matrix.data = get->copy.data;
-    if (bytes == 0 && request->value->home == NULL && mm_window_elements(&get->part) > 0)
+    if (bytes == 0 && request->value->only_copy == NULL && mm_window_elements(&get->part) > 0)
         get->matrix.data = mm_window_item(&get->part, get->matrix.dtype, request->value->data, 0).data;
     return status;
 }
@@ -258,7 +258,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         status = acquire_reply(request);
     if (status != MM_OK)
         return status;
-    const bool may_wait = get->copy.data != NULL && request->value->home != NULL; /* for a device */
+    const bool may_wait = get->copy.data != NULL && request->value->only_copy != NULL; /* for a device */
     if (may_wait || is_long(get) || get->copy.bytes > MM_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;

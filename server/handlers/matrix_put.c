@@ -41,9 +41,9 @@ struct put {
     struct values values;
     struct mm_input input; /* its operands are those of `values` */
     struct mm_store_room room;
-    struct mm_replica *home; /* the elements in the memory of a device; NULL: they are in the host's */
-    bool is_past_bool;       /* what was passed on has an element of type bool that is neither 0 nor 1 */
-    size_t head_bytes;       /* before the elements of a body that is passed on */
+    struct mm_device_copy *only_copy; /* of the elements, in device memory; NULL: they are in host memory */
+    bool is_past_bool; /* what was passed on has an element of type bool that is neither 0 nor 1 */
+    size_t head_bytes; /* before the elements of a body that is passed on */
 };
 
 static struct put *put_of(const struct mm_request *request) {
@@ -88,8 +88,8 @@ static size_t expected_bytes(const struct mm_request *request) {
     return is_binary ? request->content_length : 0;
 }
 
-static bool has_homes(const struct mm_request *request) {
-    return mm_engine_homes_max(mm_server_engine(request->server)) > 0;
+static bool stores_matrices(const struct mm_request *request) {
+    return mm_engine_stored_bytes_max(mm_server_engine(request->server)) > 0;
 }
 
 static enum mm_status reserve(struct mm_request *request) {
@@ -126,8 +126,8 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status != MM_OK)
         return status;
-    request->memory.is_for_store = !has_homes(request);
-    request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && has_homes(request);
+    request->memory.is_for_store = !stores_matrices(request);
+    request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && stores_matrices(request);
     mm_input_begin_reading(request, &put->input);
     return MM_OK;
 }
@@ -191,8 +191,8 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
     if (size == 0)
         return true;
     struct mm_error ignored; /* there may be memory once the body is complete */
-    (void)mm_engine_take_home(mm_server_engine(request->server), size, &put->home, &ignored);
-    if (put->home == NULL)
+    (void)mm_engine_acquire_copy(mm_server_engine(request->server), size, &put->only_copy, &ignored);
+    if (put->only_copy == NULL)
         return true;
     __atomic_store_n(&request->passes_on, true, __ATOMIC_RELAXED);
     view->data = NULL; /* it pointed into `head` */
@@ -206,7 +206,7 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
 
 static enum mm_status pass(struct mm_request *request) {
     struct put *put = put_of(request);
-    struct mm_replica *home = put->home;
+    struct mm_device_copy *copy = put->only_copy;
     const size_t head = request->passed_bytes == 0 ? put->head_bytes : 0;
     const size_t bytes = request->body_bytes - head;
     const size_t offset = request->passed_bytes + head - put->head_bytes;
@@ -216,7 +216,7 @@ static enum mm_status pass(struct mm_request *request) {
     put->is_past_bool |= mm_element_is_past_bool(&piece);
     request->passed_bytes += request->body_bytes;
     request->body_bytes = 0;
-    return home->write(home, offset, from, bytes, &request->error);
+    return copy->write(copy, offset, from, bytes, &request->error);
 }
 
 /* What a GPU gave for the body comes back only if the upload ends. */
@@ -264,18 +264,19 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     return MM_OK;
 }
 
-/* Moves the elements to a GPU; *error is MM_OK and put->home NULL if there is none. */
+/* Moves the elements to a GPU; *error is MM_OK and put->only_copy NULL if there is none. */
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
     const size_t bytes = mm_matrix_bytes(&operands->of[0].view);
     if (bytes == 0)
         return MM_OK;
-    enum mm_status status = mm_engine_take_home(mm_server_engine(request->server), bytes, &put->home, error);
-    struct mm_replica *home = put->home;
-    if (status != MM_OK || home == NULL)
+    enum mm_status status =
+        mm_engine_acquire_copy(mm_server_engine(request->server), bytes, &put->only_copy, error);
+    struct mm_device_copy *copy = put->only_copy;
+    if (status != MM_OK || copy == NULL)
         return status;
-    status = home->write(home, 0, operands->of[0].view.data, bytes, error);
+    status = copy->write(copy, 0, operands->of[0].view.data, bytes, error);
     mm_reservation_free(&request->memory, operands->views_body ? &request->body : &operands->storage);
     operands->of[0].view.data = NULL;
     return status;
@@ -307,7 +308,7 @@ static enum mm_status decode(struct mm_request *request, struct mm_error *error)
         status = decode_matrix(request, error);
     if (status == MM_OK)
         status = place(request, error);
-    if (status == MM_OK && put_of(request)->home == NULL)
+    if (status == MM_OK && put_of(request)->only_copy == NULL)
         status = compact(request, error);
     return status;
 }
@@ -320,15 +321,15 @@ static enum mm_status work(struct mm_request *request, enum mm_request_state sta
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
-    struct mm_replica *home = put->home;
+    struct mm_device_copy *copy = put->only_copy;
     struct mm_buffer none = {0};
     struct mm_buffer *memory = operands->views_body ? &request->body : &operands->storage;
     struct mm_store_content content = {.shape = operands->of[0].shape,
                                        .dtype = operands->dtype,
-                                       .data = home != NULL ? NULL : operands->of[0].view.data,
-                                       .memory = home != NULL ? &none : memory,
+                                       .data = copy != NULL ? NULL : operands->of[0].view.data,
+                                       .memory = copy != NULL ? &none : memory,
                                        .reservation = &request->memory,
-                                       .home = home,
+                                       .only_copy = copy,
                                        .ttl_ns = put->values.ttl_s * UINT64_C(1000000000)};
     char etag[MM_ETAG_MAX + 1];
     bool is_there;
@@ -343,7 +344,7 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
                               mm_clock_ns(), value, is_new, &request->error);
     } while (status == MM_PRECONDITION_FAILED); /* another request came in between: check again */
     if (status == MM_OK)
-        put->home = NULL; /* the store's from here on */
+        put->only_copy = NULL; /* the store's from here on */
     return status;
 }
 
@@ -393,9 +394,9 @@ static void drop_memory(struct mm_request *request) {
     if (put->room.is_reserved)
         mm_store_unreserve(request->server->store, &put->room);
     mm_operands_release(&put->values.operands, &request->memory);
-    if (put->home != NULL)
-        put->home->release(put->home);
-    put->home = NULL;
+    if (put->only_copy != NULL)
+        put->only_copy->release(put->only_copy);
+    put->only_copy = NULL;
 }
 
 static void release(struct mm_request *request) {

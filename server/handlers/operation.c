@@ -318,7 +318,7 @@ static void drop_memory(struct mm_request *request) {
         mm_store_unreserve(request->server->store, &operation->room);
     mm_operation_release_need(request);
     mm_operands_release(&operation->call.operands, &request->memory);
-    struct mm_replica *stored_c = operation->job.stored_c;
+    struct mm_device_copy *stored_c = operation->job.stored_c;
     if (stored_c != NULL)
         stored_c->release(stored_c);
     operation->job.stored_c = NULL;

@@ -57,7 +57,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
                                              .data = job->stores_c ? NULL : operation->result.data,
                                              .memory = job->stores_c ? &none : &operation->result,
                                              .reservation = &request->memory,
-                                             .home = job->stored_c,
+                                             .only_copy = job->stored_c,
                                              .ttl_ns = call->ttl_s * UINT64_C(1000000000),
                                              .expected =
                                                  operation->is_conditional ? operation->expected_etag : NULL};
@@ -65,7 +65,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
     bool is_new;
     if (call->out[0] == '\0')
         return MM_OK;
-    enum mm_status status = mm_replica_check_home(job->stored_c, error);
+    enum mm_status status = mm_device_copy_check(job->stored_c, error);
     if (status == MM_OK)
         status = mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
                               &value, &is_new, error);

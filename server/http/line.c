@@ -139,7 +139,8 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
         part == MM_BUDGET_MAIN || TAILQ_EMPTY(&request->server->line.requests[MM_BUDGET_MAIN]);
     const int counts_in = __atomic_load_n(&memory->part, __ATOMIC_RELAXED);
     const size_t own = counts_in == part || has_main ? __atomic_load_n(&memory->bytes, __ATOMIC_RELAXED) : 0;
-    const bool ends_value = has_main && value != NULL && value->home == NULL && !mm_stored_is_named(value);
+    const bool ends_value =
+        has_main && value != NULL && value->only_copy == NULL && !mm_stored_is_named(value);
     return own + (ends_value ? value->bytes : 0);
 }
 

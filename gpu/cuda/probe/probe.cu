@@ -43,7 +43,7 @@ size_t cache_bytes(const struct probe *probe) {
 enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     const size_t times_bytes = (count + 1) * sizeof *probe->times;
     void *memory = NULL;
-    const enum mm_status status = mm_cuda_take(
+    const enum mm_status status = mm_cuda_pool_acquire(
         probe->lane, 2 * probe->half_bytes + times_bytes + sizeof *probe->findings, &memory, error);
     if (status != MM_OK)
         return status;
@@ -223,6 +223,6 @@ enum mm_status mm_cuda_probe(struct mm_device *head, const struct mm_access *acc
     if (status != MM_OK)
         return status;
     const cudaError_t code = run(&probe, accesses, count, times, speed);
-    mm_cuda_give(probe.lane, probe.first);
+    mm_cuda_pool_free(probe.lane, probe.first);
     return mm_cuda_status(device, code, "timing its memories", error);
 }

@@ -250,70 +250,70 @@ static void check(struct mm_job *job, const struct mm_product *product) {
 }
 
 /* What the GPU alone has lies behind this, and goes with the device. */
-struct home {
-    struct mm_replica head;
+struct stored_copy {
+    struct mm_device_copy head;
     size_t bytes;
     float elements[];
 };
 
-static _Thread_local struct home *c_home; /* of the job that the thread runs, if there is no room for all of C
-                                             elsewhere, or C stays; else NULL */
+static _Thread_local struct stored_copy *c_copy; /* of the job that the thread runs, if there is no room for
+                                             all of C elsewhere, or C stays; else NULL */
 
-static void release_home(struct mm_replica *head) {
-    const struct home *home = (const struct home *)head;
-    __atomic_sub_fetch(&devices[head->device->index].home_bytes, home->bytes, __ATOMIC_RELAXED);
+static void release_copy(struct mm_device_copy *head) {
+    const struct stored_copy *copy = (const struct stored_copy *)head;
+    __atomic_sub_fetch(&devices[head->device->index].stored_bytes, copy->bytes, __ATOMIC_RELAXED);
     free(head);
 }
 
-static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
-                                void *to, struct mm_error *error) {
+static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_window *part,
+                                enum mm_dtype dtype, void *to, struct mm_error *error) {
     (void)error;
-    mm_window_pack(part, dtype, home->data, to);
+    mm_window_pack(part, dtype, copy->data, to);
     return MM_OK;
 }
 
-static enum mm_status write_home(struct mm_replica *home, size_t offset, const void *from, size_t bytes,
+static enum mm_status write_copy(struct mm_device_copy *copy, size_t offset, const void *from, size_t bytes,
                                  struct mm_error *error) {
-    if (mm_device_has_failed(home->device))
+    if (mm_device_has_failed(copy->device))
         return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
-    memcpy((char *)home->data + offset, from, bytes);
+    memcpy((char *)copy->data + offset, from, bytes);
     return MM_OK;
 }
 
-static struct home *make_home(struct mm_device *device, size_t bytes) {
-    struct home *home = malloc(sizeof *home + bytes);
-    if (home == NULL)
+static struct stored_copy *make_copy(struct mm_device *device, size_t bytes) {
+    struct stored_copy *copy = malloc(sizeof *copy + bytes);
+    if (copy == NULL)
         abort();
-    home->head = (struct mm_replica){.device = device,
-                                     .data = home->elements,
-                                     .release = release_home,
-                                     .read = read_home,
-                                     .write = write_home};
-    home->bytes = bytes;
-    __atomic_add_fetch(&device->home_bytes, bytes, __ATOMIC_RELAXED);
-    return home;
+    copy->head = (struct mm_device_copy){.device = device,
+                                         .data = copy->elements,
+                                         .release = release_copy,
+                                         .read = read_copy,
+                                         .write = write_copy};
+    copy->bytes = bytes;
+    __atomic_add_fetch(&device->stored_bytes, bytes, __ATOMIC_RELAXED);
+    return copy;
 }
 
-static enum mm_status take_home(struct mm_device *device, size_t bytes, struct mm_replica **home,
-                                struct mm_error *error) {
-    if (bytes > mm_device_homes_max(device) - mm_device_home_bytes(device))
+static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
+                                   struct mm_error *error) {
+    if (bytes > mm_device_stored_bytes_max(device) - mm_device_stored_bytes(device))
         return mm_fail(error, MM_STORE_FULL, "the device is full as told");
-    *home = &make_home(device, bytes)->head;
+    *copy = &make_copy(device, bytes)->head;
     return MM_OK;
 }
 
 /* Where an operand lies: what another device has is copied. */
 static void find(struct mm_matrix *operand, const struct mm_source *source) {
     struct mm_stored *value = source->stored;
-    if (source->kind != MM_SOURCE_STORED || value->home == NULL)
+    if (source->kind != MM_SOURCE_STORED || value->only_copy == NULL)
         return;
     operand->data = mm_source_find(source, busy);
     if (operand->data != NULL)
         return;
-    struct home *copy = make_home(busy, value->bytes);
+    struct stored_copy *copy = make_copy(busy, value->bytes);
     copy->head.read = NULL;
-    operand->data = memcpy(copy->elements, value->home->data, value->bytes);
-    mm_stored_add_replica(value, &copy->head);
+    operand->data = memcpy(copy->elements, value->only_copy->data, value->bytes);
+    mm_stored_add_copy(value, &copy->head);
     __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
 }
 
@@ -323,7 +323,7 @@ static void return_c(const struct mm_job *job) {
     const struct mm_window all = {
         .count = 1, .all_rows = c->rows, .all_cols = c->cols, .rows = c->rows, .cols = c->cols};
     if (c->data != NULL)
-        mm_window_pack(job->part != NULL ? job->part : &all, c->dtype, c_home->elements, c->data);
+        mm_window_pack(job->part != NULL ? job->part : &all, c->dtype, c_copy->elements, c->data);
 }
 
 static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
@@ -335,15 +335,15 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     busy = begun_on;
     find(&product.a, &job->a_source);
     find(&product.b, &job->b_source);
-    c_home = NULL;
+    c_copy = NULL;
     const size_t c_bytes = mm_matrix_bytes(&product.c);
-    if (job->stores_c && c_bytes > mm_device_homes_max(begun_on) - mm_device_home_bytes(begun_on)) {
+    if (job->stores_c && c_bytes > mm_device_stored_bytes_max(begun_on) - mm_device_stored_bytes(begun_on)) {
         mm_fail(&job->work.error, MM_STORE_FULL, "the device is full as told");
         return;
     }
-    c_home = job->stores_c || job->part != NULL ? make_home(begun_on, c_bytes) : NULL;
-    if (c_home != NULL)
-        product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_home->elements);
+    c_copy = job->stores_c || job->part != NULL ? make_copy(begun_on, c_bytes) : NULL;
+    if (c_copy != NULL)
+        product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_copy->elements);
     if (strcmp(job->outcome.ran->name, "loses_device") != 0)
         wait_until_told(&product);
     uint64_t begun_ns = mm_clock_ns();
@@ -354,12 +354,12 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     kernel_ns = mm_clock_ns() - begun_ns;
     if (job->verify && job->work.error.status == MM_OK)
         check(job, &product);
-    if (c_home != NULL && job->work.error.status == MM_OK)
+    if (c_copy != NULL && job->work.error.status == MM_OK)
         return_c(job);
     if (!job->stores_c || job->work.error.status != MM_OK) {
-        if (c_home != NULL)
-            release_home(&c_home->head);
-        c_home = NULL;
+        if (c_copy != NULL)
+            release_copy(&c_copy->head);
+        c_copy = NULL;
     }
 }
 
@@ -371,7 +371,7 @@ static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const 
     job->outcome.span_ns[MM_SPAN_KERNEL] = kernel_ns;
     job->outcome.batched = 1;
     job->outcome.path = path_of(job->outcome.ran);
-    job->stored_c = c_home == NULL ? NULL : &c_home->head;
+    job->stored_c = c_copy == NULL ? NULL : &c_copy->head;
     job->work.error = (struct mm_error){.status = MM_OK};
 }
 
@@ -437,7 +437,7 @@ static struct mm_backend faulty_backend = {
     .end = end,
     .attributes = attributes,
     .memory_free = memory_free,
-    .take_home = take_home,
+    .acquire_copy = acquire_copy,
     .fill = fill,
     .measure = measure,
     .probe = probe,

@@ -150,26 +150,26 @@ static void judging_may_be_cancelled_anywhere(void **state) {
 static struct mm_stored value;
 static int unreadable; /* times that reading it fails */
 
-static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
-                                void *to, struct mm_error *error) {
+static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_window *part,
+                                enum mm_dtype dtype, void *to, struct mm_error *error) {
     if (unreadable > 0 && unreadable-- > 0)
         return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
-    mm_window_pack(part, dtype, home->data, to);
+    mm_window_pack(part, dtype, copy->data, to);
     return MM_OK;
 }
 
 /* Gives the value, of these elements, as A, and random numbers of a stream as B. */
-static void give(struct mm_benchmark_request *request, void *elements, bool is_home) {
+static void give(struct mm_benchmark_request *request, void *elements, bool is_only_copy) {
     static struct mm_device owner;
-    static struct mm_replica home;
+    static struct mm_device_copy copy;
     const bool is_turned = request->transpose_a && request->op == MM_MATMUL;
     const size_t depth = request->op == MM_MATMUL ? request->k : request->n;
-    home = (struct mm_replica){.device = &owner, .data = elements, .read = read_home};
+    copy = (struct mm_device_copy){.device = &owner, .data = elements, .read = read_copy};
     value = (struct mm_stored){.shape = is_turned ? mm_shape_of_matrix(depth, request->m)
                                                   : mm_shape_of_matrix(request->m, depth),
                                .dtype = request->dtype,
-                               .data = is_home ? NULL : elements,
-                               .home = is_home ? &home : NULL};
+                               .data = is_only_copy ? NULL : elements,
+                               .only_copy = is_only_copy ? &copy : NULL};
     request->a_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
     if (request->op == MM_MATMUL)
         request->b_source = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = 7};

@@ -2,7 +2,7 @@
  * that its kernels are told of, and clusters that there is room for. The kernels are made up; no GPU takes
  * part. What they compute of it, of each shape and orientation, is for kernels/cuda. */
 #include "gpu/cuda/device.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
@@ -95,8 +95,8 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
     return cudaSuccess;
 }
 
-void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key, size_t bytes,
-                           bool *is_filled) {
+void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
+                              size_t bytes, bool *is_filled) {
     assert_ptr_equal(from, scratch);
     assert_true(!keeping[slot].is_kept || bytes <= sizeof kept[slot]);
     keeping[slot].bytes = bytes;

@@ -64,10 +64,10 @@ static void end(unsigned lane, struct mm_job *begun) {
 }
 
 static void release_value(void) {
-    struct mm_replica *replica;
-    while ((replica = value.replicas) != NULL) {
-        value.replicas = replica->next;
-        replica->release(replica);
+    struct mm_device_copy *copy;
+    while ((copy = value.copies) != NULL) {
+        value.copies = copy->next;
+        copy->release(copy);
     }
 }
 
@@ -98,7 +98,7 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
             assert_null(job->stored_c);
             assert_int_equal(job->outcome.uploaded_bytes, 0);
             assert_int_equal(fake_cuda.memory_used, 0);
-            assert_int_equal(device.replica_bytes, 0);
+            assert_int_equal(device.copy_bytes, 0);
             assert_false(device.lanes[0].is_busy);
             fake_cuda.memory_max = needed;
             begin(0, job, MM_OK);
@@ -114,12 +114,12 @@ static void unused_copies_go_first(void **state) {
     make(0, &ours, STORED_B);
     begin(0, job, MM_OK);
     end(0, job);
-    assert_int_equal(device.replica_bytes, MATRIX);
+    assert_int_equal(device.copy_bytes, MATRIX);
     fake_cuda.memory_max = 3 * MATRIX + WORKSPACE;
     make(0, &scratching, 0);
     begin(0, job, MM_OK);
     assert_int_equal(workspace_given, WORKSPACE);
-    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(device.copy_bytes, 0);
     end(0, job);
     release_value();
 }
@@ -132,7 +132,7 @@ static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
     make(0, &scratching, 0);
     fake_cuda.memory_max = fake_cuda.memory_used + 3 * MATRIX + FRUGAL;
     begin(0, job, MM_NO_DEVICE_MEMORY);
-    assert_int_equal(device.replica_bytes, MATRIX);
+    assert_int_equal(device.copy_bytes, MATRIX);
     end(1, other);
     begin(0, job, MM_OK);
     assert_int_equal(workspace_given, WORKSPACE);
@@ -186,12 +186,12 @@ static void what_runs_out_elsewhere_has_the_same_message(void **state) {
 }
 
 /* A stored B that lies on this device alone is there, and cannot be freed: the job needs A and C. */
-static void a_stored_operand_at_home_is_not_needed(void **state) {
+static void a_stored_operand_of_this_device_is_not_needed(void **state) {
     make(1, &ours, STORES_C);
     begin(1, other, MM_OK);
     mm_cuda_end(&device.head, 1, (struct mm_job *const[]){other}, 1);
-    value = (struct mm_stored){.bytes = MATRIX, .home = other->stored_c};
-    mm_stored_add_replica(&value, other->stored_c);
+    value = (struct mm_stored){.bytes = MATRIX, .only_copy = other->stored_c};
+    mm_stored_add_copy(&value, other->stored_c);
     mm_cuda_trim(&device);
     assert_int_equal(fake_cuda.memory_used, MATRIX);
     make(0, &ours, STORED_B);
@@ -206,7 +206,7 @@ static void a_stored_operand_at_home_is_not_needed(void **state) {
     value = (struct mm_stored){.data = NULL};
 }
 
-RUN_TESTS_BETWEEN(reset, drop, a_stored_operand_at_home_is_not_needed, a_refusal_tells_all_and_leaves_nothing,
-                  unused_copies_go_first, a_job_waits_for_others_before_it_makes_do_with_less,
-                  of_several_jobs_one_begins, benchmarks_find_what_nobody_uses,
-                  what_runs_out_elsewhere_has_the_same_message)
+RUN_TESTS_BETWEEN(reset, drop, a_stored_operand_of_this_device_is_not_needed,
+                  a_refusal_tells_all_and_leaves_nothing, unused_copies_go_first,
+                  a_job_waits_for_others_before_it_makes_do_with_less, of_several_jobs_one_begins,
+                  benchmarks_find_what_nobody_uses, what_runs_out_elsewhere_has_the_same_message)

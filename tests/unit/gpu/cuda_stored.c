@@ -1,4 +1,4 @@
-/* Jobs of a CUDA device whose B is a stored value, or whose C is to be one (gpu/cuda/replica.c, run.c,
+/* Jobs of a CUDA device whose B is a stored value, or whose C is to be one (gpu/cuda/copy.c, run.c,
  * batch.c), on a made-up CUDA runtime: the value is copied to the device once, and jobs after the first may
  * share a launch. No GPU takes part. */
 #include "cuda_job.h"
@@ -38,12 +38,12 @@ static void run_and_expect(unsigned count, unsigned copies, size_t uploaded_byte
 
 /* The value ends. */
 static void release(void) {
-    struct mm_replica *replica;
-    while ((replica = value.replicas) != NULL) {
-        value.replicas = replica->next;
-        replica->release(replica);
+    struct mm_device_copy *copy;
+    while ((copy = value.copies) != NULL) {
+        value.copies = copy->next;
+        copy->release(copy);
     }
-    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(device.copy_bytes, 0);
     assert_int_equal(fake_cuda.events, 0);
     value = (struct mm_stored){.data = NULL};
 }
@@ -62,7 +62,7 @@ static void it_is_copied_once(void **state) {
     fake_cuda.is_late = true; /* another lane copies it still */
     run_and_expect(1, 2, A_BYTES);
     fake_cuda.is_late = false;
-    assert_int_equal(device.replica_bytes, B_BYTES);
+    assert_int_equal(device.copy_bytes, B_BYTES);
     release();
 }
 
@@ -121,14 +121,14 @@ static void too_large_ones_are_uploaded(void **state) {
         assert_int_equal(jobs[0]->work.batch_key, 0);
         run_and_expect(1, 3, A_BYTES + B_BYTES);
     }
-    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(device.copy_bytes, 0);
     release();
 }
 
 static void it_outlives_the_device(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
-    mm_cuda_drop_replicas(&device, true);
+    mm_cuda_drop_copies(&device, true);
     release();
 }
 
@@ -138,34 +138,34 @@ static void what_is_derived_is_kept(void **state) {
     bool is_filled = true;
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
-    const void *from = value.replicas->data;
+    const void *from = value.copies->data;
     lane->bands.job = jobs[0];
-    assert_null(mm_cuda_take_derived(lane, 0, tests[0].a, 7, 100, &is_filled)); /* not stored */
-    assert_null(mm_cuda_take_derived(lane, 1, tests[0].b, 7, 100, &is_filled)); /* nor is that its copy */
-    assert_null(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled));
-    void *derived = mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled);
+    assert_null(mm_cuda_acquire_derived(lane, 0, tests[0].a, 7, 100, &is_filled)); /* not stored */
+    assert_null(mm_cuda_acquire_derived(lane, 1, tests[0].b, 7, 100, &is_filled)); /* nor is that its copy */
+    assert_null(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled));
+    void *derived = mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled);
     assert_non_null(derived);
     assert_false(is_filled); /* nor is it if the job fails before it notes that */
-    assert_ptr_equal(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled), derived);
+    assert_ptr_equal(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled), derived);
     assert_false(is_filled);
     assert_int_equal(mm_cuda_note_derived(lane, 1), cudaSuccess);
-    assert_ptr_equal(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled), derived);
+    assert_ptr_equal(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled), derived);
     assert_true(is_filled);
-    assert_null(mm_cuda_take_derived(lane, 1, from, 8, 100, &is_filled)); /* otherwise derived */
-    assert_null(mm_cuda_take_derived(lane, 1, from, 7, 101, &is_filled));
-    assert_int_equal(device.replica_bytes, B_BYTES + 100);
+    assert_null(mm_cuda_acquire_derived(lane, 1, from, 8, 100, &is_filled)); /* otherwise derived */
+    assert_null(mm_cuda_acquire_derived(lane, 1, from, 7, 101, &is_filled));
+    assert_int_equal(device.copy_bytes, B_BYTES + 100);
     lane->bands.job = NULL;
-    assert_null(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled));
+    assert_null(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled));
     mm_cuda_trim(&device);
-    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(device.copy_bytes, 0);
     assert_int_equal(fake_cuda.memory_used, 0);
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     lane->bands.job = jobs[0];
     device.head.memory_bytes = 4 * (B_BYTES + 99);
-    assert_null(mm_cuda_take_derived(lane, 1, value.replicas->data, 7, 100, &is_filled)); /* no room */
+    assert_null(mm_cuda_acquire_derived(lane, 1, value.copies->data, 7, 100, &is_filled)); /* no room */
     device.head.memory_bytes += 4;
-    assert_non_null(mm_cuda_take_derived(lane, 1, value.replicas->data, 7, 100, &is_filled));
+    assert_non_null(mm_cuda_acquire_derived(lane, 1, value.copies->data, 7, 100, &is_filled));
     assert_false(is_filled);
     lane->bands.job = NULL;
     release();
@@ -187,7 +187,7 @@ static void make_for_c(unsigned index) {
 }
 
 /* That of a job by itself. */
-static struct mm_replica *run_for_c(enum mm_status expected) {
+static struct mm_device_copy *run_for_c(enum mm_status expected) {
     make_for_c(0);
     jobs[0]->work.batch_key = 0;
     mm_cuda_begin(&device.head, 0, jobs, 1);
@@ -198,56 +198,56 @@ static struct mm_replica *run_for_c(enum mm_status expected) {
     return jobs[0]->stored_c;
 }
 
-static void expect_read(struct mm_replica *home) {
+static void expect_read(struct mm_device_copy *copy) {
     const struct mm_window all = {.count = 1, .all_rows = 18, .all_cols = 17, .rows = 18, .cols = 17};
     const struct mm_window part = {
         .count = 1, .all_rows = 18, .all_cols = 17, .row = 3, .rows = 2, .cols = 5};
     float elements[10];
-    assert_int_equal(home->read(home, &all, MM_FLOAT32, tests[0].c, NULL), MM_OK);
+    assert_int_equal(copy->read(copy, &all, MM_FLOAT32, tests[0].c, NULL), MM_OK);
     tests[0].job.product.c.data = tests[0].c;
     expect_product(&tests[0]);
-    assert_int_equal(home->read(home, &part, MM_FLOAT32, elements, NULL), MM_OK);
+    assert_int_equal(copy->read(copy, &part, MM_FLOAT32, elements, NULL), MM_OK);
     for (unsigned index = 0; index < 10; index++)
         assert_float_equal(elements[index], tests[0].c[(3 + index / 5) * 17 + index % 5], 0.0f);
 }
 
 static void a_result_stays(void **state) {
-    struct mm_replica *home = run_for_c(MM_OK);
+    struct mm_device_copy *copy = run_for_c(MM_OK);
     assert_int_equal(jobs[0]->outcome.downloaded_bytes, 0);
-    assert_int_equal(device.replica_bytes, C_BYTES);
+    assert_int_equal(device.copy_bytes, C_BYTES);
     mm_cuda_trim(&device);
-    expect_read(home);
-    home->release(home);
-    assert_int_equal(device.replica_bytes, 0);
+    expect_read(copy);
+    copy->release(copy);
+    assert_int_equal(device.copy_bytes, 0);
     assert_int_equal(fake_cuda.memory_used, 0);
 }
 
 /* It is an operand where it is, and is copied to another device. */
 static void a_result_is_an_operand(void **state) {
-    struct mm_replica *home = run_for_c(MM_OK);
+    struct mm_device_copy *copy = run_for_c(MM_OK);
     struct mm_cuda_device other = device;
-    struct mm_stored result = {.bytes = C_BYTES, .home = home};
+    struct mm_stored result = {.bytes = C_BYTES, .only_copy = copy};
     const struct mm_source source = {.kind = MM_SOURCE_STORED, .stored = &result};
     struct mm_error error;
     size_t copied_bytes = 0;
     void *data;
-    mm_stored_add_replica(&result, home);
-    assert_int_equal(mm_cuda_hold_replica(&source, &device.lanes[1], &copied_bytes, &data, &error), MM_OK);
-    assert_ptr_equal(data, home->data);
+    mm_stored_add_copy(&result, copy);
+    assert_int_equal(mm_cuda_acquire_operand(&source, &device.lanes[1], &copied_bytes, &data, &error), MM_OK);
+    assert_ptr_equal(data, copy->data);
     assert_int_equal(copied_bytes + device.head.peer_bytes, 0);
-    LIST_INIT(&other.replicas);
-    other.replica_bytes = 0;
+    LIST_INIT(&other.copies);
+    other.copy_bytes = 0;
     other.direct.device = other.lanes[0].device = &other;
-    assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
-    assert_memory_equal(data, home->data, C_BYTES);
+    assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
+    assert_memory_equal(data, copy->data, C_BYTES);
     assert_int_equal(copied_bytes, 0); /* from the host */
     assert_int_equal(other.head.peer_bytes, C_BYTES);
-    mm_cuda_drop_replicas(&other, false);
+    mm_cuda_drop_copies(&other, false);
     other.head.memory_bytes = 4 * C_BYTES - 4;
-    assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
+    assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
     assert_null(data);
     device.head.failed = 1;
-    assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error),
+    assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error),
                      MM_DEVICE_FAILED);
     device.head.failed = 0;
     value = result;
@@ -256,16 +256,16 @@ static void a_result_is_an_operand(void **state) {
 
 static void there_is_room_for_a_quarter(void **state) {
     device.head.memory_bytes = 4 * C_BYTES;
-    struct mm_replica *home = run_for_c(MM_OK);
+    struct mm_device_copy *copy = run_for_c(MM_OK);
     assert_null(run_for_c(MM_STORE_FULL));
     assert_int_equal(jobs[0]->work.error.needed_bytes, C_BYTES);
     assert_int_equal(jobs[0]->work.error.free_bytes, 0);
-    home->release(home);
+    copy->release(copy);
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
-    home = run_for_c(MM_OK); /* the copy gives way */
-    assert_int_equal(device.replica_bytes, C_BYTES);
-    home->release(home);
+    copy = run_for_c(MM_OK); /* the copy gives way */
+    assert_int_equal(device.copy_bytes, C_BYTES);
+    copy->release(copy);
     release();
 }
 
@@ -292,7 +292,7 @@ static void results_share_a_launch(void **state) {
         for (unsigned index = 0; index < has_room; index++)
             jobs[index]->stored_c->release(jobs[index]->stored_c);
     }
-    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(device.copy_bytes, 0);
     job_init(&tests[0], &ours, 18, 20, 17);
     tests[0].job.stores_c = true;
     plan_job(&tests[0]);
@@ -321,7 +321,7 @@ static void results_give_way_to_one_that_fits(void **state) {
         expect_read(jobs[0]->stored_c);
         jobs[0]->stored_c->release(jobs[0]->stored_c);
     }
-    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(device.copy_bytes, 0);
 }
 
 /* One result has room. The first job gets the room, but does not fit, so the second job has it. */
@@ -353,7 +353,7 @@ static void a_job_that_fails_leaves_nothing(void **state) {
         assert_null(jobs[index]->stored_c);
     }
     fake_cuda.launch_fails = cudaSuccess;
-    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(device.copy_bytes, 0);
     assert_int_equal(fake_cuda.events, 0);
 }
 

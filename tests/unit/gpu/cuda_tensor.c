@@ -2,7 +2,7 @@
  * uses, tensor maps that the driver takes, and clusters that there is room for. Kernels and driver are made
  * up; no GPU takes part. What the kernels compute is for kernels/cuda. */
 #include "gpu/cuda/device.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/parts.h"
@@ -110,8 +110,8 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     return MM_OK;
 }
 
-void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key, size_t bytes,
-                           bool *is_filled) {
+void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
+                              size_t bytes, bool *is_filled) {
     *is_filled = is_kept;
     return is_kept ? operands : NULL;
 }

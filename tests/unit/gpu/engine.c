@@ -107,16 +107,16 @@ static void a_backend_without_devices_says_why(void **state) {
 }
 
 /* By the device's index. */
-static enum mm_status home_statuses[2];
+static enum mm_status copy_statuses[2];
 
-static enum mm_status take_home(struct mm_device *device, size_t bytes, struct mm_replica **home,
-                                struct mm_error *error) {
-    const enum mm_status status = home_statuses[device->index];
+static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
+                                   struct mm_error *error) {
+    const enum mm_status status = copy_statuses[device->index];
     return status == MM_OK ? MM_OK : mm_fail(error, status, "as told");
 }
 
 /* The second device has more room, so it is asked first, and its error is better than the other's. */
-static void a_home_is_refused_by_the_roomiest_device(void **state) {
+static void a_copy_is_refused_by_the_roomiest_device(void **state) {
     static const enum mm_status cases[][3] = {{MM_STORE_FULL, MM_NO_DEVICE_MEMORY, MM_NO_DEVICE_MEMORY},
                                               {MM_OK, MM_NO_DEVICE_MEMORY, MM_OK},
                                               {MM_STORE_FULL, MM_OK, MM_OK}};
@@ -125,13 +125,13 @@ static void a_home_is_refused_by_the_roomiest_device(void **state) {
     size_t count;
     make_twins();
     assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
-    twins.take_home = take_home;
-    mm_engine_devices(engine, &count)[0]->home_bytes = 1;
+    twins.acquire_copy = acquire_copy;
+    mm_engine_devices(engine, &count)[0]->stored_bytes = 1;
     for (size_t index = 0; index < COUNT(cases); index++) {
-        struct mm_replica *home;
+        struct mm_device_copy *copy;
         struct mm_error error = {.status = MM_OK};
-        memcpy(home_statuses, cases[index], sizeof home_statuses);
-        assert_int_equal(mm_engine_take_home(engine, 8, &home, &error), cases[index][2]);
+        memcpy(copy_statuses, cases[index], sizeof copy_statuses);
+        assert_int_equal(mm_engine_acquire_copy(engine, 8, &copy, &error), cases[index][2]);
         if (cases[index][2] != MM_OK)
             assert_int_equal(error.status, cases[index][2]);
     }
@@ -139,4 +139,4 @@ static void a_home_is_refused_by_the_roomiest_device(void **state) {
 }
 
 RUN_TESTS(one_device_that_is_fast_enough_will_do, a_backend_without_devices_says_why,
-          a_home_is_refused_by_the_roomiest_device)
+          a_copy_is_refused_by_the_roomiest_device)

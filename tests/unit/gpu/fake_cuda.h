@@ -6,7 +6,7 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/stream.h"
 
 /* What it was asked for, and how it is to fail. */

@@ -191,11 +191,11 @@ static void submit_stored(struct test_job *test, struct mm_stored *b) {
 /* A job here weighs as much as the copy of 6 bytes. */
 static void work_goes_where_its_operands_are(void **state) {
     static const unsigned devices[] = {1, 1, 0, 0, 0};
-    struct mm_replica copies[] = {{.device = &fakes[0].device}, {.device = &fakes[1].device}};
+    struct mm_device_copy copies[] = {{.device = &fakes[0].device}, {.device = &fakes[1].device}};
     struct mm_stored value = {.bytes = 1000};
     open_scene((struct setting){.devices = 2, .closed = true});
-    mm_stored_add_replica(&value, &copies[0]); /* whose memory was taken away */
-    mm_stored_add_replica(&value, &copies[1]);
+    mm_stored_add_copy(&value, &copies[0]); /* whose memory was taken away */
+    mm_stored_add_copy(&value, &copies[1]);
     copies[1].data = &value;
     submit_stored(&jobs[0], &value);
     submit_stored(&jobs[1], &value); /* waits, since a copy to the idle device takes longer */

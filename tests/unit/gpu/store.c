@@ -375,25 +375,27 @@ static void threads_share_a_name(void **state) {
 
 static unsigned released;
 
-static void release_home(struct mm_replica *home) {
+static void release_copy(struct mm_device_copy *copy) {
     released++;
 }
 
-static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
-                                void *to, struct mm_error *error) {
-    mm_window_pack(part, dtype, home->data, to);
+static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_window *part,
+                                enum mm_dtype dtype, void *to, struct mm_error *error) {
+    mm_window_pack(part, dtype, copy->data, to);
     return MM_OK;
 }
 
 static void a_device_alone_has_a_value(void **state) {
     static float elements[ROW] = {3, 1, 4};
     struct mm_device device = {.backend = &mm_cpu_backend, .index = 7};
-    struct mm_replica home = {
-        .device = &device, .data = elements, .release = release_home, .read = read_home};
+    struct mm_device_copy copy = {
+        .device = &device, .data = elements, .release = release_copy, .read = read_copy};
     struct mm_reservation reservation = {.budget = &budget};
     struct mm_buffer none = {0};
-    const struct mm_store_content content = {
-        .shape = mm_shape_of_matrix(1, ROW), .memory = &none, .reservation = &reservation, .home = &home};
+    const struct mm_store_content content = {.shape = mm_shape_of_matrix(1, ROW),
+                                             .memory = &none,
+                                             .reservation = &reservation,
+                                             .only_copy = &copy};
     const struct mm_window part = {
         .count = 1, .all_rows = 1, .all_cols = ROW, .rows = 1, .col = 1, .cols = 2};
     struct mm_store_room room = {.bytes = VALUE};
@@ -407,7 +409,7 @@ static void a_device_alone_has_a_value(void **state) {
     assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);
     assert_int_equal(mm_store_put(store, &room, "h", &content, now_ns, &value, &is_new, &error), MM_OK);
     assert_string_equal(value->device, "cpu:7");
-    assert_ptr_equal(mm_stored_find_replica(value, &device), &home);
+    assert_ptr_equal(mm_stored_find_copy(value, &device), &copy);
     assert_int_equal(mm_stored_read(value, &part, read, &error), MM_OK);
     assert_memory_equal(read, elements + 1, sizeof read);
     device.failed = 1;
@@ -419,7 +421,7 @@ static void a_device_alone_has_a_value(void **state) {
     assert_int_equal(released, 1);
     expect_totals(0, 0, 0, 0);
     struct mm_store_content on_host = content; /* where there is room for less */
-    on_host.home = NULL;
+    on_host.only_copy = NULL;
     room = (struct mm_store_room){.bytes = VALUE};
     assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);
     assert_int_equal(mm_store_put(store, &room, "h", &on_host, now_ns, &value, &is_new, &error),

@@ -29,7 +29,7 @@
  * the FP32 theoretical peak performance" (2022), which also adds up outside of the tensor cores. The guard
  * is our own. */
 #include "gpu/cuda/device.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
@@ -208,7 +208,7 @@ static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned 
     const struct kept kept = kept_of(operand);
     const uint64_t key = (uint64_t)operand->lines << 32 | (uint64_t)operand->k << 1 | operand->k_contiguous;
     unsigned char *memory =
-        mm_cuda_take_derived(lane, slot, operand->from, key, kept.end, &arguments->is_split[slot]);
+        mm_cuda_acquire_derived(lane, slot, operand->from, key, kept.end, &arguments->is_split[slot]);
     if (memory == NULL)
         return MM_OK;
     arguments->is_kept[slot] = true;

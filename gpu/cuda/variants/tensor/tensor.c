@@ -24,7 +24,7 @@
 #include "gpu/device/backend.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
-#include "gpu/cuda/replica.h"
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/parts.h"
@@ -228,7 +228,8 @@ static enum mm_status place_copy(const struct mm_device *device, struct operand 
     bool is_filled = false;
     if (!operand->is_copied)
         return MM_OK;
-    void *kept = mm_cuda_take_derived(lane, slot, operand->stored.data, key, copy_bytes(operand), &is_filled);
+    void *kept =
+        mm_cuda_acquire_derived(lane, slot, operand->stored.data, key, copy_bytes(operand), &is_filled);
     operand->matrix.data = kept != NULL ? kept : workspace;
     if (is_filled)
         return MM_OK;

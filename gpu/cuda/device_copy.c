@@ -1,0 +1,419 @@
+/* Stored values in a device's memory. A job that first uses a value there makes a copy, which is kept until
+ * the value ends, or until device memory is short; so is what a variant derives from the value. If the device
+ * alone has the elements, its copy is the only one and is kept until the value ends. This file knows no
+ * names. */
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/device_copy.h"
+#include "gpu/cuda/stream.h"
+#include "gpu/store/store.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* What a variant derives from the value as an operand. Only the lanes' thread uses it, until the value ends.
+ */
+struct derived {
+    void *data; /* NULL: nothing */
+    size_t bytes;
+    uint64_t key;
+    cudaEvent_t
+        noted;       /* the memory is there once this is over, and filled if is_filled; NULL: none was made */
+    bool is_over;    /* that is known */
+    bool was_wanted; /* by a job before */
+    bool is_filled;
+};
+
+struct mm_cuda_device_copy {
+    struct mm_device_copy
+        head; /* first; a copy's data may be NULL: dropped, and made anew if it is used again */
+    struct mm_cuda_device *device; /* NULL: it was closed */
+    size_t bytes;
+    cudaEvent_t copied;        /* the copy is there once this is over; NULL: none was made */
+    bool is_copied;            /* the copy is known to be complete; only the lanes' thread uses this */
+    struct derived derived[2]; /* as A, as B */
+    LIST_ENTRY(mm_cuda_device_copy) listed;
+};
+
+/* Guards the lists of all devices and what the copies on them hold. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_only_copy(const struct mm_cuda_device_copy *copy) {
+    return copy->head.read != NULL;
+}
+
+/* Counts so many bytes more. With the mutex held, as all down to `release`. */
+static void count(const struct mm_cuda_device_copy *copy, size_t bytes) {
+    copy->device->copy_bytes += bytes;
+    if (is_only_copy(copy))
+        __atomic_add_fetch(&copy->device->head.stored_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* Memory of a copy, to be freed. */
+struct removed {
+    void *data[3];
+    unsigned count;
+};
+
+static void remove_data(struct mm_cuda_device_copy *copy, struct removed *removed) {
+    void *data = copy->head.data;
+    if (data == NULL)
+        return;
+    count(copy, -copy->bytes);
+    __atomic_store_n(&copy->head.data, NULL, __ATOMIC_RELAXED);
+    copy->is_copied = false;
+    removed->data[removed->count++] = data;
+}
+
+static void remove_derived(struct mm_cuda_device_copy *copy, struct removed *removed) {
+    for (unsigned slot = 0; slot < 2; slot++) {
+        struct derived *derived = &copy->derived[slot];
+        if (derived->data == NULL)
+            continue;
+        copy->device->copy_bytes -= derived->bytes;
+        removed->data[removed->count++] = derived->data;
+        derived->data = NULL;
+        derived->is_filled = false;
+    }
+}
+
+static void free_removed(struct mm_cuda_device *device, const struct removed *removed) {
+    for (unsigned index = 0; index < removed->count; index++)
+        mm_cuda_pool_free(&device->direct, removed->data[index]);
+}
+
+static void destroy_events(const struct mm_cuda_device_copy *copy) {
+    const cudaEvent_t events[] = {copy->copied, copy->derived[0].noted, copy->derived[1].noted};
+    for (unsigned index = 0; index < sizeof events / sizeof events[0]; index++)
+        if (events[index] != NULL)
+            cudaEventDestroy(events[index]);
+}
+
+/* Takes the copy off its device; returns that, or NULL. */
+static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
+    struct mm_cuda_device *device = copy->device;
+    if (device == NULL)
+        return NULL;
+    remove_data(copy, removed);
+    remove_derived(copy, removed);
+    LIST_REMOVE(copy, listed);
+    copy->device = NULL;
+    return device;
+}
+
+/* The value has ended, so no job uses it any more. */
+static void release(struct mm_device_copy *head) {
+    struct mm_cuda_device_copy *copy = (struct mm_cuda_device_copy *)head;
+    struct removed removed = {.count = 0};
+    pthread_mutex_lock(&mutex);
+    struct mm_cuda_device *device = detach(copy, &removed);
+    pthread_mutex_unlock(&mutex);
+    if (device != NULL && mm_cuda_use(&device->head, NULL) == MM_OK) {
+        destroy_events(copy);
+        free_removed(device, &removed);
+    }
+    free(copy);
+}
+
+void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
+    struct mm_cuda_device_copy *copy, *next;
+    pthread_mutex_lock(&mutex);
+    for (copy = LIST_FIRST(&device->copies); copy != NULL; copy = next) {
+        struct removed removed = {.count = 0};
+        next = LIST_NEXT(copy, listed);
+        if (for_good) {
+            (void)detach(copy, &removed);
+            destroy_events(copy);
+        } else {
+            remove_derived(copy, &removed);
+            if (!is_only_copy(copy))
+                remove_data(copy, &removed);
+        }
+        free_removed(device, &removed);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Counts bytes of the copy, if the device's limit for stored values allows: bytes of an only copy beside
+ * other only copies, other bytes beside everything. */
+static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
+    struct mm_cuda_device *device = copy->device;
+    const size_t limit = mm_device_stored_bytes_max(&device->head);
+    pthread_mutex_lock(&mutex);
+    const size_t taken = for_only ? mm_device_stored_bytes(&device->head) : device->copy_bytes;
+    const bool has_room = taken <= limit && bytes <= limit - taken;
+    if (has_room && for_only)
+        count(copy, bytes);
+    else if (has_room)
+        device->copy_bytes += bytes;
+    pthread_mutex_unlock(&mutex);
+    return has_room;
+}
+
+static void unreserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
+    pthread_mutex_lock(&mutex);
+    if (for_only)
+        count(copy, -bytes);
+    else
+        copy->device->copy_bytes -= bytes;
+    pthread_mutex_unlock(&mutex);
+}
+
+static struct mm_cuda_device_copy *find(const struct mm_stored *value, const struct mm_cuda_device *device) {
+    return (struct mm_cuda_device_copy *)mm_stored_find_copy(value, &device->head);
+}
+
+/* Lets the lane's stream wait for what another lane may have enqueued, unless that is known to be over. */
+static cudaError_t wait_for(cudaEvent_t event, bool *is_over, const struct mm_lane *lane) {
+    if (*is_over)
+        return cudaSuccess;
+    const cudaError_t code = cudaEventQuery(event);
+    *is_over = code == cudaSuccess;
+    if (code != cudaErrorNotReady)
+        return code;
+    (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+    return cudaStreamWaitEvent(lane->stream, event, 0);
+}
+
+/* Marks the end of what was enqueued there. */
+static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
+    const cudaError_t code =
+        *event == NULL ? cudaEventCreateWithFlags(event, cudaEventDisableTiming) : cudaSuccess;
+    return code == cudaSuccess ? cudaEventRecord(*event, lane->stream) : code;
+}
+
+/* Memory that may be dropped, in the order of the lane's stream. NULL if the limit or the pool has too
+ * little. */
+static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struct mm_lane *lane) {
+    void *data;
+    if (!reserve(copy, bytes, false))
+        return NULL;
+    if (mm_cuda_pool_acquire(lane, mm_cuda_aligned(bytes), &data, NULL) == MM_OK)
+        return data;
+    unreserve(copy, bytes, false);
+    return NULL;
+}
+
+/* Without memory. NULL if the system has none. */
+static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, size_t bytes,
+                                             struct mm_cuda_device *device) {
+    struct mm_cuda_device_copy *copy = calloc(1, sizeof *copy);
+    if (copy == NULL)
+        return NULL;
+    copy->head = *head;
+    copy->head.device = &device->head;
+    copy->device = device;
+    copy->bytes = bytes;
+    copy->is_copied = is_only_copy(copy);
+    pthread_mutex_lock(&mutex);
+    LIST_INSERT_HEAD(&device->copies, copy, listed);
+    pthread_mutex_unlock(&mutex);
+    return copy;
+}
+
+cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane) {
+    const struct mm_device_copy *only_copy = value->only_copy;
+    if (only_copy == NULL)
+        return cudaMemcpyAsync(to, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
+    struct mm_device *device = &lane->device->head;
+    const cudaError_t code = cudaMemcpyPeerAsync(to, (int)device->index, only_copy->data,
+                                                 (int)only_copy->device->index, value->bytes, lane->stream);
+    if (code == cudaSuccess)
+        __atomic_add_fetch(&device->peer_bytes, value->bytes, __ATOMIC_RELAXED);
+    return code;
+}
+
+/* Takes memory, if there is some, and enqueues the copy. */
+static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
+                              struct mm_lane *lane) {
+    void *data = acquire(copy, value->bytes, lane);
+    if (data == NULL)
+        return cudaSuccess;
+    cudaError_t code = mm_cuda_copy_stored(value, data, lane);
+    if (code == cudaSuccess)
+        code = record(&copy->copied, lane);
+    if (code != cudaSuccess) {
+        mm_cuda_pool_free(lane, data);
+        unreserve(copy, value->bytes, false);
+        return code;
+    }
+    __atomic_store_n(&copy->head.data, data, __ATOMIC_RELAXED);
+    return cudaSuccess;
+}
+
+/* The value's copy on the lane's device, which is made if there is none; NULL if the system has no memory.
+ */
+static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
+    struct mm_cuda_device_copy *copy = find(value, lane->device);
+    if (copy != NULL)
+        return copy;
+    copy = make_copy(&(struct mm_device_copy){.release = release}, value->bytes, lane->device);
+    if (copy != NULL)
+        mm_stored_add_copy(value, &copy->head);
+    return copy;
+}
+
+enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm_lane *lane,
+                                       size_t *copied_bytes, void **data, struct mm_error *error) {
+    struct mm_cuda_device *device = lane->device;
+    struct mm_stored *value = source->stored;
+    cudaError_t code = cudaSuccess;
+    *data = NULL;
+    if (source->kind != MM_SOURCE_STORED || value->bytes == 0)
+        return MM_OK;
+    struct mm_cuda_device_copy *copy = find(value, device);
+    if (copy != NULL && copy->head.data != NULL) {
+        code = wait_for(copy->copied, &copy->is_copied, lane);
+    } else if (mm_device_copy_check(value->only_copy, error) != MM_OK) {
+        return error->status;
+    } else {
+        copy = find_or_make(value, lane);
+        if (copy != NULL)
+            code = copy_value(value, copy, lane);
+        if (copy != NULL && copy->head.data != NULL)
+            *copied_bytes += value->only_copy == NULL ? value->bytes : 0;
+    }
+    if (code != cudaSuccess)
+        return mm_cuda_status(device, code, "copying a stored matrix to the device", error);
+    if (copy != NULL)
+        *data = copy->head.data;
+    return MM_OK;
+}
+
+/* --- what is derived */
+
+/* The copy of an operand of the lane's job; NULL: it has none. */
+static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
+    const struct mm_job *job = lane->bands.job;
+    const struct mm_source *source = job == NULL ? NULL : slot == 0 ? &job->a_source : &job->b_source;
+    return source == NULL || source->kind != MM_SOURCE_STORED ? NULL : find(source->stored, lane->device);
+}
+
+static cudaError_t note(struct derived *derived, const struct mm_lane *lane) {
+    derived->is_over = false;
+    return record(&derived->noted, lane);
+}
+
+void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
+                              size_t bytes, bool *is_filled) {
+    struct mm_cuda_device_copy *copy = find_operand(lane, slot);
+    if (copy == NULL || copy->head.data != from)
+        return NULL;
+    struct derived *derived = &copy->derived[slot];
+    const bool is_first = !derived->was_wanted;
+    derived->was_wanted = true;
+    if (derived->data == NULL && !is_first) {
+        derived->data = acquire(copy, bytes, lane);
+        derived->bytes = bytes;
+        derived->key = key;
+        if (derived->data != NULL)
+            (void)note(derived, lane); /* if that fails, so does what fills it */
+    }
+    if (derived->data == NULL || derived->key != key || derived->bytes != bytes ||
+        wait_for(derived->noted, &derived->is_over, lane) != cudaSuccess) /* then the next call says why */
+        return NULL;
+    *is_filled = derived->is_filled;
+    return derived->data;
+}
+
+cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
+    struct derived *derived = &find_operand(lane, slot)->derived[slot];
+    const cudaError_t code = note(derived, lane);
+    derived->is_filled = code == cudaSuccess;
+    return code;
+}
+
+/* --- only copies */
+
+/* A stream of its own, for an HTTP thread: the device's work goes on beside it. */
+static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
+    *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
+    if (mm_cuda_use(head, error) != MM_OK)
+        return MM_DEVICE_FAILED;
+    const cudaError_t code = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
+    return mm_cuda_status(lane->device, code, "making a stream", error);
+}
+
+/* Waits for what was enqueued there, which gave `code`. */
+static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
+                                 struct mm_error *error) {
+    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
+    cudaStreamDestroy(lane->stream);
+    return mm_cuda_status(lane->device, code == cudaSuccess ? waited : code, doing, error);
+}
+
+static enum mm_status read(struct mm_device_copy *head, const struct mm_window *part, enum mm_dtype dtype,
+                           void *to, struct mm_error *error) {
+    struct mm_lane lane;
+    const enum mm_status status =
+        open_lane(&((struct mm_cuda_device_copy *)head)->device->head, &lane, error);
+    if (status != MM_OK)
+        return status;
+    return close_lane(&lane, mm_cuda_copy_part(to, head->data, dtype, part, &lane),
+                      "copying a stored matrix from the device", error);
+}
+
+static enum mm_status write(struct mm_device_copy *head, size_t offset, const void *from, size_t bytes,
+                            struct mm_error *error) {
+    struct mm_lane lane;
+    const enum mm_status status =
+        open_lane(&((struct mm_cuda_device_copy *)head)->device->head, &lane, error);
+    if (status != MM_OK)
+        return status;
+    return close_lane(
+        &lane, cudaMemcpyAsync((char *)head->data + offset, from, bytes, cudaMemcpyHostToDevice, lane.stream),
+        "copying a matrix to the device", error);
+}
+
+static enum mm_status fail_full(const struct mm_device *device, size_t bytes, struct mm_error *error) {
+    const size_t limit = mm_device_stored_bytes_max(device), taken = mm_device_stored_bytes(device);
+    const size_t free_bytes = limit - mm_size_min(taken, limit);
+    mm_fail_limit(error, "", limit,
+                  "the matrix needs %zu bytes of the memory of %s, where stored matrices may take %zu, of "
+                  "which %zu are free; delete what you no longer need",
+                  bytes, device->name, limit, free_bytes);
+    error->status = MM_STORE_FULL;
+    error->needed_bytes = bytes;
+    error->free_bytes = free_bytes;
+    return MM_STORE_FULL;
+}
+
+enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struct mm_device_copy **copy,
+                                       struct mm_error *error) {
+    const struct mm_device_copy head = {.release = release, .read = read, .write = write};
+    struct mm_cuda_device_copy *acquired = make_copy(&head, bytes, lane->device);
+    void *data = NULL;
+    if (acquired == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for a matrix's place on the device");
+    const bool has_room = reserve(acquired, bytes, true);
+    const enum mm_status status = has_room ? mm_cuda_pool_acquire(lane, mm_cuda_aligned(bytes), &data, error)
+                                           : fail_full(&lane->device->head, bytes, error);
+    if (status != MM_OK) {
+        if (has_room)
+            unreserve(acquired, bytes, true);
+        release(&acquired->head);
+        return status;
+    }
+    acquired->head.data = data;
+    *copy = &acquired->head;
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_acquire_copy(struct mm_device *head, size_t bytes, struct mm_device_copy **copy,
+                                    struct mm_error *error) {
+    struct mm_device_copy *acquired = NULL;
+    struct mm_lane lane;
+    enum mm_status status = open_lane(head, &lane, error);
+    if (status != MM_OK)
+        return status;
+    status = mm_cuda_acquire_copy_on(bytes, &lane, &acquired, error);
+    const enum mm_status ended =
+        close_lane(&lane, cudaSuccess, "acquiring device memory", status == MM_OK ? error : NULL);
+    if (status != MM_OK)
+        return status;
+    if (ended != MM_OK)
+        acquired->release(acquired);
+    else
+        *copy = acquired;
+    return ended;
+}
