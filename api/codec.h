@@ -64,7 +64,7 @@ struct mm_body_reader {
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
     /* Reads on in a body that has body_bytes by now and may have moved. Returns how many bytes the body has
-     * then: the reader may move what came and close gaps, and the next piece follows behind that. */
+     * then: the reader may move what came and close gaps, and the next chunk follows behind that. */
     size_t (*feed)(void *reading, void *body, size_t body_bytes);
 
     /* Gives back the memory of what was read, if memory is short: finish then reads the body again. NULL: it

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* Where the piece that starts here ends: at `separator` outside of quotes, or at the end of the text. */
-static const char *piece_end(const char *text, const char *end, char separator) {
+/* Where the part that starts here ends: at `separator` outside of quotes, or at the end of the text. */
+static const char *part_end(const char *text, const char *end, char separator) {
     bool quoted = false;
     for (; text < end && (quoted || *text != separator); text++) {
         if (*text == '"')
@@ -73,7 +73,7 @@ static int read_weight(struct mm_slice text) {
 static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
-        const char *stop = piece_end(text + 1, end, ';');
+        const char *stop = part_end(text + 1, end, ';');
         struct mm_slice parameter = mm_slice_trim(text + 1, stop);
         const char *equals = memchr(parameter.start, '=', parameter.length);
         if (equals != NULL && mm_slice_is_any_case(mm_slice_trim(parameter.start, equals), "q"))
@@ -94,8 +94,8 @@ int mm_media_weight(const char *accept, const char *type) {
     int best_fit = 0;
     int best_weight = 0;
     for (const char *text = accept; text < end;) {
-        const char *stop = piece_end(text, end, ',');
-        const char *head_end = piece_end(text, stop, ';');
+        const char *stop = part_end(text, end, ',');
+        const char *head_end = part_end(text, stop, ';');
         int fit = range_fit(mm_slice_trim(text, head_end), type, &any_range);
         bool others;
         int weight = read_parameters(head_end, stop, &others);

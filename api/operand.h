@@ -113,7 +113,7 @@ static inline bool mm_operand_is_inline(const struct mm_operand *operand) {
     return operand->source.kind == MM_SOURCE_HOST;
 }
 static inline bool mm_operand_is_generated(const struct mm_operand *operand) {
-    return mm_source_is_made(&operand->source);
+    return mm_source_is_generated(&operand->source);
 }
 static inline bool mm_operand_is_stored(const struct mm_operand *operand) {
     return operand->source.kind == MM_SOURCE_STORED;

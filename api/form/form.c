@@ -1,6 +1,6 @@
 /* Requests as forms (multipart/form-data), read while they arrive. The parts a and b are .npy or CSV files,
  * all others are parameters. Once a .npy file's header has arrived, the length of its elements is known: they
- * are skipped, not searched for a delimiter, and moved down with the rest of their first piece to lie
+ * are skipped, not searched for a delimiter, and moved down with the rest of their first chunk to lie
  * aligned. Their views point into the body. CSV, and stacks in Fortran order, are copied into memory of their
  * own once all has arrived. */
 #include "api/codec.h"

@@ -79,7 +79,7 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
     }
 }
 
-/* Takes numbers with commas between them. This is where the time goes. A number that the end of the piece may
+/* Takes numbers with commas between them. This is where the time goes. A number that the end of the chunk may
  * have cut off, and all else, is left to the reader. */
 static void take_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
     mm_number_reader *const read = mm_element(scan->dtype)->read;

@@ -15,7 +15,7 @@ static inline size_t mm_json_aligned(size_t bytes) {
 struct mm_json_store {
     const struct mm_limits *limits;
     struct mm_reservation *reservation;
-    uint64_t bytes_left; /* of the body, behind the piece at hand; UINT64_MAX: the body's length is unknown */
+    uint64_t bytes_left; /* of the body, behind the chunk at hand; UINT64_MAX: the body's length is unknown */
     size_t element_bytes;    /* may change while the store is empty */
     bool keeps;              /* false: the store holds no memory, and takes no more elements */
     struct mm_buffer memory; /* the caller may take it over, and clear this member */
@@ -28,7 +28,7 @@ struct mm_json_store {
 void mm_json_store_drop(struct mm_json_store *store);
 
 /* Makes room for one more element; without memory, drops all. The next element of the text begins or ends at
- * `at`, and the piece at hand ends at `end`: the rest of the text says how many elements may still come. */
+ * `at`, and the chunk at hand ends at `end`: the rest of the text says how many elements may still come. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end);
 
 /* The place of the next element, which counts once the caller adds its bytes to used_bytes; NULL if the store

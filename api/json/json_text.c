@@ -1,4 +1,4 @@
-/* The grammar of JSON as a table of places, and its tokens. A token that the end of a piece cuts off is
+/* The grammar of JSON as a table of places, and its tokens. A token that the end of a chunk cuts off is
  * looked at again from its beginning when more has come, so nothing is kept of it. */
 #include "api/json/json_text.h"
 
@@ -24,7 +24,7 @@ static const char *const expectations[] = {
     [MM_JSON_BEHIND] = "nothing behind the object",
 };
 
-/* A token up to so long is looked at again with each piece. Numbers that people send are shorter; a client
+/* A token up to so long is looked at again with each chunk. Numbers that people send are shorter; a client
  * that sends chunks of one byte would have each byte of a longer one read as often as it may be long. */
 enum { TOKEN_SHORT = 128 };
 

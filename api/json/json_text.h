@@ -14,7 +14,7 @@ enum mm_json_event {
     MM_JSON_OPEN,  /* the [ or { of a value, whose contents follow */
     MM_JSON_CLOSE, /* the end of that */
     MM_JSON_END,   /* of the text */
-    MM_JSON_WAIT,  /* nothing: the text goes on in a piece that has not come yet */
+    MM_JSON_WAIT,  /* nothing: the text goes on in a chunk that has not come yet */
     MM_JSON_FAULT  /* the text is malformed: mm_json_fail */
 };
 

@@ -78,11 +78,11 @@ static const char *guess(const struct mm_operands *into, size_t expected, uint64
 static enum mm_status check_length(const struct mm_operands *into, const size_t bytes[MM_OPERANDS_MAX],
                                    uint64_t body_bytes, const struct mm_limits *limits,
                                    struct mm_error *error) {
-    char pieces[32 * MM_OPERANDS_MAX] = "";
+    char parts[32 * MM_OPERANDS_MAX] = "";
     size_t expected = 0, length = 0;
     for (unsigned index = 0; index < into->count; index++) {
         expected += bytes[index];
-        length += (size_t)snprintf(pieces + length, sizeof pieces - length, "%s%s %zu",
+        length += (size_t)snprintf(parts + length, sizeof parts - length, "%s%s %zu",
                                    index == 0 ? " (" : ", then ", into->of[index].role.name, bytes[index]);
     }
     if (expected > limits->body_bytes_max) {
@@ -96,7 +96,7 @@ static enum mm_status check_length(const struct mm_operands *into, const size_t 
     if (body_bytes == MM_LENGTH_UNKNOWN || body_bytes == expected)
         return MM_OK;
     mm_fail(error, MM_BAD_REQUEST, "the body has %" PRIu64 " bytes, but these dimensions make %zu of %s%s)%s",
-            body_bytes, expected, mm_dtype_name(into->dtype), pieces, guess(into, expected, body_bytes));
+            body_bytes, expected, mm_dtype_name(into->dtype), parts, guess(into, expected, body_bytes));
     mm_fail_expected(error, "%zu bytes", expected);
     mm_fail_got(error, "%" PRIu64 " bytes", body_bytes);
     return MM_BAD_REQUEST;

@@ -1,4 +1,4 @@
-/* The projection of a product and of the result that should be equal to it, a piece at a time. */
+/* The projection of a product and of the result that should be equal to it, a part at a time. */
 #include "gpu/check/projection.h"
 
 #include "gpu/check/exact.h"
@@ -203,8 +203,8 @@ static void unwrap(double *wide, size_t count, double modulus, const struct mm_r
         wide[index] = mm_unwrap(wide[index], modulus, (double)product->k * mean * mean);
 }
 
-void mm_projection_take(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
-                        size_t count) {
+void mm_projection_add(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
+                       size_t count) {
     const size_t n = projection->product->n;
     const double modulus = mm_unwrap_modulus(dtype);
     double wide[CHUNK];

@@ -59,11 +59,11 @@ void mm_projection_init(struct mm_projection *projection, const struct mm_random
 bool mm_projection_prepare(struct mm_projection *projection);
 
 /* Once all is prepared, these read a result, and then the next one. `begin` starts. `take` reads the next
- * `count` elements of C, which is of this type and dense, row by row, in pieces of any size. After the last,
+ * `count` elements of C, which is of this type and dense, row by row, in parts of any size. After the last,
  * `error` gives
  * ||C·x − A·B·x|| / ||A·B·x||, which estimates ||C − A·B|| / ||A·B|| (Frobenius); INFINITY if an element is
  * not finite. */
 void mm_projection_begin(struct mm_projection *projection);
-void mm_projection_take(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
-                        size_t count);
+void mm_projection_add(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
+                       size_t count);
 double mm_projection_error(const struct mm_projection *projection);

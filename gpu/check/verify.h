@@ -74,7 +74,7 @@ void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, 
 void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                     size_t count, void *memory, struct mm_verification *verification);
 
-/* The same in steps, for one product without a 0 among m, n and k, whose C comes in pieces. `prepare` takes
+/* The same in steps, for one product without a 0 among m, n and k, whose C comes in parts. `prepare` takes
  * some more of the stored rows of B and A, of which *row, 0 at first, are done; call it until it says false:
  * there was nothing left to do. Then `rows` adds the rows of C from `first` on, in any order, to a
  * verification that begins with `is_done` and this seed. Any number of results may be judged so. */
@@ -137,8 +137,8 @@ MM_HOST_AND_DEVICE double mm_verify_part(double residual, double bound) {
 }
 
 /* Makes a row the worst one, unless the verification has a worse one. */
-MM_HOST_AND_DEVICE void mm_verify_take(struct mm_verification *verification, size_t row, double residual,
-                                       double bound) {
+MM_HOST_AND_DEVICE void mm_verify_keep_worst(struct mm_verification *verification, size_t row,
+                                             double residual, double bound) {
     const double part = mm_verify_part(residual, bound);
     const double held = mm_verify_part(verification->residual, verification->bound);
     if (verification->rows_judged > 0 && (part < held || (part == held && row > verification->row)))
@@ -152,7 +152,7 @@ MM_HOST_AND_DEVICE void mm_verify_take(struct mm_verification *verification, siz
  * shows only in the last bits of the sums of squares. */
 MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
     if (rows->rows_judged > 0)
-        mm_verify_take(into, rows->row, rows->residual, rows->bound);
+        mm_verify_keep_worst(into, rows->row, rows->residual, rows->bound);
     into->rows_judged += rows->rows_judged;
     into->rows_unjudged += rows->rows_unjudged;
     mm_squares_merge(&into->error, &rows->error);
@@ -204,7 +204,8 @@ MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
     }
     if (bounds->unit > 0.0 && c_squares <= DBL_MAX)
         e += bounds->unit * sqrt(c_squares) + bounds->step;
-    mm_verify_take(verification, row, sums->residual, bounds->spread * e + bounds->of_float64 * (s + e));
+    mm_verify_keep_worst(verification, row, sums->residual,
+                         bounds->spread * e + bounds->of_float64 * (s + e));
     verification->rows_judged++;
     mm_squares_merge(&verification->error, &sums->error);
     mm_squares_merge(&verification->norm, &sums->norm);

@@ -76,7 +76,7 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
     return status;
 }
 
-static size_t made_elements(const struct mm_source *source, const struct mm_matrix *operand) {
+static size_t generated_elements(const struct mm_source *source, const struct mm_matrix *operand) {
     return mm_source_is_elsewhere(source) ? operand->rows * operand->cols : 0;
 }
 
@@ -86,26 +86,26 @@ static bool make(const struct mm_source *source, const struct mm_matrix *operand
                  struct mm_job *job, uint64_t until_ns) {
     enum { STEP = 64 << 10 };
     struct mm_progress *progress = &job->progress;
-    const size_t count = made_elements(source, operand);
-    while (progress->made < before + count && mm_clock_ns() < until_ns) {
-        const size_t first = progress->made - before;
+    const size_t count = generated_elements(source, operand);
+    while (progress->generated < before + count && mm_clock_ns() < until_ns) {
+        const size_t first = progress->generated - before;
         const size_t step = mm_size_min(count - first, STEP);
-        if (mm_source_make(source, operand, first, step, &job->work.error) != MM_OK)
+        if (mm_source_generate(source, operand, first, step, &job->work.error) != MM_OK)
             return false;
-        progress->made += step;
+        progress->generated += step;
     }
-    return progress->made >= before + count;
+    return progress->generated >= before + count;
 }
 
 /* Whether all operands are there. */
 static bool make_operands(struct mm_job *job) {
     const struct mm_matrix *a = &job->product.a;
-    const size_t of_a = made_elements(&job->a_source, a);
+    const size_t of_a = generated_elements(&job->a_source, a);
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
-    const bool is_made = make(&job->a_source, a, 0, job, until_ns) &&
-                         make(&job->b_source, &job->product.b, of_a, job, until_ns);
-    job->progress.made_ns += mm_clock_ns() - start_ns;
-    return is_made;
+    const bool is_generated = make(&job->a_source, a, 0, job, until_ns) &&
+                              make(&job->b_source, &job->product.b, of_a, job, until_ns);
+    job->progress.generated_ns += mm_clock_ns() - start_ns;
+    return is_generated;
 }
 
 /* Computes one part, or as many products of a stack as take as long as one. */
@@ -159,16 +159,16 @@ static void reduce(struct mm_job *job) {
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    const bool is_made = mm_job_made_bytes(job) == 0 || make_operands(job);
+    const bool is_generated = mm_job_generated_bytes(job) == 0 || make_operands(job);
     if (job->work.error.status != MM_OK)
         return;
-    if (is_made && mm_job_computes(job) && compute(device, job) != MM_OK)
+    if (is_generated && mm_job_computes(job) && compute(device, job) != MM_OK)
         return;
-    if (is_made && !job->more && mm_job_checks(job))
+    if (is_generated && !job->more && mm_job_checks(job))
         check(job);
-    else if (is_made && !job->more && reduces(job))
+    else if (is_generated && !job->more && reduces(job))
         reduce(job);
-    job->more = !is_made || mm_job_computes(job) || mm_job_checks(job) || reduces(job);
+    job->more = !is_generated || mm_job_computes(job) || mm_job_checks(job) || reduces(job);
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
@@ -176,7 +176,7 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     struct mm_job *job = jobs[0];
     if (!job->more && job->part != NULL && !job->keeps_c)
         mm_window_pack(job->part, job->product.c.dtype, job->product.c.data, job->product.c.data);
-    job->outcome.span_ns[MM_SPAN_UPLOAD] = job->progress.made_ns;
+    job->outcome.span_ns[MM_SPAN_UPLOAD] = job->progress.generated_ns;
     job->outcome.span_ns[MM_SPAN_KERNEL] = job->progress.spent_ns;
     job->outcome.span_ns[MM_SPAN_DOWNLOAD] = 0;
     job->outcome.batched = 1;
@@ -241,7 +241,7 @@ static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype
                            uint64_t seed, struct mm_error *error) {
     const struct mm_source source = {.kind = MM_SOURCE_UNIFORM, .seed = seed};
     const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
-    (void)mm_source_make(&source, &whole, 0, count, NULL);
+    (void)mm_source_generate(&source, &whole, 0, count, NULL);
     return MM_OK;
 }
 

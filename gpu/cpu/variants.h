@@ -6,8 +6,8 @@
 
 /* One row a variant: name, then members of struct mm_variant (gpu/plan/variant.h). Pieces of naive and of the
  * tiled variants give the same bits as the whole, since k is never cut. OpenBLAS chooses its kernels by the
- * shape, so the last bits may differ; it wants large pieces. The first is the reference of every other
- * variant of every backend. */
+ * shape, so the last bits may differ; it is fast only if the parts of a product are large. The first is the
+ * reference of every other variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
       .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \

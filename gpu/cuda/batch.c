@@ -98,18 +98,18 @@ static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operan
 /* What must be there before the jobs: operands that are copied, and that are made, A's and B's. */
 struct preparation {
     struct mm_cuda_copies copies;
-    struct mm_cuda_makes a_makes;
-    struct mm_cuda_makes b_makes;
+    struct mm_cuda_generated a_generated;
+    struct mm_cuda_generated b_generated;
 };
 
 /* Where the kernel finds an operand: in host memory, or at `at`, where it is, or is made or copied to. */
-static const void *prepare(struct preparation *before, struct mm_cuda_makes *makes,
+static const void *prepare(struct preparation *before, struct mm_cuda_generated *generated,
                            const struct mm_source *source, const struct mm_matrix *operand,
                            struct mm_job *job, void *at) {
     if (mm_cuda_reads_in_place(job, source))
         return operand->data;
-    if (mm_source_is_made(source) && mm_matrix_bytes(operand) > 0)
-        mm_cuda_add_make(makes, source, operand, at);
+    if (mm_source_is_generated(source) && mm_matrix_bytes(operand) > 0)
+        mm_cuda_add_generated(generated, source, operand, at);
     if (source->kind == MM_SOURCE_HOST) {
         job->outcome.uploaded_bytes += mm_matrix_bytes(operand);
         gather(&before->copies, operand, at);
@@ -128,7 +128,7 @@ static double work_of(struct mm_job *const *jobs, unsigned count) {
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
                           struct mm_cuda_items *items, struct preparation *before) {
     const double work = work_of(jobs, count);
-    before->copies.count = before->a_makes.count = before->b_makes.count = 0;
+    before->copies.count = before->a_generated.count = before->b_generated.count = 0;
     before->copies.words_max = 0;
     for (unsigned index = 0; index < count; index++) {
         struct mm_job *job = jobs[index];
@@ -138,15 +138,15 @@ static void describe_jobs(struct mm_job *const *jobs, unsigned count, const stru
         job->outcome.batched = count;
         job->outcome.work = work;
         const struct mm_product *product = &job->product;
-        item->a = prepare(before, &before->a_makes, &job->a_source, &product->a, job, matrices[0]);
-        item->b = prepare(before, &before->b_makes, &job->b_source, &product->b, job, matrices[1]);
+        item->a = prepare(before, &before->a_generated, &job->a_source, &product->a, job, matrices[0]);
+        item->b = prepare(before, &before->b_generated, &job->b_source, &product->b, job, matrices[1]);
         if (product->c.data == NULL)
             item->c = matrices[2];
     }
 }
 
 static bool is_nothing(const struct preparation *before) {
-    return before->copies.count + before->a_makes.count + before->b_makes.count == 0;
+    return before->copies.count + before->a_generated.count + before->b_generated.count == 0;
 }
 
 static cudaError_t enqueue_preparation(const struct preparation *before, enum mm_dtype dtype,
@@ -154,10 +154,10 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (before->copies.count > 0 && code == cudaSuccess)
         code = mm_cuda_gather(&before->copies, lane->stream);
-    if (before->a_makes.count > 0 && code == cudaSuccess)
-        code = mm_cuda_make(&before->a_makes, dtype, lane->device, lane->stream);
-    if (before->b_makes.count > 0 && code == cudaSuccess)
-        code = mm_cuda_make(&before->b_makes, dtype, lane->device, lane->stream);
+    if (before->a_generated.count > 0 && code == cudaSuccess)
+        code = mm_cuda_generate(&before->a_generated, dtype, lane->device, lane->stream);
+    if (before->b_generated.count > 0 && code == cudaSuccess)
+        code = mm_cuda_generate(&before->b_generated, dtype, lane->device, lane->stream);
     return code;
 }
 

@@ -1,5 +1,5 @@
 /* Several products, or transpositions, in one launch: as the kernel sees them, and how they are launched.
- * Only the thread that uses the lane calls mm_cuda_gather and mm_cuda_make. */
+ * Only the thread that uses the lane calls mm_cuda_gather and mm_cuda_generate. */
 #pragma once
 
 #include "gpu/queue/job.h"
@@ -58,18 +58,18 @@ struct mm_cuda_copies {
 };
 
 /* Operands of one element type that are made where they are read, all at once. */
-struct mm_cuda_makes {
+struct mm_cuda_generated {
     struct {
         struct mm_source source;
         void *to;
         size_t elements;
         size_t cols;
-    } makes[MM_BATCH_MAX];
+    } operands[MM_BATCH_MAX];
     unsigned count;
 };
 
 static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copies) <= 4096 &&
-                  sizeof(struct mm_cuda_makes) <= 4096,
+                  sizeof(struct mm_cuda_generated) <= 4096,
               "a kernel's parameters may have 4 KiB");
 
 /* Enqueues them as one kernel: cheaper than a copy each by the copy engines, which take microseconds for it.
@@ -78,17 +78,17 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
 
 /* Enqueues the making of at least one operand as one kernel. */
 struct mm_cuda_device;
-cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
-                         const struct mm_cuda_device *device, cudaStream_t stream);
+cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
+                             const struct mm_cuda_device *device, cudaStream_t stream);
 
 /* Adds an operand that is made at `to`. */
-static inline void mm_cuda_add_make(struct mm_cuda_makes *makes, const struct mm_source *source,
-                                    const struct mm_matrix *operand, void *to) {
-    assert(makes->count < MM_BATCH_MAX && operand->ld == operand->cols);
-    makes->makes[makes->count].source = *source;
-    makes->makes[makes->count].to = to;
-    makes->makes[makes->count].elements = operand->rows * operand->cols;
-    makes->makes[makes->count++].cols = operand->cols;
+static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, const struct mm_source *source,
+                                         const struct mm_matrix *operand, void *to) {
+    assert(generated->count < MM_BATCH_MAX && operand->ld == operand->cols);
+    generated->operands[generated->count].source = *source;
+    generated->operands[generated->count].to = to;
+    generated->operands[generated->count].elements = operand->rows * operand->cols;
+    generated->operands[generated->count++].cols = operand->cols;
 }
 
 /* The key of jobs that may share a launch with this planned one; 0: none may. Any thread. */

@@ -25,8 +25,8 @@ MM_DTYPE_TABLE(X)
 
 template <typename MAKE>
 __global__ void __launch_bounds__(THREADS)
-    make(const __grid_constant__ struct mm_cuda_makes makes, uint64_t one) {
-    const auto &mine = makes.makes[blockIdx.y];
+    make(const __grid_constant__ struct mm_cuda_generated generated, uint64_t one) {
+    const auto &mine = generated.operands[blockIdx.y];
     const size_t step = static_cast<size_t>(gridDim.x) * THREADS;
     const size_t first = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
     if (mine.source.kind == MM_SOURCE_UNIFORM) {
@@ -50,19 +50,19 @@ const void *const kernels[MM_DTYPE_COUNT] = {
 
 } // namespace
 
-cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
-                         const struct mm_cuda_device *device, cudaStream_t stream) {
+cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
+                             const struct mm_cuda_device *device, cudaStream_t stream) {
     const size_t most = static_cast<size_t>(device->head.multiprocessors) * BLOCKS_PER_MULTIPROCESSOR;
     size_t blocks = 1;
     uint64_t one = 0;
-    for (unsigned index = 0; index < makes->count; index++) {
-        const size_t needed = mm_size_divide_up(makes->makes[index].elements, THREADS);
+    for (unsigned index = 0; index < generated->count; index++) {
+        const size_t needed = mm_size_divide_up(generated->operands[index].elements, THREADS);
         blocks = needed > blocks ? needed : blocks;
     }
     mm_dtype_put(dtype, &one, 0, 1.0);
-    void *arguments[] = {const_cast<struct mm_cuda_makes *>(makes), &one};
+    void *arguments[] = {const_cast<struct mm_cuda_generated *>(generated), &one};
     return cudaLaunchKernel(kernels[dtype],
-                            dim3(static_cast<unsigned>(blocks < most ? blocks : most), makes->count),
+                            dim3(static_cast<unsigned>(blocks < most ? blocks : most), generated->count),
                             dim3(THREADS), arguments, 0, stream);
 }
 
@@ -71,12 +71,12 @@ enum mm_status mm_cuda_fill(struct mm_device *head, void *memory, enum mm_dtype 
     struct mm_cuda_device *device = reinterpret_cast<struct mm_cuda_device *>(head);
     const struct mm_source source = {MM_SOURCE_UNIFORM, seed, 0, NULL};
     const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
-    struct mm_cuda_makes makes = {};
+    struct mm_cuda_generated generated = {};
     const enum mm_status status = mm_cuda_use(head, error);
     if (status != MM_OK || count == 0)
         return status;
-    mm_cuda_add_make(&makes, &source, &whole, memory);
-    cudaError_t code = mm_cuda_make(&makes, dtype, device, device->direct.stream);
+    mm_cuda_add_generated(&generated, &source, &whole, memory);
+    cudaError_t code = mm_cuda_generate(&generated, dtype, device, device->direct.stream);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(device->direct.stream);
     return mm_cuda_status(device, code, "filling memory", error);

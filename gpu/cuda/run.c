@@ -20,11 +20,11 @@ static cudaError_t upload(struct mm_job *job, const struct mm_source *source, co
                           const struct mm_matrix *to, struct mm_lane *lane) {
     if (source->kind == MM_SOURCE_STORED)
         return cudaSuccess;
-    if (mm_source_is_made(source)) {
-        struct mm_cuda_makes makes = {.count = 0};
-        mm_cuda_add_make(&makes, source, to, to->data);
+    if (mm_source_is_generated(source)) {
+        struct mm_cuda_generated generated = {.count = 0};
+        mm_cuda_add_generated(&generated, source, to, to->data);
         return to->rows * to->cols == 0 ? cudaSuccess
-                                        : mm_cuda_make(&makes, to->dtype, lane->device, lane->stream);
+                                        : mm_cuda_generate(&generated, to->dtype, lane->device, lane->stream);
     }
     job->outcome.uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);

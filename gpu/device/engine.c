@@ -359,7 +359,7 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
     if (product.m > 0 && product.n > 0 &&
         mm_plan_make(device, variant, &product, false, &plan, error) != MM_OK)
         return error->status;
-    const size_t bytes = mm_job_made_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
+    const size_t bytes = mm_job_generated_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
     if (bytes <= most)
         return MM_OK;
     mm_fail_limit(error, "variant", most,

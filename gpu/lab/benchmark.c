@@ -54,12 +54,12 @@ static size_t check_bytes(const struct mm_benchmark_request *request, const stru
                               : mm_projection_bytes(request->dtype, request->m, request->k, request->n);
 }
 
-static size_t piece_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
+static size_t part_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
     const size_t row_bytes = product->c.cols * mm_dtype_bytes(product->c.dtype);
-    const size_t rows = mm_size_min(MM_BENCHMARK_PIECE_BYTES / row_bytes, product->c.rows);
+    const size_t rows = mm_size_min(MM_BENCHMARK_PART_BYTES / row_bytes, product->c.rows);
     if (has_given(request))
         return rows > 1 ? rows * row_bytes : row_bytes;
-    return mm_size_min(mm_matrix_bytes(&product->c), MM_BENCHMARK_PIECE_BYTES);
+    return mm_size_min(mm_matrix_bytes(&product->c), MM_BENCHMARK_PART_BYTES);
 }
 
 enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *request,
@@ -75,7 +75,7 @@ enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *reques
     const enum mm_status status = mm_shape_sizes(&product, limits->matrices, bytes, error);
     if (status != MM_OK)
         return status;
-    total += piece_bytes(request, &product);
+    total += part_bytes(request, &product);
     for (size_t index = 0; index < MM_PRODUCT_MATRICES; index++) {
         const size_t copied = has_given(request) && index < MM_PRODUCT_MATRICES - 1 ? bytes[index] : 0;
         if (!mm_size_add(total, bytes[index], &total) || !mm_size_add(total, copied, &total))
@@ -134,7 +134,7 @@ static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
 }
 
 /* Divides what is allocated behind the struct: the times of each row, then the memory of the check, what is
- * given, and the piece of C. */
+ * given, and the part of C. */
 static void divide_memory(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_product *product = &benchmark->product;
@@ -143,11 +143,11 @@ static void divide_memory(struct mm_benchmark *benchmark) {
     for (size_t row = 0; row < benchmark->row_count; row++, times_ns += request->repeats)
         benchmark->courses[row].times_ns = times_ns;
     benchmark->check = times_ns;
-    benchmark->piece = (char *)benchmark->check + check_bytes(request, product) + given;
-    benchmark->piece_bytes = piece_bytes(request, product);
+    benchmark->part = (char *)benchmark->check + check_bytes(request, product) + given;
+    benchmark->part_bytes = part_bytes(request, product);
     if (!has_given(request))
         return;
-    benchmark->given = benchmark->piece - given;
+    benchmark->given = benchmark->part - given;
     product->a.data = benchmark->given;
     product->b.data = benchmark->given + benchmark->b_offset;
 }
@@ -184,7 +184,7 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     const size_t row_count = request->subject_count + (request->op == MM_TRANSPOSE);
     const size_t times_bytes = row_count * request->repeats * sizeof(double);
     const size_t checking_bytes =
-        check_bytes(request, &product) + given_bytes(request, &product) + piece_bytes(request, &product);
+        check_bytes(request, &product) + given_bytes(request, &product) + part_bytes(request, &product);
     struct mm_benchmark *benchmark = calloc(1, sizeof *benchmark + times_bytes + checking_bytes);
     if (benchmark == NULL)
         return NULL;

@@ -1,5 +1,5 @@
 /* Whether a row's first result is right. All of C is overwritten before the run and read back after it, in
- * pieces. A product of random matrices is projected (gpu/check/projection.h), and a sample of it is compared
+ * parts. A product of random matrices is projected (gpu/check/projection.h), and a sample of it is compared
  * with the worst that its type may do (gpu/check/sample.h). Given operands may be infinite, or add up past
  * the range of whole numbers, which those two do not check: their product is verified (gpu/check/verify.h). A
  * transposition is compared bit for bit. It knows no times. */
@@ -22,11 +22,11 @@ bool mm_benchmark_expect(struct mm_benchmark *benchmark) {
     return true;
 }
 
-static size_t next_piece(const struct mm_benchmark *benchmark, const struct mm_product *product) {
-    return mm_size_min(mm_matrix_bytes(&product->c) - benchmark->c_bytes_done, benchmark->piece_bytes);
+static size_t next_part(const struct mm_benchmark *benchmark, const struct mm_product *product) {
+    return mm_size_min(mm_matrix_bytes(&product->c) - benchmark->c_bytes_done, benchmark->part_bytes);
 }
 
-static void end_piece(struct mm_benchmark *benchmark, const struct mm_product *product, size_t bytes) {
+static void end_part(struct mm_benchmark *benchmark, const struct mm_product *product, size_t bytes) {
     benchmark->c_bytes_done += bytes;
     if (benchmark->c_bytes_done == mm_matrix_bytes(&product->c))
         benchmark->c_bytes_done = 0;
@@ -36,15 +36,15 @@ static void end_piece(struct mm_benchmark *benchmark, const struct mm_product *p
  * one. What has no NaN, or may have it in the right place, is overwritten with random bits. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
-    const size_t bytes = next_piece(benchmark, product);
+    const size_t bytes = next_part(benchmark, product);
     char *to = (char *)product->c.data + benchmark->c_bytes_done;
     if (benchmark->request.op == MM_MATMUL && mm_dtype_is_float(product->c.dtype))
-        memset(benchmark->piece, 0xff, bytes);
+        memset(benchmark->part, 0xff, bytes);
     else
         for (size_t index = 0; index < bytes; index++)
-            benchmark->piece[index] = (char)mm_random_bits(POISON_SEED, index);
-    end_piece(benchmark, product, bytes);
-    return device->backend->upload(device, to, benchmark->piece, bytes, error);
+            benchmark->part[index] = (char)mm_random_bits(POISON_SEED, index);
+    end_part(benchmark, product, bytes);
+    return device->backend->upload(device, to, benchmark->part, bytes, error);
 }
 
 /* Whether an element of at most 8 bytes is number `index` of its size in `given`, or if that is NULL, in the
@@ -60,17 +60,17 @@ static inline __attribute__((always_inline)) bool is_element(const char *element
     return memcmp(element, (const char *)numbers + at % sizeof(float), bytes) == 0;
 }
 
-/* How many elements of a piece of C are not those of A's transpose. A is given, or the beginning of the
+/* How many elements of a part of C are not those of A's transpose. A is given, or the beginning of the
  * stream. Inlined, so that each size has its own loop. */
 static inline __attribute__((always_inline)) size_t count_misplaced(const struct mm_product *product,
                                                                     const char *given, size_t bytes,
-                                                                    const char *piece, size_t first,
+                                                                    const char *part, size_t first,
                                                                     size_t count) {
     size_t row = first / product->c.cols;
     size_t col = first % product->c.cols;
     size_t misplaced = 0;
-    for (size_t index = 0; index < count; index++, piece += bytes) {
-        misplaced += !is_element(piece, bytes, col * product->a.cols + row, given);
+    for (size_t index = 0; index < count; index++, part += bytes) {
+        misplaced += !is_element(part, bytes, col * product->a.cols + row, given);
         if (++col == product->c.cols) {
             col = 0;
             row++;
@@ -79,12 +79,12 @@ static inline __attribute__((always_inline)) size_t count_misplaced(const struct
     return misplaced;
 }
 
-static size_t count_misplaced_of_type(const struct mm_product *product, const char *given, const char *piece,
+static size_t count_misplaced_of_type(const struct mm_product *product, const char *given, const char *part,
                                       size_t first, size_t count) {
     switch (product->c.dtype) {
 #define X(constant, name, type, ...)                                                                         \
     case constant:                                                                                           \
-        return count_misplaced(product, given, sizeof(type), piece, first, count);
+        return count_misplaced(product, given, sizeof(type), part, first, count);
         MM_DTYPE_TABLE(X)
 #undef X
     case MM_DTYPE_COUNT:
@@ -117,17 +117,17 @@ static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct 
 }
 
 /* Takes the next elements of a product. */
-static void take(struct mm_benchmark *benchmark, enum mm_arithmetic arithmetic, const struct mm_matrix *c,
-                 size_t first, size_t count) {
+static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmetic, const struct mm_matrix *c,
+                     size_t first, size_t count) {
     if (benchmark->given == NULL) {
         if (first == 0)
             mm_projection_begin(&benchmark->projection);
-        mm_projection_take(&benchmark->projection, c->dtype, benchmark->piece, count);
+        mm_projection_add(&benchmark->projection, c->dtype, benchmark->part, count);
         return;
     }
     if (first == 0)
         benchmark->verification = (struct mm_verification){.is_done = true, .seed = benchmark->seed};
-    const struct mm_matrix rows = mm_matrix_dense(c->dtype, count / c->cols, c->cols, benchmark->piece);
+    const struct mm_matrix rows = mm_matrix_dense(c->dtype, count / c->cols, c->cols, benchmark->part);
     mm_verify_rows(&benchmark->product, arithmetic, &rows, first / c->cols, benchmark->check,
                    &benchmark->verification);
 }
@@ -142,20 +142,20 @@ static void tell_verification(const struct mm_verification *verification, struct
 enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_device *device,
                                  const struct mm_product *product, struct mm_benchmark_row *row) {
     const bool is_product = benchmark->request.op == MM_MATMUL;
-    const size_t bytes = next_piece(benchmark, product);
+    const size_t bytes = next_part(benchmark, product);
     const size_t count = bytes / mm_dtype_bytes(product->c.dtype);
     const size_t first = benchmark->c_bytes_done / mm_dtype_bytes(product->c.dtype);
-    enum mm_status status = device->backend->download(device, benchmark->piece,
-                                                      (const char *)product->c.data + benchmark->c_bytes_done,
-                                                      bytes, &row->error);
+    enum mm_status status = device->backend->download(
+        device, benchmark->part, (const char *)product->c.data + benchmark->c_bytes_done, bytes, &row->error);
     if (status != MM_OK)
         return status;
     if (is_product)
-        take(benchmark, mm_variant_arithmetic(row->ran, device->backend->is_host), &product->c, first, count);
+        add_part(benchmark, mm_variant_arithmetic(row->ran, device->backend->is_host), &product->c, first,
+                 count);
     else
         row->max_error +=
-            (double)count_misplaced_of_type(product, benchmark->given, benchmark->piece, first, count);
-    end_piece(benchmark, product, bytes);
+            (double)count_misplaced_of_type(product, benchmark->given, benchmark->part, first, count);
+    end_part(benchmark, product, bytes);
     if (benchmark->c_bytes_done > 0)
         return MM_OK;
     if (is_product && benchmark->given == NULL) {

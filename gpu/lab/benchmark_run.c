@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device takes some runs to reach its clocks. A CPU fills a piece of the matrices in well under a slice. */
+/* A device takes some runs to reach its clocks. A CPU fills a part of the matrices in well under a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
 /* A run that takes longer is no warm-up, since it may be the only one. */
@@ -65,14 +65,14 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
 }
 
 /* Copies more of the given operands to host memory, or makes it; they are not all there. */
-static enum mm_status take_given(struct mm_benchmark *benchmark, struct mm_error *error) {
+static enum mm_status copy_given(struct mm_benchmark *benchmark, struct mm_error *error) {
     const struct mm_product *product = &benchmark->product;
     const size_t of_a = product->a.rows * product->a.cols;
     const bool is_of_a = benchmark->given_count < of_a;
     const struct mm_matrix *operand = is_of_a ? &product->a : &product->b;
     const size_t first = benchmark->given_count - (is_of_a ? 0 : of_a);
     const size_t count = mm_size_min(operand->rows * operand->cols - first, FILL_NUMBERS);
-    const enum mm_status status = mm_source_make(
+    const enum mm_status status = mm_source_generate(
         is_of_a ? &benchmark->request.a_source : &benchmark->request.b_source, operand, first, count, error);
     if (status == MM_OK)
         benchmark->given_count += count;
@@ -251,7 +251,7 @@ static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
     if (benchmark->memory == NULL)
         status = acquire(benchmark, device, &error);
     else if (has_to_take(benchmark))
-        status = take_given(benchmark, &error);
+        status = copy_given(benchmark, &error);
     else if (left > 0)
         status = fill(benchmark, device, left, &error);
     else if (!mm_benchmark_expect(benchmark))

@@ -19,15 +19,15 @@
 
 /* The part of C that one step overwrites or checks: well under a millisecond, and longer than the latency of
  * its copy. Of given operands, the whole rows of it, and at least one row. */
-enum { MM_BENCHMARK_PIECE_BYTES = 1 << 18 };
+enum { MM_BENCHMARK_PART_BYTES = 1 << 18 };
 
 /* The phases of a row. Its first turn goes through all of them, except that the plain copy is not checked.
  * Every other turn is one more run. */
 enum mm_benchmark_phase {
     MM_BENCHMARK_CHOOSE, /* plans what is run */
-    MM_BENCHMARK_POISON, /* overwrites C of the first set, a piece a step */
+    MM_BENCHMARK_POISON, /* overwrites C of the first set, a part a step */
     MM_BENCHMARK_PROVE,  /* runs on the first set */
-    MM_BENCHMARK_READ,   /* reads that result back and checks it, a piece a step */
+    MM_BENCHMARK_READ,   /* reads that result back and checks it, a part a step */
     MM_BENCHMARK_REPEAT, /* runs on all sets in turn */
 };
 
@@ -70,10 +70,10 @@ struct mm_benchmark {
     struct mm_verification verification; /* of the result that is read back */
     uint64_t seed;                       /* of all verifications */
     size_t prepared;                     /* stored rows, for mm_verify_prepare */
-    size_t checking_bytes; /* `given`, the memory of projection or verification, and the piece */
-    void *check;           /* that memory */
-    char *piece;           /* of C */
-    size_t piece_bytes;
+    size_t checking_bytes;               /* `given`, the memory of projection or verification, and the part */
+    void *check;                         /* that memory */
+    char *part;                          /* of C */
+    size_t part_bytes;
     size_t c_bytes_done; /* bytes of C that are overwritten or read back; 0 once all of it is */
 
     /* Of the current backend. */
@@ -103,12 +103,12 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
  */
 bool mm_benchmark_expect(struct mm_benchmark *benchmark);
 
-/* Overwrites the next piece of C, of the product on the first set, with what no result is. It was the last
- * piece if benchmark->c_bytes_done is 0 then. */
+/* Overwrites the next part of C, of the product on the first set, with what no result is. It was the last
+ * part if benchmark->c_bytes_done is 0 then. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error);
 
-/* Reads the next piece of C back. If benchmark->c_bytes_done is 0 then, it was the last, and the row has its
+/* Reads the next part of C back. If benchmark->c_bytes_done is 0 then, it was the last, and the row has its
  * errors. */
 enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_device *device,
                                  const struct mm_product *product, struct mm_benchmark_row *row);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 bool mm_source_is_elsewhere(const struct mm_source *source) {
-    return mm_source_is_made(source) ||
+    return mm_source_is_generated(source) ||
            (source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL);
 }
 
@@ -63,8 +63,8 @@ static enum mm_status read(const struct mm_stored *value, const struct mm_matrix
     return mm_stored_read(value, &part, (char *)view->data + first * mm_dtype_bytes(view->dtype), error);
 }
 
-enum mm_status mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
-                              size_t count, struct mm_error *error) {
+enum mm_status mm_source_generate(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                                  size_t count, struct mm_error *error) {
     assert(source->kind != MM_SOURCE_HOST && view->ld == view->cols);
     if (count == 0)
         return MM_OK;

@@ -28,7 +28,7 @@ struct mm_source {
     struct mm_stored *stored; /* of MM_SOURCE_STORED */
 };
 
-static inline bool mm_source_is_made(const struct mm_source *source) {
+static inline bool mm_source_is_generated(const struct mm_source *source) {
     return source->kind == MM_SOURCE_UNIFORM || source->kind == MM_SOURCE_IDENTITY;
 }
 
@@ -44,7 +44,7 @@ const char *mm_source_word(enum mm_source_kind kind);
 
 /* Writes `count` elements of the dense view, from element `first` on, to its memory. Of any source except
  * MM_SOURCE_HOST; only what a device alone has may fail. */
-enum mm_status mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
-                              size_t count, struct mm_error *error);
+enum mm_status mm_source_generate(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                                  size_t count, struct mm_error *error);
 
 __END_DECLS

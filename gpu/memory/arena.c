@@ -1,4 +1,4 @@
-/* An arena's pieces: cut off one after the other, and kept in lists by their class once they were given back.
+/* An arena's blocks: cut off one after the other, and kept in lists by their class once they were freed back.
  * The address sanitizer is told which memory nobody may touch; in other builds its macros do nothing. */
 #include "gpu/memory/arena.h"
 
@@ -13,15 +13,15 @@
 /* Classes are multiples of 64 up to 256 bytes, and then four to an octave: 256, 320, 384, 448, 512, 640, … */
 enum { ALIGNMENT = 64, FINE_MAX = 256, FINE_CLASSES = FINE_MAX / ALIGNMENT, CLASSES = FINE_CLASSES + 7 * 4 };
 
-/* Lies at the head of a free piece. */
-struct free_piece {
-    struct free_piece *next;
+/* Lies at the head of a free block. */
+struct free_block {
+    struct free_block *next;
 };
 
 /* Each on cache lines of its own, since threads are often at different ones. */
 struct list {
     _Alignas(128) pthread_mutex_t mutex; /* guards `first` */
-    struct free_piece *first;
+    struct free_block *first;
 };
 
 struct mm_arena {
@@ -34,7 +34,7 @@ struct mm_arena {
 };
 
 static unsigned class_of(size_t bytes) {
-    assert(bytes >= 1 && bytes <= MM_ARENA_PIECE_MAX);
+    assert(bytes >= 1 && bytes <= MM_ARENA_BLOCK_MAX);
     if (bytes <= FINE_MAX)
         return (unsigned)((bytes - 1) / ALIGNMENT);
     const unsigned octave =
@@ -87,7 +87,7 @@ bool mm_arena_is_locked(const struct mm_arena *arena) {
     return __atomic_load_n(&arena->is_locked, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* A piece that was never lent. */
+/* A block that was never lent. */
 static void *cut(struct mm_arena *arena, size_t bytes) {
     size_t from = __atomic_load_n(&arena->cut_bytes, __ATOMIC_RELAXED);
     do {
@@ -98,35 +98,35 @@ static void *cut(struct mm_arena *arena, size_t bytes) {
     return arena->memory + from;
 }
 
-void *mm_arena_take(struct mm_arena *arena, size_t bytes) {
+void *mm_arena_acquire(struct mm_arena *arena, size_t bytes) {
     const unsigned index = class_of(bytes);
     struct list *list = &arena->lists[index];
     pthread_mutex_lock(&list->mutex);
-    struct free_piece *piece = list->first;
-    if (piece != NULL) {
-        ASAN_UNPOISON_MEMORY_REGION(piece, sizeof *piece);
-        list->first = piece->next;
+    struct free_block *block = list->first;
+    if (block != NULL) {
+        ASAN_UNPOISON_MEMORY_REGION(block, sizeof *block);
+        list->first = block->next;
     }
     pthread_mutex_unlock(&list->mutex);
-    void *taken = piece != NULL ? piece : cut(arena, bytes_of(index));
-    if (taken != NULL)
-        ASAN_UNPOISON_MEMORY_REGION(taken, bytes);
-    return taken;
+    void *acquired = block != NULL ? block : cut(arena, bytes_of(index));
+    if (acquired != NULL)
+        ASAN_UNPOISON_MEMORY_REGION(acquired, bytes);
+    return acquired;
 }
 
-void mm_arena_give(struct mm_arena *arena, void *piece, size_t bytes) {
+void mm_arena_free(struct mm_arena *arena, void *block, size_t bytes) {
     const unsigned index = class_of(bytes);
     struct list *list = &arena->lists[index];
-    struct free_piece *given = piece;
-    ASAN_UNPOISON_MEMORY_REGION(given, sizeof *given);
+    struct free_block *freed = block;
+    ASAN_UNPOISON_MEMORY_REGION(freed, sizeof *freed);
     pthread_mutex_lock(&list->mutex);
-    given->next = list->first;
-    list->first = given;
-    ASAN_POISON_MEMORY_REGION(given, bytes_of(index));
+    freed->next = list->first;
+    list->first = freed;
+    ASAN_POISON_MEMORY_REGION(freed, bytes_of(index));
     pthread_mutex_unlock(&list->mutex);
 }
 
-bool mm_arena_has(const struct mm_arena *arena, const void *piece) {
-    const uintptr_t offset = (uintptr_t)piece - (uintptr_t)arena->memory;
+bool mm_arena_has(const struct mm_arena *arena, const void *block) {
+    const uintptr_t offset = (uintptr_t)block - (uintptr_t)arena->memory;
     return offset < arena->bytes;
 }

@@ -1,15 +1,15 @@
-/* Small pieces of one large mapping, lent without a system call or page fault. Each size class has a list
- * of free pieces; a piece never changes its class. */
+/* Small blocks of one large mapping, lent without a system call or page fault. Each size class has a list
+ * of free blocks; a block never changes its class. */
 #pragma once
 
 #include "gpu/memory/pages.h"
 
-enum { MM_ARENA_PIECE_MAX = 32 << 10 };
+enum { MM_ARENA_BLOCK_MAX = 32 << 10 };
 
 struct mm_arena;
 
 /* An arena of so many bytes, which are taken page by page as they are first lent. NULL where there is no
- * memory. close takes NULL; no piece is on loan then. */
+ * memory. close takes NULL; no block is on loan then. */
 struct mm_arena *mm_arena_open(size_t bytes);
 void mm_arena_close(struct mm_arena *arena);
 
@@ -18,9 +18,9 @@ void mm_arena_close(struct mm_arena *arena);
 void mm_arena_lock(struct mm_arena *arena, const struct mm_page_locking *locking);
 bool mm_arena_is_locked(const struct mm_arena *arena);
 
-/* Lends `bytes`, 1 to MM_ARENA_PIECE_MAX, aligned to 64; at most a quarter more is taken. NULL if the
- * arena is full. give takes a piece and the bytes that were asked for; has says whether a piece is the
+/* Lends `bytes`, 1 to MM_ARENA_BLOCK_MAX, aligned to 64; at most a quarter more is taken. NULL if the
+ * arena is full. give takes a block and the bytes that were asked for; has says whether a block is the
  * arena's. Any thread. */
-void *mm_arena_take(struct mm_arena *arena, size_t bytes);
-void mm_arena_give(struct mm_arena *arena, void *piece, size_t bytes);
-bool mm_arena_has(const struct mm_arena *arena, const void *piece);
+void *mm_arena_acquire(struct mm_arena *arena, size_t bytes);
+void mm_arena_free(struct mm_arena *arena, void *block, size_t bytes);
+bool mm_arena_has(const struct mm_arena *arena, const void *block);

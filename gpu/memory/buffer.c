@@ -1,6 +1,6 @@
-/* The pool: small buffers come from an arena, large ones are mapped one by one. A mapped piece is kept when
- * it is released, until the pool would pass its limit: then the piece that was kept longest goes first. The
- * part of a piece that a growing buffer has not reached is kept in the same way. */
+/* The pool: small buffers come from an arena, large ones are mapped one by one. A mapped block is kept when
+ * it is released, until the pool would pass its limit: then the block that was kept longest goes first. The
+ * part of a block that a growing buffer has not reached is kept in the same way. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -18,11 +18,11 @@
 /* The arena is not counted, as what is lent of it is; it is what a pool keeps when it is idle. */
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* Locked pieces may be larger than their buffers by this part of the limit, all together. */
+/* Locked blocks may be larger than their buffers by this part of the limit, all together. */
 enum { EXCESS_PART = 32 };
 
 /* The least address space that a growing buffer is content with. */
-enum { ROOM_MIN = 64 << 20 };
+enum { GROWING_MIN = 64 << 20 };
 
 struct mm_buffers {
     size_t bytes_max;
@@ -30,9 +30,9 @@ struct mm_buffers {
         held_bytes; /* lent or kept; what is kept is dropped to stay below bytes_max. __atomic access only */
     struct mm_arena *arena;
     const struct mm_page_locking *locking; /* NULL: none. __atomic access only */
-    pthread_mutex_t mutex;                 /* guards what follows, and the pieces that are kept */
+    pthread_mutex_t mutex;                 /* guards what follows, and the blocks that are kept */
     struct mm_kept kept;
-    size_t excess_bytes; /* of locked pieces that are lent, beyond what their buffers need */
+    size_t excess_bytes; /* of locked blocks that are lent, beyond what their buffers need */
 };
 
 struct mm_buffers *mm_buffers_open(size_t bytes_max) {
@@ -68,53 +68,53 @@ void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *l
 
 /* --- what is kept -------------------------------------------------------------------------------- */
 
-static void unlock_pages(const struct mm_buffers *buffers, struct mm_piece *piece) {
-    if (piece->is_locked)
-        __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE)->unlock(piece->memory);
-    piece->is_locked = false;
+static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *block) {
+    if (block->is_locked)
+        __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE)->unlock(block->memory);
+    block->is_locked = false;
 }
 
-/* Gives a piece back to the system that is in no list and counts no more. */
-static void drop(struct mm_buffers *buffers, struct mm_piece *piece) {
-    unlock_pages(buffers, piece);
-    ASAN_UNPOISON_MEMORY_REGION(piece->memory, piece->open_bytes);
-    mm_pages_unmap(piece->memory, piece->bytes);
-    free(piece);
+/* Gives a block back to the system that is in no list and counts no more. */
+static void drop(struct mm_buffers *buffers, struct mm_block *block) {
+    unlock_pages(buffers, block);
+    ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
+    mm_pages_unmap(block->memory, block->bytes);
+    free(block);
 }
 
 /* The same for the part that its buffer has not reached. With the mutex, since the buffer may grow. */
-static void drop_rest(struct mm_buffers *buffers, struct mm_piece *piece) {
-    unlock_pages(buffers, piece);
-    ASAN_UNPOISON_MEMORY_REGION(piece->memory, piece->open_bytes);
-    mm_pages_close(piece->memory, piece->lent_bytes, piece->open_bytes);
-    piece->open_bytes = piece->lent_bytes;
+static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
+    unlock_pages(buffers, block);
+    ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
+    mm_pages_close(block->memory, block->lent_bytes, block->open_bytes);
+    block->open_bytes = block->lent_bytes;
 }
 
 static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Takes a kept piece off its lists; if it is lent, drops what is kept of it. With the mutex. */
-static void drop_kept(struct mm_buffers *buffers, struct mm_piece *piece) {
-    mm_kept_remove(&buffers->kept, piece);
-    uncount(buffers, piece->open_bytes - piece->lent_bytes);
-    if (piece->is_lent)
-        drop_rest(buffers, piece);
+/* Takes a kept block off its lists; if it is lent, drops what is kept of it. With the mutex. */
+static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
+    mm_kept_remove(&buffers->kept, block);
+    uncount(buffers, block->open_bytes - block->lent_bytes);
+    if (block->is_lent)
+        drop_rest(buffers, block);
 }
 
 /* Drops what has been kept longest, since before then; false if there is none. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
-    struct mm_piece *piece = TAILQ_FIRST(&buffers->kept.all);
-    if (piece != NULL && piece->since_ns >= before_ns)
-        piece = NULL;
-    const bool is_idle = piece != NULL && !piece->is_lent;
-    if (piece != NULL)
-        drop_kept(buffers, piece);
+    struct mm_block *block = TAILQ_FIRST(&buffers->kept.all);
+    if (block != NULL && block->since_ns >= before_ns)
+        block = NULL;
+    const bool is_idle = block != NULL && !block->is_lent;
+    if (block != NULL)
+        drop_kept(buffers, block);
     pthread_mutex_unlock(&buffers->mutex);
     if (is_idle)
-        drop(buffers, piece);
-    return piece != NULL;
+        drop(buffers, block);
+    return block != NULL;
 }
 
 void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns) {
@@ -144,7 +144,7 @@ static bool locks_pages(const struct mm_buffers *buffers) {
 /* Memory from the arena; NULL if there is none. If the arena is full, the C library has it, unless pages are
  * to be locked. */
 static void *allocate_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
-    *buffer = (struct mm_buffer){.data = mm_arena_take(buffers->arena, bytes), .bytes = bytes};
+    *buffer = (struct mm_buffer){.data = mm_arena_acquire(buffers->arena, bytes), .bytes = bytes};
     buffer->is_locked = buffer->data != NULL && mm_arena_is_locked(buffers->arena);
     if (buffer->data == NULL && !locks_pages(buffers))
         buffer->data = aligned_alloc(ALIGNMENT, mm_size_round_up(bytes, ALIGNMENT));
@@ -162,13 +162,13 @@ static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes,
                    "the system has no memory for %zu bytes", bytes);
 }
 
-/* A piece of new address space, of which nothing is open; or NULL. */
-static enum mm_status reserve_piece(struct mm_buffers *buffers, size_t bytes, struct mm_piece **piece,
+/* A block of new address space, of which nothing is open; or NULL. */
+static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, struct mm_block **block,
                                     struct mm_error *error) {
-    struct mm_piece *reserved = *piece = malloc(sizeof *reserved);
+    struct mm_block *reserved = *block = malloc(sizeof *reserved);
     if (reserved == NULL)
         return fail_memory(bytes, error);
-    *reserved = (struct mm_piece){.memory = mm_pages_reserve(bytes), .bytes = bytes, .is_lent = true};
+    *reserved = (struct mm_block){.memory = mm_pages_reserve(bytes), .bytes = bytes, .is_lent = true};
     if (reserved->memory == NULL) { /* or no more mappings, of which what is kept has some */
         mm_buffers_trim(buffers, UINT64_MAX);
         reserved->memory = mm_pages_reserve(bytes);
@@ -176,16 +176,16 @@ static enum mm_status reserve_piece(struct mm_buffers *buffers, size_t bytes, st
     if (reserved->memory != NULL)
         return MM_OK;
     free(reserved);
-    *piece = NULL;
+    *block = NULL;
     return fail_pages(buffers, bytes, error);
 }
 
-/* A piece of `bytes` of address space, or up to a quarter more, to be lent: all that is open of it, or
+/* A block of `bytes` of address space, or up to a quarter more, to be lent: all that is open of it, or
  * nothing yet. */
-static enum mm_status take_piece(struct mm_buffers *buffers, size_t bytes, bool all, struct mm_piece **piece,
-                                 struct mm_error *error) {
+static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bool all,
+                                    struct mm_block **block, struct mm_error *error) {
     pthread_mutex_lock(&buffers->mutex);
-    struct mm_piece *kept = mm_kept_take(&buffers->kept, bytes);
+    struct mm_block *kept = mm_kept_acquire(&buffers->kept, bytes);
     if (kept != NULL) {
         kept->is_lent = true;
         kept->lent_bytes = all ? kept->open_bytes : 0;
@@ -193,128 +193,128 @@ static enum mm_status take_piece(struct mm_buffers *buffers, size_t bytes, bool 
             mm_kept_add(&buffers->kept, kept, mm_clock_ns());
     }
     pthread_mutex_unlock(&buffers->mutex);
-    *piece = kept;
-    return kept != NULL ? MM_OK : reserve_piece(buffers, bytes, piece, error);
+    *block = kept;
+    return kept != NULL ? MM_OK : reserve_block(buffers, bytes, block, error);
 }
 
-/* Lends what is open of the first `bytes` of a piece that is lent, and keeps the rest. */
-static void lend_first(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
+/* Lends what is open of the first `bytes` of a block that is lent, and keeps the rest. */
+static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     pthread_mutex_lock(&buffers->mutex);
-    if (piece->lent_bytes < piece->open_bytes)
-        mm_kept_remove(&buffers->kept, piece);
-    piece->lent_bytes = mm_size_min(bytes, piece->open_bytes);
-    if (piece->lent_bytes < piece->open_bytes)
-        mm_kept_add(&buffers->kept, piece, mm_clock_ns());
+    if (block->lent_bytes < block->open_bytes)
+        mm_kept_remove(&buffers->kept, block);
+    block->lent_bytes = mm_size_min(bytes, block->open_bytes);
+    if (block->lent_bytes < block->open_bytes)
+        mm_kept_add(&buffers->kept, block, mm_clock_ns());
     pthread_mutex_unlock(&buffers->mutex);
 }
 
-/* Lends at least the first `bytes` of a piece: what is kept of them, and new pages. On failure more may be
+/* Lends at least the first `bytes` of a block: what is kept of them, and new pages. On failure more may be
  * lent than before. */
-static enum mm_status extend(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes,
+static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block, size_t bytes,
                              struct mm_error *error) {
-    if (bytes > piece->lent_bytes)
-        lend_first(buffers, piece, bytes);
-    if (bytes <= piece->lent_bytes)
+    if (bytes > block->lent_bytes)
+        lend_first(buffers, block, bytes);
+    if (bytes <= block->lent_bytes)
         return MM_OK;
-    if (bytes > piece->bytes) /* there was less address space than the buffer may grow to */
+    if (bytes > block->bytes) /* there was less address space than the buffer may grow to */
         return fail_pages(buffers, bytes, error);
-    const size_t more = bytes - piece->lent_bytes;
+    const size_t more = bytes - block->lent_bytes;
     count(buffers, more);
-    unlock_pages(buffers, piece);
-    if (!mm_pages_open(piece->memory, piece->open_bytes, bytes)) {
+    unlock_pages(buffers, block);
+    if (!mm_pages_open(block->memory, block->open_bytes, bytes)) {
         uncount(buffers, more);
         return fail_pages(buffers, bytes, error);
     }
-    piece->open_bytes = piece->lent_bytes = bytes;
+    block->open_bytes = block->lent_bytes = bytes;
     return MM_OK;
 }
 
-/* A piece that can grow to `bytes_max`; or, if the system has less address space, to half of that, a
+/* A block that can grow to `bytes_max`; or, if the system has less address space, to half of that, a
  * quarter and so on. */
-static enum mm_status take_room(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
-                                struct mm_piece **piece, struct mm_error *error) {
-    const size_t least = bytes > ROOM_MIN ? bytes : ROOM_MIN;
-    enum mm_status status = take_piece(buffers, bytes_max, false, piece, NULL);
-    for (size_t room = bytes_max / 2; *piece == NULL && room >= least; room /= 2)
-        status = take_piece(buffers, room, false, piece, NULL);
+static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
+                                      struct mm_block **block, struct mm_error *error) {
+    const size_t least = bytes > GROWING_MIN ? bytes : GROWING_MIN;
+    enum mm_status status = acquire_block(buffers, bytes_max, false, block, NULL);
+    for (size_t room = bytes_max / 2; *block == NULL && room >= least; room /= 2)
+        status = acquire_block(buffers, room, false, block, NULL);
     return status == MM_OK ? MM_OK : fail_pages(buffers, bytes, error);
 }
 
-/* Keeps a piece that was lent, or drops it if it has no memory. */
-static void take_back(struct mm_buffers *buffers, struct mm_piece *piece) {
+/* Keeps a block that was lent, or drops it if it has no memory. */
+static void keep_or_drop(struct mm_buffers *buffers, struct mm_block *block) {
     pthread_mutex_lock(&buffers->mutex);
-    if (piece->open_bytes > piece->lent_bytes)
-        mm_kept_remove(&buffers->kept, piece);
-    piece->is_lent = false;
-    piece->lent_bytes = 0;
-    buffers->excess_bytes -= piece->excess_bytes;
-    piece->excess_bytes = 0;
-    ASAN_POISON_MEMORY_REGION(piece->memory, piece->open_bytes);
-    const bool is_empty = piece->open_bytes == 0;
+    if (block->open_bytes > block->lent_bytes)
+        mm_kept_remove(&buffers->kept, block);
+    block->is_lent = false;
+    block->lent_bytes = 0;
+    buffers->excess_bytes -= block->excess_bytes;
+    block->excess_bytes = 0;
+    ASAN_POISON_MEMORY_REGION(block->memory, block->open_bytes);
+    const bool is_empty = block->open_bytes == 0;
     if (!is_empty)
-        mm_kept_add(&buffers->kept, piece, mm_clock_ns());
+        mm_kept_add(&buffers->kept, block, mm_clock_ns());
     pthread_mutex_unlock(&buffers->mutex);
     if (is_empty)
-        drop(buffers, piece);
+        drop(buffers, block);
     keep_to_limit(buffers);
 }
 
-static void lend(struct mm_piece *piece, size_t bytes, struct mm_buffer *buffer) {
-    ASAN_UNPOISON_MEMORY_REGION(piece->memory, piece->lent_bytes);
-    *buffer = (struct mm_buffer){.data = piece->memory, .bytes = bytes, .piece = piece};
+static void lend(struct mm_block *block, size_t bytes, struct mm_buffer *buffer) {
+    ASAN_UNPOISON_MEMORY_REGION(block->memory, block->lent_bytes);
+    *buffer = (struct mm_buffer){.data = block->memory, .bytes = bytes, .block = block};
 }
 
 void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
-    if (buffer->piece == NULL || bytes >= buffer->bytes)
+    if (buffer->block == NULL || bytes >= buffer->bytes)
         return;
-    lend_first(buffers, buffer->piece, mm_pages_round_up(bytes));
-    lend(buffer->piece, bytes, buffer);
+    lend_first(buffers, buffer->block, mm_pages_round_up(bytes));
+    lend(buffer->block, bytes, buffer);
 }
 
-/* Lends all pages of a piece, since they are locked together. If pieces are too large for their buffers by
+/* Lends all pages of a block, since they are locked together. If blocks are too large for their buffers by
  * more than a part of the limit in all, drops the pages that this buffer does not need. */
-static void lend_all(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes) {
-    const size_t needed = mm_size_min(mm_pages_round_up(bytes), piece->open_bytes);
-    lend_first(buffers, piece, needed);
+static void lend_all(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
+    const size_t needed = mm_size_min(mm_pages_round_up(bytes), block->open_bytes);
+    lend_first(buffers, block, needed);
     pthread_mutex_lock(&buffers->mutex);
-    const size_t excess_bytes = piece->open_bytes - needed;
-    buffers->excess_bytes -= piece->excess_bytes;
-    piece->excess_bytes = 0;
+    const size_t excess_bytes = block->open_bytes - needed;
+    buffers->excess_bytes -= block->excess_bytes;
+    block->excess_bytes = 0;
     if (excess_bytes > 0 && buffers->excess_bytes + excess_bytes > buffers->bytes_max / EXCESS_PART) {
-        drop_kept(buffers, piece);
+        drop_kept(buffers, block);
     } else if (excess_bytes > 0) {
-        mm_kept_remove(&buffers->kept, piece);
-        piece->lent_bytes = piece->open_bytes;
-        buffers->excess_bytes += piece->excess_bytes = excess_bytes;
+        mm_kept_remove(&buffers->kept, block);
+        block->lent_bytes = block->open_bytes;
+        buffers->excess_bytes += block->excess_bytes = excess_bytes;
     }
     pthread_mutex_unlock(&buffers->mutex);
 }
 
 void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer) {
     const struct mm_page_locking *locking = __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE);
-    struct mm_piece *piece = buffer->piece;
-    if (piece == NULL || locking == NULL)
+    struct mm_block *block = buffer->block;
+    if (block == NULL || locking == NULL)
         return;
-    lend_all(buffers, piece, buffer->bytes);
-    if (!piece->is_locked)
-        piece->is_locked = locking->lock(piece->memory, piece->open_bytes);
-    buffer->is_locked = piece->is_locked;
+    lend_all(buffers, block, buffer->bytes);
+    if (!block->is_locked)
+        block->is_locked = locking->lock(block->memory, block->open_bytes);
+    buffer->is_locked = block->is_locked;
 }
 
 static enum mm_status acquire_pages(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                     struct mm_error *error) {
-    struct mm_piece *piece;
-    enum mm_status status = take_piece(buffers, bytes, true, &piece, error);
-    if (piece == NULL)
+    struct mm_block *block;
+    enum mm_status status = acquire_block(buffers, bytes, true, &block, error);
+    if (block == NULL)
         return status;
-    status = extend(buffers, piece, bytes, error);
+    status = extend(buffers, block, bytes, error);
     if (status != MM_OK) {
-        take_back(buffers, piece);
+        keep_or_drop(buffers, block);
         return status;
     }
     if (!locks_pages(buffers))
-        lend_first(buffers, piece, bytes);
-    lend(piece, bytes, buffer);
+        lend_first(buffers, block, bytes);
+    lend(block, bytes, buffer);
     mm_buffers_settle(buffers, buffer);
     return MM_OK;
 }
@@ -323,7 +323,7 @@ enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, stru
                                   struct mm_error *error) {
     if (bytes == 0)
         bytes = 1; /* so that data is never NULL while a buffer is held */
-    if (bytes > MM_ARENA_PIECE_MAX)
+    if (bytes > MM_ARENA_BLOCK_MAX)
         return acquire_pages(buffers, bytes, buffer, error);
     struct mm_buffer small;
     if (allocate_small(buffers, bytes, &small) == NULL)
@@ -339,38 +339,38 @@ enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t 
     assert(bytes <= bytes_max);
     if (bytes <= buffer->bytes)
         return MM_OK;
-    if (buffer->data == NULL && bytes == bytes_max && bytes <= MM_ARENA_PIECE_MAX)
+    if (buffer->data == NULL && bytes == bytes_max && bytes <= MM_ARENA_BLOCK_MAX)
         return mm_buffers_acquire(buffers, bytes, buffer, error);
-    struct mm_piece *piece = buffer->piece;
+    struct mm_block *block = buffer->block;
     enum mm_status status = MM_OK;
-    if (piece == NULL)
-        status = take_room(buffers, bytes, bytes_max, &piece, error);
-    if (piece == NULL)
+    if (block == NULL)
+        status = acquire_growing(buffers, bytes, bytes_max, &block, error);
+    if (block == NULL)
         return status;
-    status = extend(buffers, piece, bytes, error);
+    status = extend(buffers, block, bytes, error);
     if (status == MM_OK)
-        lend(piece, bytes, buffer);
+        lend(block, bytes, buffer);
     else if (buffer->data == NULL)
-        take_back(buffers, piece);
+        keep_or_drop(buffers, block);
     return status;
 }
 
 static void release_small(struct mm_buffers *buffers, const struct mm_buffer *buffer) {
     if (mm_arena_has(buffers->arena, buffer->data))
-        mm_arena_give(buffers->arena, buffer->data, buffer->bytes);
+        mm_arena_free(buffers->arena, buffer->data, buffer->bytes);
     else
         free(buffer->data);
     uncount(buffers, buffer->bytes);
 }
 
 void mm_buffers_release(struct mm_buffers *buffers, struct mm_buffer *buffer) {
-    struct mm_piece *piece = buffer->piece;
+    struct mm_block *block = buffer->block;
     if (buffer->data == NULL)
         return;
-    if (piece == NULL)
+    if (block == NULL)
         release_small(buffers, buffer);
     else
-        take_back(buffers, piece);
+        keep_or_drop(buffers, block);
     *buffer = (struct mm_buffer){0};
 }
 

@@ -8,14 +8,14 @@
 
 #include <stddef.h>
 
-struct mm_piece;
+struct mm_block;
 
 /* Memory on loan. data is aligned to 64 bytes; NULL if nothing is held. */
 struct mm_buffer {
     void *data;
     size_t bytes;           /* as many as were asked for */
     bool is_locked;         /* to its place: devices copy from and to it at full speed, and may access it */
-    struct mm_piece *piece; /* the pool's own; NULL: a small one */
+    struct mm_block *block; /* the pool's own; NULL: a small one */
 };
 
 struct mm_buffers;

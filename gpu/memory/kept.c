@@ -1,10 +1,10 @@
-/* The lists of kept pieces: one for each size class, and one of all by age. */
+/* The lists of kept blocks: one for each size class, and one of all by age. */
 #include "gpu/memory/kept.h"
 
-/* How many pieces of a class are looked at for one that is large enough. */
+/* How many blocks of a class are looked at for one that is large enough. */
 enum { LOOKS = 8 };
 
-/* Four classes to an octave, so that a piece of the next class is at most a quarter larger than the largest
+/* Four classes to an octave, so that a block of the next class is at most a quarter larger than the largest
  * of this one. */
 static unsigned class_of(size_t bytes) {
     const unsigned octave = 63 - (unsigned)__builtin_clzll((unsigned long long)bytes);
@@ -13,32 +13,32 @@ static unsigned class_of(size_t bytes) {
     return octave * MM_KEPT_CLASSES_PER_OCTAVE + quarter;
 }
 
-void mm_kept_add(struct mm_kept *kept, struct mm_piece *piece, uint64_t now_ns) {
-    piece->since_ns = now_ns;
-    if (!piece->is_lent)
-        LIST_INSERT_HEAD(&kept->classes[class_of(piece->bytes)], piece, of_class);
-    TAILQ_INSERT_TAIL(&kept->all, piece, of_all);
-    __atomic_add_fetch(&kept->bytes, piece->open_bytes - piece->lent_bytes, __ATOMIC_RELAXED);
+void mm_kept_add(struct mm_kept *kept, struct mm_block *block, uint64_t now_ns) {
+    block->since_ns = now_ns;
+    if (!block->is_lent)
+        LIST_INSERT_HEAD(&kept->classes[class_of(block->bytes)], block, of_class);
+    TAILQ_INSERT_TAIL(&kept->all, block, of_all);
+    __atomic_add_fetch(&kept->bytes, block->open_bytes - block->lent_bytes, __ATOMIC_RELAXED);
 }
 
-void mm_kept_remove(struct mm_kept *kept, struct mm_piece *piece) {
-    if (!piece->is_lent)
-        LIST_REMOVE(piece, of_class);
-    TAILQ_REMOVE(&kept->all, piece, of_all);
-    __atomic_sub_fetch(&kept->bytes, piece->open_bytes - piece->lent_bytes, __ATOMIC_RELAXED);
+void mm_kept_remove(struct mm_kept *kept, struct mm_block *block) {
+    if (!block->is_lent)
+        LIST_REMOVE(block, of_class);
+    TAILQ_REMOVE(&kept->all, block, of_all);
+    __atomic_sub_fetch(&kept->bytes, block->open_bytes - block->lent_bytes, __ATOMIC_RELAXED);
 }
 
-struct mm_piece *mm_kept_take(struct mm_kept *kept, size_t bytes) {
-    struct mm_piece *found = NULL;
+struct mm_block *mm_kept_acquire(struct mm_kept *kept, size_t bytes) {
+    struct mm_block *found = NULL;
     const unsigned class = class_of(bytes);
     for (unsigned step = 0; step < 2 && class + step < MM_KEPT_CLASSES && found == NULL; step++) {
-        struct mm_piece *piece = LIST_FIRST(&kept->classes[class + step]);
-        for (unsigned looks = 0; piece != NULL && looks < LOOKS;
-             looks++, piece = LIST_NEXT(piece, of_class)) {
-            if (piece->bytes < bytes || piece->bytes - bytes > bytes / 4)
+        struct mm_block *block = LIST_FIRST(&kept->classes[class + step]);
+        for (unsigned looks = 0; block != NULL && looks < LOOKS;
+             looks++, block = LIST_NEXT(block, of_class)) {
+            if (block->bytes < bytes || block->bytes - bytes > bytes / 4)
                 continue;
-            if (found == NULL || piece->open_bytes > found->open_bytes)
-                found = piece;
+            if (found == NULL || block->open_bytes > found->open_bytes)
+                found = block;
             if (found->open_bytes >= bytes)
                 break;
         }

@@ -49,12 +49,13 @@ void mm_job_begin(struct mm_job *job, const struct mm_device *device) {
     job->outcome.work = mm_job_work(job);
 }
 
-size_t mm_job_made_bytes(const struct mm_job *job) {
+size_t mm_job_generated_bytes(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
-    bool (*const is_made)(const struct mm_source *) =
-        job->work.backend != NULL && job->work.backend->is_host ? mm_source_is_elsewhere : mm_source_is_made;
-    return (is_made(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
-           (is_made(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
+    bool (*const is_generated)(const struct mm_source *) =
+        job->work.backend != NULL && job->work.backend->is_host ? mm_source_is_elsewhere
+                                                                : mm_source_is_generated;
+    return (is_generated(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
+           (is_generated(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
 }
 
 size_t mm_job_returned_bytes(const struct mm_job *job) {

@@ -77,7 +77,7 @@ size_t mm_job_returned_bytes(const struct mm_job *job);
 
 /* Bytes of the operands that the backend generates. The host also fetches operands from device memory, and
  * they count. The operands' data may still be NULL. */
-size_t mm_job_made_bytes(const struct mm_job *job);
+size_t mm_job_generated_bytes(const struct mm_job *job);
 
 /* Bytes of stored operands that do not lie in this device's memory. Any thread that holds the values. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);

@@ -23,10 +23,10 @@ struct mm_progress {
     size_t checked; /* products whose check is over */
 
     /* On the host. */
-    size_t made;       /* elements of generated operands, of A and then of B */
-    uint64_t made_ns;  /* spent on them */
-    uint64_t spent_ns; /* on all parts so far */
-    double element_ns; /* that an element of C took in the last part; 0: there was none */
+    size_t generated;      /* elements of generated operands, of A and then of B */
+    uint64_t generated_ns; /* spent on them */
+    uint64_t spent_ns;     /* on all parts so far */
+    double element_ns;     /* that an element of C took in the last part; 0: there was none */
     struct mm_reduced reduced;
 };
 

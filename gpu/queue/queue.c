@@ -136,7 +136,7 @@ enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
     struct mm_work *work = &job->work;
-    if (job->verify || job->part != NULL || mm_job_made_bytes(job) > 0 || !work->backend->is_host ||
+    if (job->verify || job->part != NULL || mm_job_generated_bytes(job) > 0 || !work->backend->is_host ||
         work->error.status != MM_OK || mm_product_flops(&job->product) > RUN_FLOPS_MAX ||
         work->bytes > RUN_BYTES_MAX || __atomic_load_n(&queue->stopping, __ATOMIC_RELAXED))
         return false;

@@ -47,7 +47,7 @@ void mm_account_move(struct mm_account *account, enum mm_store_state from, enum 
     account->bytes[to] += bytes;
 }
 
-void mm_account_give(struct mm_account *account, enum mm_store_state state, uint64_t number, size_t bytes) {
+void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t number, size_t bytes) {
     struct mm_space *space = find(account, number);
     assert(account->bytes[state] >= bytes && (space == NULL || space->bytes >= bytes));
     account->bytes[state] -= bytes;
@@ -80,7 +80,7 @@ static bool take_room(struct mm_account *account, const struct mm_space *space, 
          room = TAILQ_NEXT(room, reserved)) {
         if (room->bytes == 0 || (space != NULL && room->space != space->number) || !is_behind(room, now_ns))
             continue;
-        mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes);
+        mm_account_free(account, MM_BYTES_RESERVED, room->space, room->bytes);
         room->bytes = 0;
         __atomic_store_n(&room->is_lost, true, __ATOMIC_RELAXED);
         return true;
@@ -157,7 +157,7 @@ void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room
     if (!room->is_reserved)
         return;
     TAILQ_REMOVE(&account->rooms, room, reserved);
-    mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes);
+    mm_account_free(account, MM_BYTES_RESERVED, room->space, room->bytes);
     room->is_reserved = false;
     room->bytes = 0;
 }
@@ -175,7 +175,7 @@ enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_roo
         if (status != MM_OK)
             return status;
     } else {
-        mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes - bytes);
+        mm_account_free(account, MM_BYTES_RESERVED, room->space, room->bytes - bytes);
     }
     room->bytes = bytes;
     __atomic_store_n(&room->is_lost, false, __ATOMIC_RELAXED);

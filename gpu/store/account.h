@@ -33,7 +33,7 @@ void mm_account_move(struct mm_account *account, enum mm_store_state from, enum 
                      size_t bytes);
 
 /* Takes bytes off a state, and off the namespace if that is still there. */
-void mm_account_give(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
+void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
 
 /* Completes MM_STORE_FULL in *error, of a value for which `own` of the bytes that it needs are reserved.
  * error may be NULL. */

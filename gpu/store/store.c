@@ -70,7 +70,7 @@ static void drop_reference(struct mm_store *store, struct mm_stored *value, stru
     assert(value->references > 0);
     if (--value->references > 0)
         return;
-    mm_account_give(&store->account, MM_BYTES_RELEASED, value->space, value->bytes);
+    mm_account_free(&store->account, MM_BYTES_RELEASED, value->space, value->bytes);
     SLIST_INSERT_HEAD(dropped, value, dropped);
 }
 

@@ -166,21 +166,21 @@ static bool is_binary(struct mm_request *request, char first) {
            (put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec);
 }
 
-/* The first bytes of the body, of what is kept and of the next piece; says how many. */
-static size_t copy_head(const struct mm_request *request, const char *piece, size_t bytes,
+/* The first bytes of the body, of what is kept and of the next chunk; says how many. */
+static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
     const size_t kept = mm_size_min(request->body_bytes, HEAD_MAX),
                  more = mm_size_min(bytes, HEAD_MAX - kept);
     if (kept > 0)
         memcpy(head, request->body.data, kept);
-    memcpy(head + kept, piece, more);
+    memcpy(head + kept, chunk, more);
     return kept + more;
 }
 
-static bool look(struct mm_request *request, const char *piece, size_t bytes) {
+static bool look(struct mm_request *request, const char *chunk, size_t bytes) {
     struct put *put = put_of(request);
     _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
-    const size_t head_bytes = copy_head(request, piece, bytes, head);
+    const size_t head_bytes = copy_head(request, chunk, bytes, head);
     if (!is_binary(request, head[0]))
         return true;
     struct values values = put->values;
@@ -211,9 +211,9 @@ static enum mm_status pass(struct mm_request *request) {
     const size_t bytes = request->body_bytes - head;
     const size_t offset = request->passed_bytes + head - put->head_bytes;
     char *from = (char *)request->body.data + head;
-    const struct mm_matrix piece = mm_matrix_dense(put->values.operands.dtype, 1,
+    const struct mm_matrix chunk = mm_matrix_dense(put->values.operands.dtype, 1,
                                                    bytes / mm_dtype_bytes(put->values.operands.dtype), from);
-    put->is_past_bool |= mm_element_is_past_bool(&piece);
+    put->is_past_bool |= mm_element_is_past_bool(&chunk);
     request->passed_bytes += request->body_bytes;
     request->body_bytes = 0;
     return copy->write(copy, offset, from, bytes, &request->error);
@@ -237,7 +237,7 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_buffer *storage = &operands->storage;
     if (operands->views_body)
         return request->body_bytes - bytes;
-    return storage->piece == NULL ? storage->bytes - bytes : 0; /* it was cut to size */
+    return storage->block == NULL ? storage->bytes - bytes : 0; /* it was cut to size */
 }
 
 /* Moves the elements to memory of their own if what they lie in is much larger: else a client could hold far

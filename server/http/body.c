@@ -1,4 +1,4 @@
-/* Receiving a body: its limits, its memory, and its pieces. */
+/* Receiving a body: its limits, its memory, and its chunks. */
 #include "server/http/body.h"
 
 #include "gpu/store/store.h"
@@ -172,7 +172,7 @@ double mm_body_byte_ns(const struct mm_request *request) {
     return even_ns < least_ns ? even_ns : least_ns;
 }
 
-/* --- pieces */
+/* --- chunks */
 
 /* Refuses a client that goes on sending before the end of its body. */
 static void refuse_midway(struct mm_request *request) {
@@ -234,14 +234,14 @@ static void keep(struct mm_request *request, const char *data, size_t bytes) {
  * two moves the connection belongs to this thread, and the sweep cannot take its memory; while it waits for
  * memory, it belongs to the sweep. */
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes) {
-    const size_t piece = *bytes;
-    const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + piece;
+    const size_t chunk = *bytes;
+    const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + chunk;
     const bool is_ours = mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED);
     request->peer->stream.unread_bytes = 0;
     if (request->record.left)
         return MHD_NO;
     if (is_ours && request->may_pass && request->error.status == MM_OK)
-        request->may_pass = !request->route->state->look(request, data, piece);
+        request->may_pass = !request->route->state->look(request, data, chunk);
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
         grow(request, received) == MM_BUSY && mm_request_wait_for_memory(request))
         return MHD_YES;
@@ -250,11 +250,11 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     if (!is_ours)
         return MHD_YES;
     if (takes_body(request) && request->error.status == MM_OK) {
-        keep(request, data, piece);
-        if (received >= LARGE_BYTES && received - piece < LARGE_BYTES)
+        keep(request, data, chunk);
+        if (received >= LARGE_BYTES && received - chunk < LARGE_BYTES)
             mm_connection_widen(request->peer);
     } else {
-        pass_over(request, piece);
+        pass_over(request, chunk);
     }
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
     return MHD_YES;

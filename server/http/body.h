@@ -20,8 +20,8 @@ enum mm_status mm_body_require_length(struct mm_request *request);
  * The connection's thread. */
 enum mm_status mm_body_reserve_first(struct mm_request *request);
 
-/* Keeps a piece of the body and sets *bytes to 0; drops it if the request was refused or needs no body. If
- * memory is full, suspends the connection and leaves *bytes: libmicrohttpd passes the piece again after the
+/* Keeps a chunk of the body and sets *bytes to 0; drops it if the request was refused or needs no body. If
+ * memory is full, suspends the connection and leaves *bytes: libmicrohttpd passes the chunk again after the
  * resume. The connection's thread. */
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
 

@@ -73,8 +73,8 @@ static void compose(struct mm_last_words *words, const struct mm_problem_reply *
 }
 
 static size_t send_plain(int fd, struct mm_last_words *words) {
-    struct iovec pieces[] = {{words->head, words->head_bytes}, {words->body, words->body_bytes}};
-    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
+    struct iovec parts[] = {{words->head, words->head_bytes}, {words->body, words->body_bytes}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     const ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     return sent > (ssize_t)words->head_bytes ? (size_t)sent - words->head_bytes : 0;
 }

@@ -194,11 +194,11 @@ static struct MHD_Response *respond_with(struct mm_request *request, struct mm_r
     }
     *outgoing = (struct outgoing){.server = server, .buffer = buffer};
     memcpy(outgoing->head, body->head, body->head_bytes);
-    const struct MHD_IoVec pieces[] = {{outgoing->head, body->head_bytes}, {data, body->bytes}};
-    struct MHD_Response *response =
-        body->head_bytes > 0 ? MHD_create_response_from_iovec(pieces, 2, release_outgoing, outgoing)
-                             : MHD_create_response_from_buffer_with_free_callback_cls(
-                                   body->bytes, data, release_outgoing, outgoing);
+    const struct MHD_IoVec parts[] = {{outgoing->head, body->head_bytes}, {data, body->bytes}};
+    struct MHD_Response *response = body->head_bytes > 0
+                                        ? MHD_create_response_from_iovec(parts, 2, release_outgoing, outgoing)
+                                        : MHD_create_response_from_buffer_with_free_callback_cls(
+                                              body->bytes, data, release_outgoing, outgoing);
     if (response == NULL)
         release_outgoing(outgoing);
     return response;

@@ -343,7 +343,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         request->is_complete = true;
         request->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
         /* The lines of a trailer are not checked, so what follows one is not read. libmicrohttpd 0.9 also
-         * reports a trailer if the body's last line end comes in two pieces: that only costs a connection. */
+         * reports a trailer if the body's last line end comes in two chunks: that only costs a connection. */
         request->last |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
         return step(request, request->route == NULL ? NULL : request->route->complete);
     case MM_ANSWERING:

@@ -17,7 +17,7 @@ enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
 /* MHD has suspended the connection in RESERVING, DECODING, QUEUED and ENCODING. */
 enum mm_request_state {
-    MM_RECEIVING, /* the connection's thread, with the head and then with pieces of the body */
+    MM_RECEIVING, /* the connection's thread, with the head and then with chunks of the body */
     MM_RESERVING, /* waits for memory (server/http/line.h): at the head, for its body, or complete */
     MM_DECODING,  /* the worker pool */
     MM_QUEUED,    /* the queue and its workers, with one job or several in turn */

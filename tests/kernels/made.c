@@ -25,7 +25,7 @@ static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_
     if (a == NULL || made == NULL || c == NULL)
         return false;
     const struct mm_matrix expected = mm_matrix_dense(dtype, all_rows, cols, made);
-    (void)mm_source_make(&source, &expected, 0, all_rows * cols, NULL);
+    (void)mm_source_generate(&source, &expected, 0, all_rows * cols, NULL);
     (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
     job.product.c = mm_matrix_dense(dtype, cols, all_rows, c);
     const enum mm_status status = mm_device_run(device, &job);
@@ -40,7 +40,7 @@ static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_
     free(made);
     free(c);
     return status == MM_OK && wrong == 0 && job.outcome.uploaded_bytes == 0 &&
-           mm_job_made_bytes(&job) == all_rows * cols * bytes;
+           mm_job_generated_bytes(&job) == all_rows * cols * bytes;
 }
 
 static bool is_near(double got, double expected) {
@@ -77,7 +77,7 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
     if (a == NULL || made == NULL || c == NULL)
         return false;
     const struct mm_matrix whole = mm_matrix_dense(dtype, cols, rows, made);
-    (void)mm_source_make(&source, &whole, 0, rows * cols, NULL);
+    (void)mm_source_generate(&source, &whole, 0, rows * cols, NULL);
     (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
     job.product.c = mm_matrix_dense(dtype, rows, cols, c);
     const enum mm_status status = mm_device_run(device, &job);

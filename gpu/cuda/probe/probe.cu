@@ -39,7 +39,7 @@ size_t cache_bytes(const struct probe *probe) {
     return probe->lane->device->head.l2_bytes;
 }
 
-/* One piece of memory for all; the halves stand first, where they are aligned best. */
+/* One block of memory for all; the halves stand first, where they are aligned best. */
 enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     const size_t times_bytes = (count + 1) * sizeof *probe->times;
     void *memory = NULL;

@@ -1,4 +1,4 @@
-/* The arena's pieces: aligned, none upon another, at most a quarter larger than asked for, and lent again;
+/* The arena's blocks: aligned, none upon another, at most a quarter larger than asked for, and lent again;
  * and its pages, which are taken as they are lent. buffer.c has how they are locked, and threads that
  * share them. */
 #include "gpu/memory/arena.h"
@@ -19,15 +19,15 @@ static int by_address(const void *a, const void *b) {
 }
 
 /* Some of every class, of the sizes about its borders. */
-static void pieces_lie_apart(void **state) {
+static void blocks_lie_apart(void **state) {
     enum { COUNT = 1500 };
     static struct lent lent[COUNT];
     struct mm_arena *arena = mm_arena_open(32 << 20);
     size_t bytes = 1;
     size_t count = 0;
-    while (bytes <= MM_ARENA_PIECE_MAX && count < COUNT) {
+    while (bytes <= MM_ARENA_BLOCK_MAX && count < COUNT) {
         lent[count].bytes = bytes;
-        lent[count].data = mm_arena_take(arena, bytes);
+        lent[count].data = mm_arena_acquire(arena, bytes);
         assert_non_null(lent[count].data);
         assert_true(mm_arena_has(arena, lent[count].data));
         assert_int_equal((uintptr_t)lent[count].data % 64, 0);
@@ -36,7 +36,7 @@ static void pieces_lie_apart(void **state) {
         bytes += bytes < 1100 ? 1 : bytes % 64 == 1 ? 63 : bytes % 64 == 0 ? 1 : 64 - bytes % 64;
         bytes += bytes > 2000 ? bytes / 10 / 64 * 64 : 0;
     }
-    assert_true(bytes > MM_ARENA_PIECE_MAX);
+    assert_true(bytes > MM_ARENA_BLOCK_MAX);
     for (size_t index = 0; index < count; index++)
         for (size_t byte = 0; byte < lent[index].bytes; byte++)
             assert_int_equal(lent[index].data[byte], index % 251);
@@ -48,25 +48,25 @@ static void pieces_lie_apart(void **state) {
             assert_true(taken <= lent[index].bytes + lent[index].bytes / 4);
     }
     for (size_t index = 0; index < count; index++)
-        mm_arena_give(arena, lent[index].data, lent[index].bytes);
+        mm_arena_free(arena, lent[index].data, lent[index].bytes);
     mm_arena_close(arena);
 }
 
 static void an_empty_arena_refuses(void **state) {
     struct mm_arena *arena = mm_arena_open(1024);
-    void *first = mm_arena_take(arena, 512);
-    void *second = mm_arena_take(arena, 512);
+    void *first = mm_arena_acquire(arena, 512);
+    void *second = mm_arena_acquire(arena, 512);
     char outside = 0;
     assert_non_null(first);
     assert_non_null(second);
-    assert_null(mm_arena_take(arena, 1));
+    assert_null(mm_arena_acquire(arena, 1));
     assert_false(mm_arena_has(arena, &outside));
     assert_false(mm_arena_has(arena, (char *)second + 512));
-    mm_arena_give(arena, first, 512);
-    assert_null(mm_arena_take(arena, 64)); /* of another class */
-    assert_ptr_equal(mm_arena_take(arena, 449), first);
-    mm_arena_give(arena, first, 449);
-    mm_arena_give(arena, second, 512);
+    mm_arena_free(arena, first, 512);
+    assert_null(mm_arena_acquire(arena, 64)); /* of another class */
+    assert_ptr_equal(mm_arena_acquire(arena, 449), first);
+    mm_arena_free(arena, first, 449);
+    mm_arena_free(arena, second, 512);
     mm_arena_close(arena);
     mm_arena_close(NULL);
 }
@@ -76,26 +76,26 @@ static void pages_are_taken_as_they_are_lent(void **state) {
     static unsigned char resident[BYTES / PAGE];
     struct mm_arena *arena = mm_arena_open(BYTES);
     size_t count = 0;
-    char *first = mm_arena_take(arena, PAGE);
+    char *first = mm_arena_acquire(arena, PAGE);
     assert_int_equal(mincore(first, BYTES, resident), 0);
     for (size_t page = 0; page < sizeof resident; page++)
         count += resident[page] & 1;
     assert_true(count <= (2 << 20) / PAGE); /* one, or a huge one */
-    mm_arena_give(arena, first, PAGE);
+    mm_arena_free(arena, first, PAGE);
     mm_arena_close(arena);
 }
 
 static void what_was_not_asked_for_is_poisoned(void **state) {
 #ifdef __SANITIZE_ADDRESS__
     struct mm_arena *arena = mm_arena_open(4096);
-    char *piece = mm_arena_take(arena, 300);
-    assert_false(__asan_address_is_poisoned(piece + 299));
-    assert_true(__asan_address_is_poisoned(piece + 304));
-    mm_arena_give(arena, piece, 300);
-    assert_true(__asan_address_is_poisoned(piece));
+    char *block = mm_arena_acquire(arena, 300);
+    assert_false(__asan_address_is_poisoned(block + 299));
+    assert_true(__asan_address_is_poisoned(block + 304));
+    mm_arena_free(arena, block, 300);
+    assert_true(__asan_address_is_poisoned(block));
     mm_arena_close(arena);
 #endif
 }
 
-RUN_TESTS(pieces_lie_apart, an_empty_arena_refuses, pages_are_taken_as_they_are_lent,
+RUN_TESTS(blocks_lie_apart, an_empty_arena_refuses, pages_are_taken_as_they_are_lent,
           what_was_not_asked_for_is_poisoned)

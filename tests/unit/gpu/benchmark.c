@@ -133,7 +133,7 @@ static void expect_host_bytes(const struct mm_benchmark_request *request, size_t
 }
 
 static void backends_have_their_turn(void **state) {
-    /* A·B·x and B·x in doubles, x in floats, and C, which is but a piece. */
+    /* A·B·x and B·x in doubles, x in floats, and C, which is but a part. */
     const size_t judging = (16 + 16) * 8 + 16 * 4 + 1024, times = 3 * 1 * 8, set = 3 * 1024;
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive blas naive");
     request.subjects[0].backend = request.subjects[1].backend = &lab_host_backend;
@@ -235,8 +235,8 @@ static void slow_rows_are_refused_alone(void **state) {
     assert_int_equal(rows[2].error.status, MM_OK); /* nothing is known of it */
 }
 
-/* On the host, where others get their turn between two: a run's time is that of all of its pieces. */
-static void long_runs_are_cut_into_pieces(void **state) {
+/* On the host, where others get their turn between two: a run's time is that of all of its parts. */
+static void long_runs_are_cut_into_parts(void **state) {
     enum { EDGE = 40, REPEATS = 2, RUNS = 1 + REPEATS };
     struct mm_benchmark_request request = lab_product(EDGE, EDGE, EDGE, REPEATS, "cuts naive");
     const struct mm_product square = {.m = EDGE, .n = EDGE, .k = EDGE};
@@ -253,6 +253,6 @@ static void long_runs_are_cut_into_pieces(void **state) {
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_are_run_in_turn, figures_are_of_the_runs_that_count,
                   what_befalls_the_device_befalls_all, slow_rows_are_repeated_less,
-                  slow_rows_are_refused_alone, long_runs_are_cut_into_pieces, a_row_has_its_time,
+                  slow_rows_are_refused_alone, long_runs_are_cut_into_parts, a_row_has_its_time,
                   loads_are_predicted, transpositions_are_compared_with_a_copy, backends_have_their_turn,
                   a_job_that_came_to_nothing_tells_its_rows, sets_fit_into_half_of_the_memory)

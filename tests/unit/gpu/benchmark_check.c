@@ -92,7 +92,7 @@ static void what_is_left_inside_is_found(void **state) {
     assert_true(is_between(1e-9, rows[1].relative_error, 2.0 * error_of_float32(K)));
 }
 
-/* Elements of 4 bytes are one piece, those of 8 are two. Small ones that are misplaced may be right by
+/* Elements of 4 bytes are one part, those of 8 are two. Small ones that are misplaced may be right by
  * chance. */
 static void misplaced_elements_are_found(void **state) {
     enum { M = 300, N = 200 };
@@ -109,7 +109,7 @@ static void misplaced_elements_are_found(void **state) {
     }
 }
 
-/* The row behind one that failed amid the pieces of C begins with the first of them. */
+/* The row behind one that failed amid the parts of C begins with the first of them. */
 static void copies_that_fail_fail_their_row(void **state) {
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive naive naive");
     lab.failing_copy = 2;
@@ -218,7 +218,7 @@ static void wrong_results_of_given_operands_are_found(void **state) {
         }
 }
 
-/* Rows of A and of B that are many steps, and rows of C that are longer than a piece, or many pieces. */
+/* Rows of A and of B that are many steps, and rows of C that are longer than a part, or many parts. */
 static void given_operands_are_judged_in_steps(void **state) {
     enum { FEW = 2, K = 5, MANY = 100000 };
     static float elements[MANY * K];
@@ -235,7 +235,7 @@ static void given_operands_are_judged_in_steps(void **state) {
         const struct mm_benchmark_row *rows = lab_run(&request);
         assert_true(rows[0].max_error < 1.0 && rows[0].relative_error < 1e-6);
         assert_true(isinf(rows[1].max_error) && isinf(rows[1].relative_error));
-        /* A set, and for each row of the benchmark the rows of C, or pieces of at most 32768 of them. */
+        /* A set, and for each row of the benchmark the rows of C, or parts of at most 32768 of them. */
         assert_int_equal(lab.uploads, 1 + 2 * (is_wide ? FEW : 4));
     }
 }

@@ -221,7 +221,7 @@ static void pages_are_locked_once(void **state) {
 }
 
 /* By the C library, or, where pages are locked, in locked pages, which are kept for who comes. */
-static void small_pieces_past_the_arena_are_the_librarys_or_locked(void **state) {
+static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state) {
     enum { MANY = 600, BYTES = 31 * KIB }; /* 512 of them are all that the arena has */
     static struct mm_buffer lent[MANY];
     for (int is_locked = 0; is_locked < 2; is_locked++) {
@@ -272,7 +272,7 @@ static void what_grows_stays_where_it_is(void **state) {
     give(&buffer);
 }
 
-/* What was kept of a piece is kept on until its buffer comes there, or others need it. */
+/* What was kept of a block is kept on until its buffer comes there, or others need it. */
 static void what_grows_is_warm_and_gives_way(void **state) {
     struct mm_buffer buffer = {0}, other;
     buffers = mm_buffers_open(16 * MIB);
@@ -385,6 +385,6 @@ static void threads_share_the_pool(void **state) {
 
 RUN_TESTS_BETWEEN(NULL, close_buffers, what_comes_back_is_lent_again, what_is_kept_gives_way,
                   what_is_not_used_goes_back, without_memory_nothing_is_taken, pages_are_locked_once,
-                  small_pieces_past_the_arena_are_the_librarys_or_locked, what_grows_stays_where_it_is,
+                  small_blocks_past_the_arena_are_the_librarys_or_locked, what_grows_stays_where_it_is,
                   what_grows_is_warm_and_gives_way, what_has_grown_is_locked,
                   little_address_space_is_enough_for_little, threads_share_the_pool)

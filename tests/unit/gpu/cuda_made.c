@@ -14,13 +14,13 @@ static void make(unsigned index, bool makes_a, bool makes_b, bool wants_c) {
     job_init(test, &ours, 18, 20, 17);
     if (makes_a) {
         job->product.a.data = test->a;
-        (void)mm_source_make(&uniform, &job->product.a, 0, 18 * 20, NULL);
+        (void)mm_source_generate(&uniform, &job->product.a, 0, 18 * 20, NULL);
         job->product.a.data = NULL;
         job->a_source = uniform;
     }
     if (makes_b) {
         job->product.b.data = test->b;
-        (void)mm_source_make(&identity, &job->product.b, 0, 20 * 17, NULL);
+        (void)mm_source_generate(&identity, &job->product.b, 0, 20 * 17, NULL);
         job->product.b.data = NULL;
         job->b_source = identity;
     }

@@ -201,14 +201,14 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
     return cudaSuccess;
 }
 
-cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
-                         const struct mm_cuda_device *made_on, cudaStream_t stream) {
-    assert_in_range(makes->count, 1, MM_BATCH_MAX);
-    for (unsigned index = 0; index < makes->count; index++) {
-        const size_t elements = makes->makes[index].elements, cols = makes->makes[index].cols;
+cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
+                             const struct mm_cuda_device *made_on, cudaStream_t stream) {
+    assert_in_range(generated->count, 1, MM_BATCH_MAX);
+    for (unsigned index = 0; index < generated->count; index++) {
+        const size_t elements = generated->operands[index].elements, cols = generated->operands[index].cols;
         const struct mm_matrix operand =
-            mm_matrix_dense(dtype, elements / cols, cols, makes->makes[index].to);
-        (void)mm_source_make(&makes->makes[index].source, &operand, 0, elements, NULL);
+            mm_matrix_dense(dtype, elements / cols, cols, generated->operands[index].to);
+        (void)mm_source_generate(&generated->operands[index].source, &operand, 0, elements, NULL);
     }
     fake_cuda.makes++;
     return cudaSuccess;

@@ -84,8 +84,8 @@ static double error_in_pieces(size_t piece) {
     const size_t count = element_count();
     mm_projection_begin(&fixture.projection);
     for (size_t done = 0; done < count; done += piece)
-        mm_projection_take(&fixture.projection, MM_FLOAT32, fixture.c + done,
-                           count - done < piece ? count - done : piece);
+        mm_projection_add(&fixture.projection, MM_FLOAT32, fixture.c + done,
+                          count - done < piece ? count - done : piece);
     return mm_projection_error(&fixture.projection);
 }
 
@@ -215,7 +215,7 @@ static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_
     }
     mm_projection_begin(&projection);
     for (size_t done = 0; done < M * N; done += 25)
-        mm_projection_take(&projection, c_dtype, (const char *)c + done * mm_dtype_bytes(c_dtype), 25);
+        mm_projection_add(&projection, c_dtype, (const char *)c + done * mm_dtype_bytes(c_dtype), 25);
     free(memory);
     return mm_projection_error(&projection);
 }
@@ -254,7 +254,7 @@ static void zeros_are_right_and_ones_in_their_place_wrong(void **state) {
     }
     for (size_t index = 0; index < COUNT(results); index++) {
         mm_projection_begin(&projection);
-        mm_projection_take(&projection, MM_INT32, &results[index], 1);
+        mm_projection_add(&projection, MM_INT32, &results[index], 1);
         const double error = mm_projection_error(&projection);
         assert_true(index == 0 ? error == 0.0 : isinf(error));
     }

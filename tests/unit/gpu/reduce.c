@@ -185,7 +185,7 @@ static void a_part_is_packed_where_it_lies(void **state) {
         uint64_t memory[MATRICES * ROWS * COLS], copy[MATRICES * 2 * 3];
         const struct mm_source source = {MM_SOURCE_UNIFORM, 9, ROWS};
         const struct mm_matrix all = mm_matrix_dense(dtype, MATRICES * ROWS, COLS, memory);
-        (void)mm_source_make(&source, &all, 0, MATRICES * ROWS * COLS, NULL);
+        (void)mm_source_generate(&source, &all, 0, MATRICES * ROWS * COLS, NULL);
         const struct mm_reduction strided = reduce_part(&part, dtype, memory, SIZE_MAX);
         mm_window_pack(&part, dtype, memory, copy);
         mm_window_pack(&part, dtype, memory, memory);

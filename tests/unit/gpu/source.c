@@ -14,7 +14,7 @@ static void expect_operand(const struct mm_source *source, enum mm_dtype dtype, 
     const size_t bytes = mm_matrix_bytes(&view);
     memset(memory, 0xa5, sizeof memory);
     for (size_t first = 0; first < rows * cols; first += piece)
-        (void)mm_source_make(source, &view, first, mm_size_min(piece, rows * cols - first), NULL);
+        (void)mm_source_generate(source, &view, first, mm_size_min(piece, rows * cols - first), NULL);
     for (size_t index = 0; index < rows * cols; index++) {
         const bool is_one = index / cols % source->rows == index % cols;
         const double expected =
