@@ -147,9 +147,7 @@ static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
     return true;
 }
 
-bool mm_cuda_tries_again(struct mm_cuda_retry *retry, enum mm_status status) {
-    if (status != MM_NO_DEVICE_MEMORY)
-        return false;
+bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {
     if (retry->tries++ == 0) {
         mm_cuda_trim(retry->lane->device);
         return true;

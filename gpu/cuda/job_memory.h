@@ -40,14 +40,16 @@ struct mm_cuda_retry {
     unsigned tries;
 };
 
-/* Whether to try again after `status`. If device memory was short, the order is:
+/* Prepares another try after MM_NO_DEVICE_MEMORY: frees memory (step 1), or changes the plan (step 4). False
+ * if nothing is left to try here. The order of all steps is:
  *  1. Free what nobody uses (mm_cuda_trim), and try again.
- *  2. Of several jobs try each alone, until one begins (mm_cuda_begin does that).
+ *  2. Try each of several jobs alone, until one begins (mm_cuda_begin does that).
  *  3. Wait until the device is idle, and try the job alone. The worker does that with each job that begin
- *     leaves with MM_NO_DEVICE_MEMORY while other lanes are busy. Now 1 also drops copies of stored values.
- *  4. Plan the job with less workspace. This comes last: such a plan may be many times slower and have other
- *     last bits, so a short wait must not lead to it. */
-bool mm_cuda_tries_again(struct mm_cuda_retry *retry, enum mm_status status);
+ *     leaves with MM_NO_DEVICE_MEMORY while other lanes are busy. Step 1 then also drops copies of stored
+ *     values.
+ *  4. Plan the job with less workspace. This comes last because such a plan may be many times slower and give
+ *     other last bits. */
+bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 
 /* Sets the errors of jobs that found no memory and hold none: MM_NO_DEVICE_MEMORY with the bytes that each
  * job alone needs, and the free bytes. */

@@ -66,7 +66,7 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_plan *pla
         return status;
     do
         status = make_ready(plan, product, lane, error);
-    while (mm_cuda_tries_again(&retry, status));
+    while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status == MM_OK)
         status = kernel_ns == NULL ? run_once(plan, product, lane, error)
                                    : measure_surely(plan, product, lane, kernel_ns, error);

@@ -117,7 +117,7 @@ enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memo
         return status;
     do
         status = mm_cuda_pool_acquire(&device->direct, bytes, &taken, error);
-    while (mm_cuda_tries_again(&retry, status));
+    while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status != MM_OK)
         return status;
     /* The memory is there in this stream's order; the caller may use it on any other. */

@@ -240,7 +240,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     enum mm_status status;
     do
         status = try(lane, jobs, count, &plan, &error);
-    while (mm_cuda_tries_again(&retry, status));
+    while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status == MM_STORE_FULL && count > 1)
         status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++)

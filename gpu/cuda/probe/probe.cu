@@ -219,7 +219,7 @@ enum mm_status mm_cuda_probe(struct mm_device *head, const struct mm_access *acc
     retry.lane = probe.lane;
     do
         status = take(&probe, count, error);
-    while (mm_cuda_tries_again(&retry, status));
+    while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status != MM_OK)
         return status;
     const cudaError_t code = run(&probe, accesses, count, times, speed);
