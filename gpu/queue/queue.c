@@ -280,25 +280,30 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     mm_work_list_done(refused);
 }
 
-/* A process that was stopped for a while, and its devices not, knows nothing of what they did meanwhile. */
+/* If the watch did not look for so long, the process was stopped and the devices were not: all times start
+ * anew. */
 #define STOPPED_NS UINT64_C(1000000000)
 
-/* Whether the worker's device, a GPU, has been at one step for longer than most_ns. If it has failed
- * already, that matters only to work that waits for the stuck thread. With the mutex held. */
-static bool hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
+/* Notes that the watch saw the step now, and returns when it saw the step first. */
+static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running, uint64_t now_ns) {
+    const uint64_t seen_ns = __atomic_load_n(&running->seen_ns, __ATOMIC_RELAXED);
+    if (seen_ns != 0 && now_ns - queue->looked_ns <= STOPPED_NS)
+        return seen_ns;
+    __atomic_store_n(&running->seen_ns, now_ns, __ATOMIC_RELAXED);
+    return now_ns;
+}
+
+/* Whether the worker's device, a GPU, has been at one step for longer than most_ns. If the device has failed
+ * already, that matters only to work that waits for its lost thread. With the mutex held. */
+static bool hangs(const struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
     struct mm_work *oldest = TAILQ_FIRST(&worker->running);
     if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)
         return false;
-    uint64_t seen_ns = __atomic_load_n(&oldest->seen_ns, __ATOMIC_RELAXED);
-    if (seen_ns == 0 || now_ns - worker->queue->looked_ns > STOPPED_NS) {
-        seen_ns = now_ns;
-        __atomic_store_n(&oldest->seen_ns, seen_ns, __ATOMIC_RELAXED);
-    }
-    return now_ns - seen_ns > most_ns &&
+    return now_ns - note_seen(worker->queue, oldest, now_ns) > most_ns &&
            (!mm_device_has_failed(worker->device) || !TAILQ_EMPTY(&worker->waiting));
 }
 
-struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns) {
+struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns) {
     struct mm_work *stranded = NULL;
     struct mm_device *found = NULL;
     pthread_mutex_lock(&queue->mutex);

@@ -47,11 +47,11 @@ bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
  * the queue is stopping. Any thread. */
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
-/* Finds a GPU that has been at one product, or one slice of a task, for longer than most_ns (0: no limit),
- * counted from the first call while it ran. The device has failed from then on, and its thread never comes
- * back; the jobs that wait for it go to another device, or end with MM_NOT_READY, as its begun tasks do. NULL
- * if none was found newly. One thread at a time. */
-struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
+/* Marks each GPU as failed that has been at one product, or one slice of a task, for longer than most_ns (0:
+ * no limit). The time counts from the first call that saw the step. The thread of such a GPU is lost. Jobs
+ * that wait for the GPU go to another device, or end with MM_NOT_READY; begun tasks end with MM_NOT_READY.
+ * Returns a GPU that this call has marked, or NULL. One thread at a time. */
+struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
 /* Takes work that has not begun out of the queue: true, and it is the owner's again, without a `done`. False
  * if it has begun or is over: its `done` comes, or has come. Then a task or a long product ends after the

@@ -118,7 +118,7 @@ static enum mm_status look_at(struct proof *proof, struct mm_queue *queue, uint6
 
 enum mm_status mm_watch_look(struct mm_watch *watch, struct mm_queue *queue, uint64_t now_ns,
                              struct mm_error *error) {
-    const struct mm_device *hung = mm_queue_find_hung(queue, now_ns, watch->limits.hang_ns);
+    const struct mm_device *hung = mm_queue_fail_hung(queue, now_ns, watch->limits.hang_ns);
     if (hung != NULL)
         return mm_fail(error, MM_DEVICE_FAILED, "%s:%u has been at one job for more than %g s",
                        hung->backend->name, hung->index, (double)watch->limits.hang_ns / 1e9);

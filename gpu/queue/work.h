@@ -35,7 +35,7 @@ struct mm_work {
     uint64_t deadline_ns;                /* no step begins after this mm_clock_ns(); 0: any time */
     void (*done)(struct mm_work *first); /* the list by `next` is over. All of the list have this `done`. The
                                             queue reads none of it afterwards. A worker's thread calls it, or
-                                            mm_queue_abort or mm_queue_find_hung, with no lock held */
+                                            mm_queue_abort or mm_queue_fail_hung, with no lock held */
     void *owner;                         /* for `done` */
 
     /* Set by the queue, and the owner's to read from `done` on. */

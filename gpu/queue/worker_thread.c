@@ -81,9 +81,58 @@ static void call_done(struct mm_worker_thread *self) {
     mm_work_list_done(list);
 }
 
-static void begin(struct mm_worker_thread *self, const struct mm_batch *taken);
+/* Moves the jobs that may have failed because other lanes have the memory. */
+static void move_without_memory(struct mm_batch *failed, struct mm_batch *without_memory) {
+    unsigned others = 0;
+    for (unsigned index = 0; index < failed->count; index++) {
+        struct mm_job *job = failed->jobs[index];
+        if (job->work.error.status == MM_NO_DEVICE_MEMORY)
+            without_memory->jobs[without_memory->count++] = job;
+        else
+            failed->jobs[others++] = job;
+    }
+    failed->count = others;
+}
 
-/* A product has more parts, and goes alone: it goes on at once, or after the work that waits. */
+/* Whether a job that this device cannot run any more goes to another one. */
+static bool goes_elsewhere(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
+    return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
+           mm_worker_pass_on(worker->queue, work, worker);
+}
+
+/* Begins the products in a free lane. Finishes those that are over already, and those that failed, except
+ * jobs that found no memory while other lanes were busy: *without_memory gets these. */
+static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
+                  struct mm_batch *without_memory) {
+    struct mm_worker *worker = self->worker;
+    const uint64_t now_ns = mm_clock_ns();
+    struct mm_batch over = {.count = 0};
+    struct mm_batch begun = {.count = 0};
+    without_memory->count = 0;
+    for (unsigned index = 0; index < batch->count; index++) {
+        struct mm_job *job = batch->jobs[index];
+        if (goes_elsewhere(worker, &job->work, now_ns))
+            continue;
+        struct mm_batch *to = is_to_run(worker, job, now_ns) ? &begun : &over;
+        to->jobs[to->count++] = job;
+    }
+    if (begun.count > 0)
+        mm_pipeline_begin(&self->pipeline, &begun);
+    finish(self, &over);
+    if (self->pipeline.busy > 0)
+        move_without_memory(&begun, without_memory);
+    finish(self, &begun); /* what is left of it failed */
+}
+
+/* Begins a product whose thread has no busy lane, so memory that it does not find is not in another lane. */
+static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
+    struct mm_batch without_memory;
+    assert(self->pipeline.busy == 0);
+    begin(self, batch, &without_memory);
+}
+
+/* A product has more parts, which only happens on the host: it goes on at once, or after the work that waits.
+ */
 static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
     struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;
@@ -93,7 +142,7 @@ static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
         mm_worker_pause(worker, &batch->jobs[0]->work);
     pthread_mutex_unlock(&worker->queue->mutex);
     if (!others_wait)
-        begin(self, batch);
+        begin_alone(self, batch);
 }
 
 /* Ends a lane that is over; false if none is. */
@@ -114,20 +163,6 @@ static bool end(struct mm_worker_thread *self) {
     }
     finish(self, &ended);
     return true;
-}
-
-/* Moves the jobs that may have failed because other lanes have the memory. */
-static void take_without_memory(struct mm_batch *failed, struct mm_batch *without_memory) {
-    unsigned others = 0;
-    without_memory->count = 0;
-    for (unsigned index = 0; index < failed->count; index++) {
-        struct mm_job *job = failed->jobs[index];
-        if (job->work.error.status == MM_NO_DEVICE_MEMORY)
-            without_memory->jobs[without_memory->count++] = job;
-        else
-            failed->jobs[others++] = job;
-    }
-    failed->count = others;
 }
 
 /* How long to poll, which covers a small product; how long to nap after that: a part of the time waited,
@@ -151,9 +186,9 @@ static void sleep_until(uint64_t then_ns) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
 }
 
-/* Begins a job that found no memory again, once nothing else is under way. By then its deadline may have
+/* Waits until no lane is busy, and begins a job again that found no memory. By then its deadline may have
  * passed, or the device have failed. */
-static void begin_alone(struct mm_worker_thread *self, struct mm_job *job) {
+static void begin_again(struct mm_worker_thread *self, struct mm_job *job) {
     const struct mm_batch batch = {.jobs = {job}, .count = 1};
     while (self->pipeline.busy > 0) {
         if (end(self))
@@ -164,37 +199,15 @@ static void begin_alone(struct mm_worker_thread *self, struct mm_job *job) {
     job->work.error = (struct mm_error){.status = MM_OK};
     job->work.device = NULL;
     job->outcome.ran = NULL;
-    begin(self, &batch);
+    begin_alone(self, &batch);
 }
 
-/* Whether a job that this device cannot run any more goes to another one. */
-static bool goes_elsewhere(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
-    return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
-           mm_worker_pass_on(worker->queue, work, worker);
-}
-
-/* Begins the products in a free lane; those that are over already are finished. */
-static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
-    struct mm_worker *worker = self->worker;
-    const uint64_t now_ns = mm_clock_ns();
-    struct mm_batch over = {.count = 0};
-    struct mm_batch begun = {.count = 0};
-    struct mm_batch without_memory = {.count = 0};
-    for (unsigned index = 0; index < taken->count; index++) {
-        struct mm_job *job = taken->jobs[index];
-        if (goes_elsewhere(worker, &job->work, now_ns))
-            continue;
-        struct mm_batch *to = is_to_run(worker, job, now_ns) ? &begun : &over;
-        to->jobs[to->count++] = job;
-    }
-    if (begun.count > 0)
-        mm_pipeline_begin(&self->pipeline, &begun);
-    finish(self, &over);
-    if (self->pipeline.busy > 0)
-        take_without_memory(&begun, &without_memory);
-    finish(self, &begun); /* what is left of it failed */
+/* Begins products from the list. Jobs that find no memory wait until no lane is busy. */
+static void begin_all(struct mm_worker_thread *self, const struct mm_batch *batch) {
+    struct mm_batch without_memory;
+    begin(self, batch, &without_memory);
     for (unsigned index = 0; index < without_memory.count; index++)
-        begin_alone(self, without_memory.jobs[index]);
+        begin_again(self, without_memory.jobs[index]);
 }
 
 /* Whether there may be a job that the thread could begin, since it looked at the list last. */
@@ -263,7 +276,7 @@ static void *work(void *argument) {
                 mm_worker_take(worker, self->pipeline.busy == 0 && self->over == NULL, &batch, &self->seen);
         const bool has_taken = task != NULL || batch.count > 0;
         if (batch.count > 0)
-            begin(self, &batch);
+            begin_all(self, &batch);
         if (self->over != NULL)
             call_done(self);
         else if (!has_taken && self->pipeline.busy > 0)
