@@ -166,26 +166,22 @@ static size_t read_on(struct reading *reading, char *body, size_t bytes, bool is
 
 /* --- the operands */
 
-/* All .npy files must have one element type, which no parameter may contradict; CSV is read as this type. One
- * that NumPy does not know must be named by the parameter. */
-static enum mm_status agree_on_dtype(struct reading *reading, struct mm_error *error) {
-    struct mm_operands *into = reading->into;
-    const struct operand *operands = reading->operands;
-    const struct operand *files[MM_OPERANDS_MAX];
+/* The parts that are .npy files, whose headers tell their type. Returns how many. */
+static unsigned list_npy_files(const struct reading *reading, const struct operand *files[MM_OPERANDS_MAX]) {
     unsigned count = 0;
-    for (unsigned index = 0; index < into->count; index++)
-        if (operands[index].seen && !operands[index].is_csv)
-            files[count++] = &operands[index];
-    if (count == 0)
-        return into->kind->resolve(into, error);
+    for (unsigned index = 0; index < reading->into->count; index++)
+        if (reading->operands[index].seen && !reading->operands[index].is_csv)
+            files[count++] = &reading->operands[index];
+    return count;
+}
+
+/* Whether all .npy files have one element type, which dtype (`asked`; NULL: not set) does not contradict.
+ * dtype must name a type that NumPy does not know. */
+static enum mm_status check_dtypes(const struct reading *reading, const struct operand *const *files,
+                                   unsigned count, const char *asked, struct mm_error *error) {
     const struct mm_npy_header *first = &files[0]->header;
     const char *first_name = mm_dtype_name(first->dtype);
-    const char *asked = into->dtype_name;
-    const bool is_asked = mm_parameter_is_set(&into->parameters, asked);
-    const enum mm_status status = is_asked ? into->kind->resolve(into, error) : MM_OK;
     char names[MM_OPERANDS_MAX * MM_PARAMETER_NAME_MAX] = "";
-    if (status != MM_OK)
-        return status;
     for (unsigned index = 0; index < count; index++) {
         const struct operand *file = files[index];
         strcat(strcat(names, index > 0 ? " and " : ""), file->name);
@@ -196,19 +192,36 @@ static enum mm_status agree_on_dtype(struct reading *reading, struct mm_error *e
                                  file->name, mm_dtype_name(file->header.dtype), file->header.descr,
                                  files[0]->name, first_name, first->descr, file->name, files[0]->name);
     }
-    if (first->is_void && !is_asked)
+    if (first->is_void && asked == NULL)
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype",
                              "the elements of %s are of type '%s', which NumPy writes for types that it does "
                              "not know; if they are %s, add %sdtype=%s",
                              names, first->descr, first_name, reading->is_alone ? "?" : "-F ", first_name);
-    if (is_asked && strcmp(asked, first_name) != 0)
+    if (asked != NULL && strcmp(asked, first_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
                              "dtype is '%s', but the elements of %s are of type %s ('%s'); %s", asked, names,
                              first_name, first->descr,
                              first->is_void ? "give that type, or convert them"
                                             : "leave dtype out, since a .npy file names its type");
-    strcpy(into->dtype_name, first_name);
-    into->parameters.told |= mm_parameter_bit(&into->parameters, asked); /* stored operands have the same */
+    return MM_OK;
+}
+
+/* Sets the element type of all operands: that of the .npy files; without one, that of dtype, by which CSV is
+ * read. */
+static enum mm_status set_dtype(struct reading *reading, struct mm_error *error) {
+    struct mm_operands *into = reading->into;
+    const struct operand *files[MM_OPERANDS_MAX];
+    const unsigned count = list_npy_files(reading, files);
+    const bool is_asked = mm_parameter_is_set(&into->parameters, into->dtype_name);
+    enum mm_status status = is_asked || count == 0 ? into->kind->resolve(into, error) : MM_OK;
+    if (status != MM_OK || count == 0)
+        return status;
+    status = check_dtypes(reading, files, count, is_asked ? into->dtype_name : NULL, error);
+    if (status != MM_OK)
+        return status;
+    strcpy(into->dtype_name, mm_dtype_name(files[0]->header.dtype));
+    into->parameters.told |=
+        mm_parameter_bit(&into->parameters, into->dtype_name); /* also of stored operands */
     return into->kind->resolve(into, error);
 }
 
@@ -292,40 +305,42 @@ static bool is_column_major(const struct reading *reading, const struct operand 
     return operand->header.is_fortran && operand->header.shape.rank == 2 && !is_copied(reading, operand);
 }
 
-/* Judges the types and sizes of the operands, and makes the views. */
-static enum mm_status complete(struct reading *reading, char *body, struct mm_error *error) {
-    struct mm_operands *into = reading->into;
+/* MM_BAD_REQUEST if the form lacks an operand that must come with it. */
+static enum mm_status check_parts(const struct reading *reading, struct mm_error *error) {
     const struct operand *operands = reading->operands;
-    const unsigned count = into->count;
-    size_t bytes[MM_OPERANDS_MAX];
-    const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
-    for (unsigned index = 0; index < count; index++)
-        if (!operands[index].seen && mm_operand_is_inline(&into->of[index]))
+    for (unsigned index = 0; index < reading->into->count; index++)
+        if (!operands[index].seen && mm_operand_is_inline(&reading->into->of[index]))
             return mm_fail_field(
                 error, MM_BAD_REQUEST, operands[index].name,
                 "the form has no part named %s; add a .npy or .csv file, as curl does by -F %s=@%s.npy",
                 operands[index].name, operands[index].name, operands[index].name);
-    enum mm_status status = agree_on_dtype(reading, error);
-    if (status == MM_OK)
-        status = open_csv(reading, body, error);
-    if (status != MM_OK)
-        return status;
-    for (unsigned index = 0; index < count; index++)
+    return MM_OK;
+}
+
+/* Sets the shapes of all operands, and the bytes of each; checks both. */
+static enum mm_status set_shapes(struct reading *reading, size_t *bytes, struct mm_error *error) {
+    struct mm_operands *into = reading->into;
+    const struct operand *operands = reading->operands;
+    const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
+    for (unsigned index = 0; index < into->count; index++)
         if (operands[index].seen)
             shapes[index] = &operands[index].header.shape;
-    status = mm_operands_set_shapes(into, shapes, error);
+    enum mm_status status = mm_operands_set_shapes(into, shapes, error);
     if (status != MM_OK)
         return status;
     mm_operands_view(into);
     status = into->kind->sizes(into, reading->limits, bytes, error);
-    for (unsigned index = 0; index < count && status == MM_OK; index++)
+    for (unsigned index = 0; index < into->count && status == MM_OK; index++)
         if (operands[index].seen && !operands[index].is_csv)
             status = check_length(&operands[index], bytes[index], error);
-    if (status == MM_OK)
-        status = copy_files(reading, body, bytes, error);
-    if (status != MM_OK)
-        return status;
-    for (unsigned index = 0; index < count; index++) {
+    return status;
+}
+
+/* Lays the views of operands that are not copied over the body. */
+static void lay_views(struct reading *reading, char *body, const size_t *bytes) {
+    struct mm_operands *into = reading->into;
+    const struct operand *operands = reading->operands;
+    for (unsigned index = 0; index < into->count; index++) {
         into->of[index].column_major = is_column_major(reading, &operands[index]);
         if (is_copied(reading, &operands[index]) || !operands[index].seen)
             continue;
@@ -333,7 +348,23 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
         into->of[index].view.data =
             align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(into->dtype));
     }
-    return MM_OK;
+}
+
+/* Makes the operands of a form that has arrived whole. */
+static enum mm_status make_operands(struct reading *reading, char *body, struct mm_error *error) {
+    size_t bytes[MM_OPERANDS_MAX];
+    enum mm_status status = check_parts(reading, error);
+    if (status == MM_OK)
+        status = set_dtype(reading, error);
+    if (status == MM_OK)
+        status = open_csv(reading, body, error);
+    if (status == MM_OK)
+        status = set_shapes(reading, bytes, error);
+    if (status == MM_OK)
+        status = copy_files(reading, body, bytes, error);
+    if (status == MM_OK)
+        lay_views(reading, body, bytes);
+    return status;
 }
 
 /* --- the codec's functions */
@@ -381,7 +412,7 @@ static enum mm_status finish(void *argument, struct mm_operands *into, const str
     (void)read_on(reading, body->data, body->bytes, true);
     enum mm_status status = reading->error.status;
     if (reading->event == MM_MULTIPART_END)
-        status = complete(reading, body->data, error);
+        status = make_operands(reading, body->data, error);
     else if (error != NULL)
         *error = reading->error;
     if (status == MM_OK)
@@ -451,7 +482,7 @@ static enum mm_status finish_alone(void *argument, struct mm_operands *into, con
     if (status == MM_OK) {
         operand->elements = operand->is_csv ? 0 : operand->header.bytes;
         operand->bytes = body->bytes - operand->elements;
-        status = complete(reading, data == NULL ? none : data, error);
+        status = make_operands(reading, data == NULL ? none : data, error);
     }
     if (status == MM_OK)
         memcpy(into, reading->into, into->kind->bytes);
