@@ -51,7 +51,7 @@ static void check_need(const struct mm_request *request, struct mm_error *error)
 
 /* Whether the error says that the request has to wait for memory. */
 static bool lacks_memory(const struct mm_request *request, struct mm_error *error) {
-    if (error == NULL || error->status != MM_BUSY || error->needed_bytes == 0)
+    if (error->status != MM_BUSY || error->needed_bytes == 0)
         return false;
     check_need(request, error);
     return error->status == MM_BUSY && error->needed_bytes != 0;
@@ -110,41 +110,46 @@ static void add_to_pool(struct mm_request *request, enum mm_request_state state)
     mm_pool_add(request->server->pool, &request->task);
 }
 
-/* What the request waited for has ended, with this error unless that is NULL. If the queue refuses the first
- * job, the wait ends; after that the route decides. With server->mutex held. */
-static void settle(struct mm_request *request, struct mm_error *error, struct ends *ends) {
+/* Returns the next state of a request whose work has succeeded. If the route wants a job, this submits it:
+ * MM_QUEUED if the queue has accepted a job. If the queue refuses the first job of the request, that is
+ * MM_ANSWERING with *error; it is the route that decides what a refusal of a later job means. With
+ * server->mutex held. */
+static enum mm_request_state take_next_step(struct mm_request *request, struct mm_error *error) {
     const struct mm_route_state *route = request->route->state;
     const enum mm_request_state ended = mm_request_state(request);
+    enum mm_request_state next = route->next(request, ended);
+    while (next == MM_QUEUED && !submit(request, error)) {
+        if (ended != MM_QUEUED)
+            return MM_ANSWERING;
+        request->work->error = *error;
+        error->status = MM_OK;
+        next = route->next(request, MM_QUEUED);
+    }
+    return next;
+}
+
+/* What the request waited for has ended, with *error: the request waits for memory, takes its next step, or
+ * ends its wait. With server->mutex held. */
+static void go_on(struct mm_request *request, struct mm_error *error, struct ends *ends) {
     enum mm_request_state next = MM_ANSWERING;
-    struct mm_error refused;
-    if (ended == MM_DECODING && lacks_memory(request, error)) {
+    if (mm_request_state(request) == MM_DECODING && lacks_memory(request, error)) {
         request->is_worked_on = false;
         begin_wait(request, error->needed_bytes);
         return;
     }
-    if (error == NULL && mm_request_waits(request))
-        next = route->next(request, ended);
-    while (next == MM_QUEUED) {
-        if (submit(request, &refused))
-            return;
-        if (ended != MM_QUEUED) {
-            error = &refused;
-            break;
-        }
-        request->work->error = refused;
-        next = route->next(request, MM_QUEUED);
-    }
+    if (error->status == MM_OK && mm_request_waits(request))
+        next = take_next_step(request, error);
     if (next == MM_ENCODING)
         add_to_pool(request, MM_ENCODING);
-    else
-        end_work(request, error, ends);
+    else if (next != MM_QUEUED)
+        end_work(request, error->status == MM_OK ? NULL : error, ends);
 }
 
-/* The same for one request. With server->mutex held, which this unlocks. */
-static void settle_one(struct mm_request *request, struct mm_error *error) {
+/* Lets one request go on, and then unlocks server->mutex, which the caller has locked. */
+static void go_on_and_unlock(struct mm_request *request, struct mm_error *error) {
     struct mm_server *server = request->server;
     struct ends ends = {{NULL}, {NULL}};
-    settle(request, error, &ends);
+    go_on(request, error, &ends);
     pthread_mutex_unlock(&server->mutex);
     resume_and_free(&ends);
 }
@@ -158,8 +163,10 @@ static void work_done(struct mm_work *first) {
         mm_metrics_work(work);
     pthread_mutex_lock(&server->mutex);
     for (struct mm_work *work = first; work != NULL; work = next) {
-        next = work->next; /* read now: the work may be submitted again */
-        settle(work->owner, NULL, &ends);
+        struct mm_error error;
+        error.status = MM_OK; /* the route reads work->error */
+        next = work->next;    /* read now: the work may be submitted again */
+        go_on(work->owner, &error, &ends);
     }
     pthread_mutex_unlock(&server->mutex);
     resume_and_free(&ends);
@@ -169,16 +176,17 @@ static void work_done(struct mm_work *first) {
  * meanwhile, its connection's thread reads nothing of this work. */
 static void work(struct mm_pool_task *task) {
     struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
-    enum mm_status status = MM_OK;
     struct mm_error error;
+    error.status = MM_OK;
     pthread_mutex_lock(&request->server->mutex);
     if (mm_request_waits(request)) {
         const enum mm_request_state state = mm_request_state(request);
         pthread_mutex_unlock(&request->server->mutex);
-        status = request->route->state->work(request, state, &error);
+        if (request->route->state->work(request, state, &error) == MM_OK)
+            error.status = MM_OK;
         pthread_mutex_lock(&request->server->mutex);
     }
-    settle_one(request, status == MM_OK ? NULL : &error);
+    go_on_and_unlock(request, &error);
 }
 
 /* Suspends before any thread can resume. Leaves server->mutex locked. */
@@ -228,7 +236,7 @@ void mm_request_submit(struct mm_request *request) {
     if (submit(request, &error))
         pthread_mutex_unlock(&request->server->mutex);
     else
-        settle_one(request, &error);
+        go_on_and_unlock(request, &error);
 }
 
 void mm_request_abandon(struct mm_request *request, const struct mm_error *error) {
