@@ -206,9 +206,9 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
-/* The part is what the product's C is from now on. Returns where it lies: if all of C is stored, within that,
- * or in a copy. */
-static void *take_part(struct mm_operation *operation) {
+/* Makes the wanted part the product's C, and returns where the part lies: if all of C is stored, within the
+ * stored C or in a copy. */
+static void *select_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
     void *data = c->data;
@@ -232,17 +232,13 @@ static void release_operands(struct mm_request *request) {
     mm_request_trim(request);
 }
 
-/* From the result to the body of the reply and all spans. On the connection's thread or one of the pool. */
-static void encode(struct mm_request *request) {
+/* Writes the body of the reply, from C at view->data, and all spans. */
+static void encode(struct mm_request *request, struct mm_buffer *view) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
     struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
-    struct mm_buffer view = {.data = operation->job.product.c.data}; /* of C, which has another owner */
-    if (operation->job.part != NULL)
-        view.data = take_part(operation);
-    release_operands(request);
-    const bool is_text = operation->reply_bytes > 0, is_output = view.data == operation->output.data;
+    const bool is_text = operation->reply_bytes > 0, is_output = view->data == operation->output.data;
     if (is_text) {
         operation->reply.buffer = operation->output;
         operation->output = (struct mm_buffer){0};
@@ -255,7 +251,7 @@ static void encode(struct mm_request *request) {
                                      .figures = operation->call.selection.figures,
                                      .has_matrix = mm_selection_has_matrix(&operation->call.selection),
                                      .shape = &operation->shape,
-                                     .result = is_output && !is_text ? &operation->output : &view,
+                                     .result = is_output && !is_text ? &operation->output : view,
                                      .span_ns = span_ns,
                                      .helpers = &helpers.head};
     memcpy(span_ns, request->span_ns, sizeof request->span_ns);
@@ -268,6 +264,16 @@ static void encode(struct mm_request *request) {
     operation->is_encoded = true;
     if (encoder != NULL && encoder->finish != NULL)
         encoder->finish(&answer, &operation->reply);
+}
+
+/* Makes the reply from the job's result. On the connection's thread or one of the pool. */
+static void make_reply(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_buffer view = {.data = operation->job.product.c.data}; /* of C, which has another owner */
+    if (operation->job.part != NULL)
+        view.data = select_part(operation);
+    release_operands(request);
+    encode(request, &view);
 }
 
 static bool is_abandoned(struct mm_request *request) {
@@ -292,7 +298,7 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
         return make_job_on_pool(request, error);
-    encode(request);
+    make_reply(request);
     return is_abandoned(request) ? MM_OK : mm_operation_store_out(request, error);
 }
 
@@ -363,7 +369,7 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
     log_failed_check(request);
     enum mm_status status = MM_OK;
     if (!operation->is_encoded)
-        encode(request);
+        make_reply(request);
     if (request->value == NULL)
         status = mm_operation_store_out(request, &request->error);
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
