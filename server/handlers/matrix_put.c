@@ -157,13 +157,15 @@ static bool lay_view(struct mm_request *request, char *head, size_t bytes, struc
     return reading != NULL && decoder->reader->finish(reading, into, &body, &ignored) == MM_OK;
 }
 
-/* Whether the first byte tells that the body is binary. */
-static bool is_binary(struct mm_request *request, char first) {
-    struct put *put = put_of(request);
-    if (put->input.decoder == NULL && first == '\x93' && choose_decoder(request, true, first) == MM_OK)
+/* If the head did not tell the decoder, and the body begins as a .npy file does, chooses its decoder. */
+static void choose_npy(struct mm_request *request, char first) {
+    if (put_of(request)->input.decoder == NULL && first == '\x93' &&
+        choose_decoder(request, true, first) == MM_OK)
         (void)plan(request);
-    return request->error.status == MM_OK &&
-           (put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec);
+}
+
+static bool is_binary(const struct put *put) {
+    return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
 /* The first bytes of the body, of what is kept and of the next chunk; says how many. */
@@ -177,30 +179,37 @@ static size_t copy_head(const struct mm_request *request, const char *chunk, siz
     return kept + more;
 }
 
-static bool look(struct mm_request *request, const char *chunk, size_t bytes) {
+/* Passes the elements on from now on, if a device has memory for them. `values` is what the body's head told;
+ * the elements begin behind head_bytes. */
+static void begin_to_pass(struct mm_request *request, const struct values *values, size_t head_bytes) {
     struct put *put = put_of(request);
-    _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
-    const size_t head_bytes = copy_head(request, chunk, bytes, head);
-    if (!is_binary(request, head[0]))
-        return true;
-    struct values values = put->values;
-    struct mm_matrix *view = &values.operands.of[0].view;
-    if (!lay_view(request, head, head_bytes, &values.operands))
-        return head_bytes == HEAD_MAX;
-    const size_t first = (size_t)((char *)view->data - head), size = mm_matrix_bytes(view);
-    if (size == 0)
-        return true;
+    const size_t bytes = mm_matrix_bytes(&values->operands.of[0].view);
     struct mm_error ignored; /* there may be memory once the body is complete */
-    (void)mm_engine_acquire_copy(mm_server_engine(request->server), size, &put->only_copy, &ignored);
+    (void)mm_engine_acquire_copy(mm_server_engine(request->server), bytes, &put->only_copy, &ignored);
     if (put->only_copy == NULL)
-        return true;
+        return;
     __atomic_store_n(&request->passes_on, true, __ATOMIC_RELAXED);
-    view->data = NULL; /* it pointed into `head` */
-    put->values = values;
-    put->head_bytes = first;
+    put->values = *values;
+    put->values.operands.of[0].view.data = NULL; /* it pointed into the copy of the head */
+    put->head_bytes = head_bytes;
     if (request->reading != NULL)
         request->reader->cancel(request->reading);
     request->reading = NULL;
+}
+
+static bool decide_to_pass(struct mm_request *request, const char *chunk, size_t bytes) {
+    struct put *put = put_of(request);
+    _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
+    const size_t head_bytes = copy_head(request, chunk, bytes, head);
+    choose_npy(request, head[0]);
+    if (request->error.status != MM_OK || !is_binary(put))
+        return true;
+    struct values values = put->values;
+    const struct mm_matrix *view = &values.operands.of[0].view;
+    if (!lay_view(request, head, head_bytes, &values.operands))
+        return head_bytes == HEAD_MAX;
+    if (mm_matrix_bytes(view) > 0)
+        begin_to_pass(request, &values, (size_t)((char *)view->data - head));
     return true;
 }
 
@@ -407,7 +416,7 @@ static void release(struct mm_request *request) {
 const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct put),
                                                    .work = work,
                                                    .next = next,
-                                                   .look = look,
+                                                   .decide_to_pass = decide_to_pass,
                                                    .pass = pass,
                                                    .has_lost_room = has_lost_room,
                                                    .drop_memory = drop_memory,

@@ -241,7 +241,7 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     if (request->record.left)
         return MHD_NO;
     if (is_ours && request->may_pass && request->error.status == MM_OK)
-        request->may_pass = !request->route->state->look(request, data, chunk);
+        request->may_pass = !request->route->state->decide_to_pass(request, data, chunk);
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
         grow(request, received) == MM_BUSY && mm_request_wait_for_memory(request))
         return MHD_YES;

@@ -33,11 +33,13 @@ struct mm_route_state {
      * else waits, or MM_ANSWERING. With server->mutex held; not for an abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
-    /* Looks at what is kept of a body that may be passed on (request->may_pass), and at the next chunk, and
-     * sets request->passes_on if it is to be; false if it has to see more. Then `pass` takes what is kept of
-     * the body, MM_BODY_PASSED_BYTES each time, and the rest is left to `complete`. Errors go into
-     * request->error. The connection's thread. */
-    bool (*look)(struct mm_request *request, const char *chunk, size_t bytes);
+    /* Decides by what is kept of a body and by the next chunk whether the body is passed on, and then sets
+     * request->passes_on. Called while request->may_pass. False: it needs more of the body to decide. Errors
+     * go into request->error. The connection's thread. */
+    bool (*decide_to_pass)(struct mm_request *request, const char *chunk, size_t bytes);
+
+    /* Passes on what is kept of the body, MM_BODY_PASSED_BYTES each time. The rest is left to `complete`. The
+     * status is also in request->error. The connection's thread. */
     enum mm_status (*pass)(struct mm_request *request);
 
     /* Whether others have got the room that such a body would need: the upload ends with *error. With
