@@ -11,8 +11,6 @@
 #include "gpu/memory/budget.h"
 #include "gpu/plan/variant.h"
 
-enum { MM_OPERANDS_MAX = 2 };
-
 /* The parameters that give the dimensions of single matrices. */
 enum mm_dimension { MM_DIMENSION_M, MM_DIMENSION_K, MM_DIMENSION_N, MM_DIMENSION_COUNT };
 

@@ -275,8 +275,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
         .transpose_b = operands->of[1].is_transposed,
         .dtype = operands->dtype,
         .c_dtype = call->result_dtype,
-        .a_source = operands->of[0].source,
-        .b_source = operands->of[1].source,
+        .sources = {operands->of[0].source, operands->of[1].source},
         .repeats = values.repeats,
     };
     return status;

@@ -80,32 +80,30 @@ static size_t generated_elements(const struct mm_source *source, const struct mm
     return mm_source_is_elsewhere(source) ? operand->rows * operand->cols : 0;
 }
 
-/* Makes or fetches the rest of an operand that is elsewhere, or as much as takes about as long as a part.
- * The operands before it have `before` elements. Whether it is complete. */
-static bool make(const struct mm_source *source, const struct mm_matrix *operand, size_t before,
-                 struct mm_job *job, uint64_t until_ns) {
+/* Generates or fetches the operands that are elsewhere, from where the last call ended, for about as long as
+ * a part takes. Whether all operands are there. */
+static bool make_operands(struct mm_job *job) {
     enum { STEP = 64 << 10 };
     struct mm_progress *progress = &job->progress;
-    const size_t count = generated_elements(source, operand);
-    while (progress->generated < before + count && mm_clock_ns() < until_ns) {
-        const size_t first = progress->generated - before;
-        const size_t step = mm_size_min(count - first, STEP);
-        if (mm_source_generate(source, operand, first, step, &job->work.error) != MM_OK)
-            return false;
-        progress->generated += step;
-    }
-    return progress->generated >= before + count;
-}
-
-/* Whether all operands are there. */
-static bool make_operands(struct mm_job *job) {
-    const struct mm_matrix *a = &job->product.a;
-    const size_t of_a = generated_elements(&job->a_source, a);
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
-    const bool is_generated = make(&job->a_source, a, 0, job, until_ns) &&
-                              make(&job->b_source, &job->product.b, of_a, job, until_ns);
-    job->progress.generated_ns += mm_clock_ns() - start_ns;
-    return is_generated;
+    size_t before = 0; /* elements of the operands before this one */
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_matrix *operand = mm_product_operand(&job->product, index);
+        const size_t count = generated_elements(&job->sources[index], operand);
+        while (progress->generated < before + count) {
+            const size_t first = progress->generated - before;
+            const size_t step = mm_size_min(count - first, STEP);
+            if (mm_clock_ns() >= until_ns ||
+                mm_source_generate(&job->sources[index], operand, first, step, &job->work.error) != MM_OK) {
+                progress->generated_ns += mm_clock_ns() - start_ns;
+                return false;
+            }
+            progress->generated += step;
+        }
+        before += count;
+    }
+    progress->generated_ns += mm_clock_ns() - start_ns;
+    return true;
 }
 
 /* Computes one part, or as many products of a stack as take as long as one. */

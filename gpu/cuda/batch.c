@@ -13,9 +13,9 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* A stored operand has to be on the device already: the first job that uses it goes alone, and copies it. */
-static bool is_there(const struct mm_source *source, const struct mm_job *job) {
-    return source->kind != MM_SOURCE_STORED || mm_source_find(source, job->plan.device) != NULL;
+/* The first job that uses a stored operand goes alone, and copies it to the device. */
+static bool are_operands_there(const struct mm_job *job) {
+    return mm_job_absent_bytes(job, job->plan.device) == 0;
 }
 
 /* A key has four bits for each edge, and a batch's grid is not cut into bands. */
@@ -41,7 +41,7 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
         (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
         job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
-        !is_dense(&product->c) || !is_there(&job->a_source, job) || !is_there(&job->b_source, job))
+        !is_dense(&product->c) || !are_operands_there(job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);
@@ -95,21 +95,20 @@ static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operan
     copies->words_max = words > copies->words_max ? words : copies->words_max;
 }
 
-/* What must be there before the jobs: operands that are copied, and that are made, A's and B's. */
+/* What comes before the products: copying operands, and generating them. */
 struct preparation {
     struct mm_cuda_copies copies;
-    struct mm_cuda_generated a_generated;
-    struct mm_cuda_generated b_generated;
+    struct mm_cuda_generated generated[MM_OPERANDS_MAX];
 };
 
-/* Where the kernel finds an operand: in host memory, or at `at`, where it is, or is made or copied to. */
-static const void *prepare(struct preparation *before, struct mm_cuda_generated *generated,
-                           const struct mm_source *source, const struct mm_matrix *operand,
-                           struct mm_job *job, void *at) {
+/* Where the kernel finds an operand: in host memory, or at `at`, where it is, or is generated or copied. */
+static const void *prepare(struct preparation *before, struct mm_job *job, unsigned index, void *at) {
+    const struct mm_source *source = &job->sources[index];
+    const struct mm_matrix *operand = mm_product_operand(&job->product, index);
     if (mm_cuda_reads_in_place(job, source))
         return operand->data;
     if (mm_source_is_generated(source) && mm_matrix_bytes(operand) > 0)
-        mm_cuda_add_generated(generated, source, operand, at);
+        mm_cuda_add_generated(&before->generated[index], source, operand, at);
     if (source->kind == MM_SOURCE_HOST) {
         job->outcome.uploaded_bytes += mm_matrix_bytes(operand);
         gather(&before->copies, operand, at);
@@ -128,25 +127,28 @@ static double work_of(struct mm_job *const *jobs, unsigned count) {
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
                           struct mm_cuda_items *items, struct preparation *before) {
     const double work = work_of(jobs, count);
-    before->copies.count = before->a_generated.count = before->b_generated.count = 0;
-    before->copies.words_max = 0;
+    before->copies.count = before->copies.words_max = 0;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        before->generated[index].count = 0;
     for (unsigned index = 0; index < count; index++) {
         struct mm_job *job = jobs[index];
         struct mm_cuda_item *item = &items->items[index];
-        void *const *matrices = memory->matrices[index];
+        const struct mm_cuda_placed *placed = &memory->placed[index];
         *item = item_of(job);
         job->outcome.batched = count;
         job->outcome.work = work;
-        const struct mm_product *product = &job->product;
-        item->a = prepare(before, &before->a_generated, &job->a_source, &product->a, job, matrices[0]);
-        item->b = prepare(before, &before->b_generated, &job->b_source, &product->b, job, matrices[1]);
-        if (product->c.data == NULL)
-            item->c = matrices[2];
+        item->a = prepare(before, job, MM_OPERAND_A, placed->operands[MM_OPERAND_A]);
+        item->b = prepare(before, job, MM_OPERAND_B, placed->operands[MM_OPERAND_B]);
+        if (job->product.c.data == NULL)
+            item->c = placed->c;
     }
 }
 
 static bool is_nothing(const struct preparation *before) {
-    return before->copies.count + before->a_generated.count + before->b_generated.count == 0;
+    size_t count = before->copies.count;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        count += before->generated[index].count;
+    return count == 0;
 }
 
 static cudaError_t enqueue_preparation(const struct preparation *before, enum mm_dtype dtype,
@@ -154,10 +156,9 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (before->copies.count > 0 && code == cudaSuccess)
         code = mm_cuda_gather(&before->copies, lane->stream);
-    if (before->a_generated.count > 0 && code == cudaSuccess)
-        code = mm_cuda_generate(&before->a_generated, dtype, lane->device, lane->stream);
-    if (before->b_generated.count > 0 && code == cudaSuccess)
-        code = mm_cuda_generate(&before->b_generated, dtype, lane->device, lane->stream);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX && code == cudaSuccess; index++)
+        if (before->generated[index].count > 0)
+            code = mm_cuda_generate(&before->generated[index], dtype, lane->device, lane->stream);
     return code;
 }
 

@@ -285,7 +285,7 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
 /* The copy of an operand of the lane's job; NULL: it has none. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
-    const struct mm_source *source = job == NULL ? NULL : slot == 0 ? &job->a_source : &job->b_source;
+    const struct mm_source *source = job == NULL ? NULL : &job->sources[slot];
     return source == NULL || source->kind != MM_SOURCE_STORED ? NULL : find(source->stored, lane->device);
 }
 

@@ -7,30 +7,24 @@
 #include "gpu/cuda/stream.h"
 #include "gpu/store/store.h"
 
-enum { A, B, C };
-
-static const struct mm_source *source_of(const struct mm_job *job, unsigned index) {
-    return index == A ? &job->a_source : &job->b_source;
+/* Device bytes of one of the job's matrices. */
+static size_t all_bytes(const struct mm_matrix *matrix) {
+    return mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
 }
 
-/* Whether the matrix is stored, and its elements lie on this device alone. */
-static bool is_only_here(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
-    const struct mm_source *source = source_of(job, index);
-    return index != C && source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
-           source->stored->only_copy->device == plan->device;
+/* Device bytes that an operand needs beside what is there: none if it is stored on this device alone, or if a
+ * shared launch reads it in host memory. */
+static size_t operand_bytes(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
+    const struct mm_source *source = &job->sources[index];
+    const bool is_only_here = source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
+                              source->stored->only_copy->device == plan->device;
+    const bool is_read_on_host = job->work.batch_key != 0 && mm_cuda_reads_in_place(job, source);
+    return is_only_here || is_read_on_host ? 0 : all_bytes(mm_product_operand(&job->product, index));
 }
 
-/* Device bytes of a matrix that the job needs beside what is there. In a shared launch some matrices are used
- * where they are in host memory. */
-static size_t matrix_bytes(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
-    const struct mm_product *product = &job->product;
-    const struct mm_matrix *matrix = index == A ? &product->a : index == B ? &product->b : &product->c;
-    const bool is_used_on_host =
-        job->work.batch_key != 0 &&
-        (index == C ? matrix->data != NULL : mm_cuda_reads_in_place(job, source_of(job, index)));
-    return is_used_on_host || is_only_here(job, plan, index)
-               ? 0
-               : mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
+/* A shared launch writes C to host memory, if the job has C there. */
+static size_t c_bytes(const struct mm_job *job) {
+    return job->work.batch_key != 0 && job->product.c.data != NULL ? 0 : all_bytes(&job->product.c);
 }
 
 static size_t check_bytes(const struct mm_job *job) {
@@ -47,42 +41,46 @@ static size_t bytes_beside(const struct mm_job *job, const struct mm_plan *plan)
 }
 
 size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan) {
-    return matrix_bytes(job, plan, A) + matrix_bytes(job, plan, B) + matrix_bytes(job, plan, C) +
-           bytes_beside(job, plan);
+    size_t bytes = c_bytes(job) + bytes_beside(job, plan);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        bytes += operand_bytes(job, plan, index);
+    return bytes;
 }
 
 /* Addresses of the matrices that outlive the job: copies of stored operands, and C if it stays; else NULL. */
-static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, void **matrices,
+static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, struct mm_cuda_placed *placed,
                                    struct mm_error *error) {
     enum mm_status status = MM_OK;
-    matrices[C] = NULL;
     if (job->stores_c)
         status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
-    if (status == MM_OK && job->stores_c)
-        matrices[C] = job->stored_c->data;
-    for (unsigned index = A; index <= B && status == MM_OK; index++)
-        status = mm_cuda_acquire_operand(source_of(job, index), lane, &job->outcome.uploaded_bytes,
-                                         &matrices[index], error);
+    placed->c = job->stored_c != NULL ? job->stored_c->data : NULL;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
+        status = mm_cuda_acquire_operand(&job->sources[index], lane, &job->outcome.uploaded_bytes,
+                                         &placed->operands[index], error);
     return status;
 }
 
-/* Gives the job's other matrices their places in the workspace, from *at on, and steps past them. Copies
- * stored operands there that found no memory of their own. */
+/* Places the job's other matrices in the workspace, from *at on, and moves *at past them. Copies stored
+ * operands there that found no memory of their own. */
 static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
-                         void **matrices, char **at) {
+                         struct mm_cuda_placed *placed, char **at) {
     cudaError_t code = cudaSuccess;
-    for (unsigned index = A; index <= C; index++) {
-        const size_t bytes = matrix_bytes(job, plan, index);
-        if (matrices[index] != NULL)
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_source *source = &job->sources[index];
+        const size_t bytes = operand_bytes(job, plan, index);
+        if (placed->operands[index] != NULL)
             continue;
-        matrices[index] = *at;
+        placed->operands[index] = *at;
         *at += bytes;
-        if (index == C || bytes == 0 || source_of(job, index)->kind != MM_SOURCE_STORED)
+        if (bytes == 0 || source->kind != MM_SOURCE_STORED)
             continue;
-        const struct mm_stored *value = source_of(job, index)->stored;
-        job->outcome.uploaded_bytes += value->only_copy == NULL ? value->bytes : 0;
+        job->outcome.uploaded_bytes += source->stored->only_copy == NULL ? source->stored->bytes : 0;
         if (code == cudaSuccess)
-            code = mm_cuda_copy_stored(value, matrices[index], lane);
+            code = mm_cuda_copy_stored(source->stored, placed->operands[index], lane);
+    }
+    if (placed->c == NULL) {
+        placed->c = *at;
+        *at += c_bytes(job);
     }
     return code;
 }
@@ -94,10 +92,11 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
     void *workspace = NULL;
     enum mm_status status = MM_OK;
     for (unsigned job = 0; job < count && status == MM_OK; job++) {
-        void **matrices = memory->matrices[job];
-        status = acquire_kept(lane, jobs[job], matrices, error);
-        for (unsigned index = A; index <= C && status == MM_OK; index++)
-            bytes += matrices[index] == NULL ? matrix_bytes(jobs[job], plan, index) : 0;
+        struct mm_cuda_placed *placed = &memory->placed[job];
+        status = acquire_kept(lane, jobs[job], placed, error);
+        for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
+            bytes += placed->operands[index] == NULL ? operand_bytes(jobs[job], plan, index) : 0;
+        bytes += placed->c == NULL ? c_bytes(jobs[job]) : 0;
     }
     if (status == MM_OK && (bytes > 0 || jobs[0]->work.batch_key == 0))
         status = mm_cuda_workspace(lane, bytes, &workspace, error);
@@ -106,7 +105,7 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
     char *at = workspace;
     cudaError_t code = cudaSuccess;
     for (unsigned job = 0; job < count && code == cudaSuccess; job++)
-        code = place(lane, jobs[job], plan, memory->matrices[job], &at);
+        code = place(lane, jobs[job], plan, &memory->placed[job], &at);
     if (jobs[0]->work.batch_key == 0) {
         memory->check = at;
         memory->figures = at + check_bytes(jobs[0]);

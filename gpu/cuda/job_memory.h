@@ -7,13 +7,18 @@
 
 __BEGIN_DECLS
 
-/* Addresses in device memory. They belong to the lane (workspace), to the store (copies of stored operands)
- * or to the job (job->stored_c). */
+/* Addresses of a job's matrices in device memory; undefined of a matrix that a shared launch uses in host
+ * memory. They belong to the lane (workspace), to the store (copies of stored operands) or to the job
+ * (job->stored_c). */
+struct mm_cuda_placed {
+    void *operands[MM_OPERANDS_MAX];
+    void *c;
+};
+
 struct mm_cuda_memory {
-    void *matrices[MM_BATCH_MAX][3]; /* A, B and C of each job; undefined if a shared launch uses that matrix
-                                        in host memory */
-    void *check;                     /* of mm_cuda_verify_bytes, if the job is checked */
-    void *figures;                   /* of mm_cuda_reduce_bytes, if the job reduces C */
+    struct mm_cuda_placed placed[MM_BATCH_MAX]; /* of each job */
+    void *check;                                /* of mm_cuda_verify_bytes, if the job is checked */
+    void *figures;                              /* of mm_cuda_reduce_bytes, if the job reduces C */
 };
 
 /* Device bytes that a job needs by this plan: operands that it does not use in host memory and that are not

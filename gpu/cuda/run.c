@@ -15,9 +15,12 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
-/* Copies an operand to where it was placed, or makes it there. A stored one came with its memory. */
-static cudaError_t upload(struct mm_job *job, const struct mm_source *source, const struct mm_matrix *from,
-                          const struct mm_matrix *to, struct mm_lane *lane) {
+/* Copies an operand to its place in `product`, or generates it there. A stored operand came with its memory.
+ */
+static cudaError_t upload(struct mm_job *job, const struct mm_product *product, unsigned index,
+                          struct mm_lane *lane) {
+    const struct mm_source *source = &job->sources[index];
+    const struct mm_matrix *to = mm_product_operand(product, index);
     if (source->kind == MM_SOURCE_STORED)
         return cudaSuccess;
     if (mm_source_is_generated(source)) {
@@ -27,17 +30,17 @@ static cudaError_t upload(struct mm_job *job, const struct mm_source *source, co
                                         : mm_cuda_generate(&generated, to->dtype, lane->device, lane->stream);
     }
     job->outcome.uploaded_bytes += mm_matrix_bytes(to);
-    return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
+    return mm_cuda_copy_matrix(to, mm_product_operand(&job->product, index), cudaMemcpyHostToDevice, lane);
 }
 
 static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product *product,
                                      struct mm_lane *lane, struct mm_error *error) {
-    cudaError_t code = upload(job, &job->a_source, &job->product.a, &product->a, lane);
-    if (code == cudaSuccess)
-        code = upload(job, &job->b_source, &job->product.b, &product->b, lane);
+    cudaError_t code = cudaSuccess;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX && code == cudaSuccess; index++)
+        code = upload(job, product, index, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
-    return mm_cuda_status(lane->device, code, "copying a and b to the device", error);
+    return mm_cuda_status(lane->device, code, "copying the operands to the device", error);
 }
 
 /* Enqueues the check of the next products, of a stack as many as take some milliseconds if they are small. */
@@ -195,9 +198,9 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     status = mm_cuda_acquire_memory(lane, &job, 1, plan, &memory, error);
     if (status != MM_OK)
         return status;
-    product.a.data = memory.matrices[0][0];
-    product.b.data = memory.matrices[0][1];
-    product.c.data = memory.matrices[0][2];
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        mm_product_place_operand(&product, index, memory.placed[0].operands[index]);
+    product.c.data = memory.placed[0].c;
     job->progress = (struct mm_progress){.item = 0};
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,

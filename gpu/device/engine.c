@@ -352,8 +352,7 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
                                    struct mm_error *error) {
     const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
     struct mm_plan plan = {.workspace_bytes = 0};
-    if (device->backend->is_host ||
-        (!job->stores_c && job->a_source.kind == MM_SOURCE_HOST && job->b_source.kind == MM_SOURCE_HOST))
+    if (device->backend->is_host || (!job->stores_c && mm_job_is_inline(job)))
         return MM_OK;
     const struct mm_product product = mm_product_dense(&job->product);
     if (product.m > 0 && product.n > 0 &&

@@ -43,7 +43,7 @@ static struct mm_product make_product(const struct mm_benchmark_request *request
 }
 
 static bool has_given(const struct mm_benchmark_request *request) {
-    return request->a_source.kind != MM_SOURCE_HOST;
+    return request->sources[MM_OPERAND_A].kind != MM_SOURCE_HOST;
 }
 
 /* The memory that the check of a product needs. */

@@ -45,8 +45,7 @@ struct mm_benchmark_request {
 
     /* Given operands. MM_SOURCE_HOST: none is given, and the matrices are random. A product has both or
      * neither; a transposition has no B. The caller holds stored values until close. */
-    struct mm_source a_source;
-    struct mm_source b_source;
+    struct mm_source sources[MM_OPERANDS_MAX];
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };

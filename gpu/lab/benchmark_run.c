@@ -68,12 +68,12 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
 static enum mm_status copy_given(struct mm_benchmark *benchmark, struct mm_error *error) {
     const struct mm_product *product = &benchmark->product;
     const size_t of_a = product->a.rows * product->a.cols;
-    const bool is_of_a = benchmark->given_count < of_a;
-    const struct mm_matrix *operand = is_of_a ? &product->a : &product->b;
-    const size_t first = benchmark->given_count - (is_of_a ? 0 : of_a);
+    const unsigned index = benchmark->given_count < of_a ? MM_OPERAND_A : MM_OPERAND_B;
+    const struct mm_matrix *operand = mm_product_operand(product, index);
+    const size_t first = benchmark->given_count - (index == MM_OPERAND_A ? 0 : of_a);
     const size_t count = mm_size_min(operand->rows * operand->cols - first, FILL_NUMBERS);
-    const enum mm_status status = mm_source_generate(
-        is_of_a ? &benchmark->request.a_source : &benchmark->request.b_source, operand, first, count, error);
+    const enum mm_status status =
+        mm_source_generate(&benchmark->request.sources[index], operand, first, count, error);
     if (status == MM_OK)
         benchmark->given_count += count;
     return status;

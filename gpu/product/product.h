@@ -29,6 +29,9 @@ struct mm_stack {
     size_t b_steps[MM_STACK_RANK_MAX];
 };
 
+/* The operands of a product, in the order of every list of them. */
+enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERANDS_MAX };
+
 /* op(A) is m×k, op(B) is k×n, C is m×n. a and b are as stored (a is k×m where transpose_a is set).
  * Of a transposition C and op(A) are m×n, b is empty and k is 0; transpose_a is set, but where A is stored
  * column by column, so that its transpose lies there already and is only copied.
@@ -51,6 +54,18 @@ struct mm_product {
                                      them and are dense; the caller's, for as long as the product; NULL: there
                                      is one product */
 };
+
+/* The view of an operand. */
+static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
+                                                         enum mm_operand_index index) {
+    return index == MM_OPERAND_A ? &product->a : &product->b;
+}
+
+/* Sets the address of an operand's elements. */
+static inline void mm_product_place_operand(struct mm_product *product, enum mm_operand_index index,
+                                            void *data) {
+    *(index == MM_OPERAND_A ? &product->a.data : &product->b.data) = data;
+}
 
 /* How many products it is: at least 1. */
 static inline size_t mm_product_count(const struct mm_product *product) {

@@ -50,12 +50,14 @@ void mm_job_begin(struct mm_job *job, const struct mm_device *device) {
 }
 
 size_t mm_job_generated_bytes(const struct mm_job *job) {
-    const struct mm_product *product = &job->product;
     bool (*const is_generated)(const struct mm_source *) =
         job->work.backend != NULL && job->work.backend->is_host ? mm_source_is_elsewhere
                                                                 : mm_source_is_generated;
-    return (is_generated(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
-           (is_generated(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
+    size_t bytes = 0;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        if (is_generated(&job->sources[index]))
+            bytes += mm_matrix_bytes(mm_product_operand(&job->product, index));
+    return bytes;
 }
 
 size_t mm_job_returned_bytes(const struct mm_job *job) {
@@ -66,17 +68,27 @@ size_t mm_job_returned_bytes(const struct mm_job *job) {
 }
 
 size_t mm_job_copied_bytes(const struct mm_job *job) {
-    return (job->a_source.kind == MM_SOURCE_HOST ? mm_matrix_bytes(&job->product.a) : 0) +
-           (job->b_source.kind == MM_SOURCE_HOST ? mm_matrix_bytes(&job->product.b) : 0) +
-           mm_job_returned_bytes(job);
+    size_t bytes = mm_job_returned_bytes(job);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        if (job->sources[index].kind == MM_SOURCE_HOST)
+            bytes += mm_matrix_bytes(mm_product_operand(&job->product, index));
+    return bytes;
+}
+
+bool mm_job_is_inline(const struct mm_job *job) {
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        if (job->sources[index].kind != MM_SOURCE_HOST)
+            return false;
+    return true;
 }
 
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device) {
-    const struct mm_source *const sources[] = {&job->a_source, &job->b_source};
     size_t bytes = 0;
-    for (unsigned index = 0; index < 2; index++)
-        if (sources[index]->kind == MM_SOURCE_STORED && mm_source_find(sources[index], device) == NULL)
-            bytes += sources[index]->stored->bytes;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_source *source = &job->sources[index];
+        if (source->kind == MM_SOURCE_STORED && mm_source_find(source, device) == NULL)
+            bytes += source->stored->bytes;
+    }
     return bytes;
 }
 

@@ -19,11 +19,11 @@ struct mm_job {
     /* What is to be computed. Set by the owner, who keeps the matrices alive while the queue has the job. */
     struct mm_product product; /* in host memory and conforming; m, n and k may be 0. On a GPU the data of C
                                   may be NULL: then C is not copied to the host */
-    struct mm_source a_source; /* where the operands come from. Generated operands are dense: the host
-                                  generates them at the product's data, a GPU in its own memory, and then
-                                  their data may be NULL. The owner holds stored operands */
-    struct mm_source b_source;
-    const struct mm_variant *variant; /* a row of work.backend; may be `auto` */
+    struct mm_source sources[MM_OPERANDS_MAX]; /* where the operands come from. Generated operands are dense:
+                                                  the host generates them at the product's data, a GPU in its
+                                                  own memory, and then their data may be NULL. The owner holds
+                                                  stored operands */
+    const struct mm_variant *variant;          /* a row of work.backend; may be `auto` */
     const struct mm_window *part; /* the wanted part of C, which is reduced. At the end it lies dense at the
                                      data of C. The host computes all of C there first. NULL: all of C */
     bool keeps_c;                 /* on the host: all of C is wanted too, so the part stays in its place */
@@ -71,6 +71,9 @@ void mm_job_begin(struct mm_job *job, const struct mm_device *device);
 /* Bytes that are copied to a GPU's own memory and back: operands in host memory, and C if it is wanted.
  * Stored operands do not count, because most are there after the first job that uses them. */
 size_t mm_job_copied_bytes(const struct mm_job *job);
+
+/* Whether all operands lie in host memory before the job begins, and none is stored or generated. */
+bool mm_job_is_inline(const struct mm_job *job);
 
 /* Bytes of the elements of C that are wanted. */
 size_t mm_job_returned_bytes(const struct mm_job *job);

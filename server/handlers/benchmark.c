@@ -223,9 +223,9 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     record->m = spec->m;
     record->k = spec->k;
     record->n = spec->n;
-    if (spec->a_source.kind != MM_SOURCE_HOST) {
-        record->a = mm_source_word(spec->a_source.kind);
-        record->b = record->has_depth ? mm_source_word(spec->b_source.kind) : NULL;
+    if (spec->sources[MM_OPERAND_A].kind != MM_SOURCE_HOST) {
+        record->a = mm_source_word(spec->sources[MM_OPERAND_A].kind);
+        record->b = record->has_depth ? mm_source_word(spec->sources[MM_OPERAND_B].kind) : NULL;
     }
     return MM_OK;
 }

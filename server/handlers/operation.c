@@ -60,8 +60,8 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
     operation->job.product = mm_call_product(call);
-    operation->job.a_source = call->operands.of[0].source;
-    operation->job.b_source = call->operands.of[1].source;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        operation->job.sources[index] = call->operands.of[index].source;
     operation->shape = mm_call_result(call);
     enum mm_status status = choose_reply(operation, error);
     if (status == MM_OK)
@@ -152,8 +152,8 @@ static void keep_job(struct mm_request *request) {
     record->m = is_product ? m : product->n;
     record->k = product->k;
     record->n = is_product ? product->n : m;
-    record->a = mm_source_word(operation->job.a_source.kind);
-    record->b = is_product ? mm_source_word(operation->job.b_source.kind) : NULL;
+    record->a = mm_source_word(operation->job.sources[MM_OPERAND_A].kind);
+    record->b = is_product ? mm_source_word(operation->job.sources[MM_OPERAND_B].kind) : NULL;
     request->span_ns[MM_SPAN_DECODE] = operation->decode_ns;
 }
 

@@ -52,11 +52,11 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
 
 /* What the request needs beside its body. Offsets of what follows are aligned. */
 struct need {
-    size_t a_bytes, b_bytes; /* of operands that the host generates or fetches from a device */
-    size_t work_bytes;       /* those, and the check */
-    size_t result_bytes;     /* that the store takes over */
-    size_t text_bytes;       /* of the reply, */
-    size_t output_bytes;     /* and with the result or the copy behind it */
+    size_t operand_bytes[MM_OPERANDS_MAX]; /* of operands that the host generates or fetches from a device */
+    size_t work_bytes;                     /* those, and the check */
+    size_t result_bytes;                   /* that the store takes over */
+    size_t text_bytes;                     /* of the reply, */
+    size_t output_bytes;                   /* and with the result or the copy behind it */
 };
 
 enum { ALIGNMENT = 64 };
@@ -75,11 +75,12 @@ static struct need find_need(const struct mm_operation *operation) {
     const struct mm_job *job = &operation->job;
     const bool is_host = job->work.backend->is_host;
     struct need need = {0};
-    if (is_host && mm_source_is_elsewhere(&job->a_source))
-        need.a_bytes = aligned(mm_matrix_bytes(&job->product.a));
-    if (is_host && mm_source_is_elsewhere(&job->b_source))
-        need.b_bytes = aligned(mm_matrix_bytes(&job->product.b));
-    need.work_bytes = need.a_bytes + need.b_bytes + check_bytes(operation);
+    need.work_bytes = check_bytes(operation);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        if (is_host && mm_source_is_elsewhere(&job->sources[index]))
+            need.operand_bytes[index] = aligned(mm_matrix_bytes(mm_product_operand(&job->product, index)));
+        need.work_bytes += need.operand_bytes[index];
+    }
     need.result_bytes = job->keeps_c ? operation->result_bytes : 0;
     const size_t behind_text = !job->keeps_c                         ? operation->result_bytes
                                : mm_operation_copies_part(operation) ? mm_operation_part_bytes(operation)
@@ -104,12 +105,13 @@ static void place_matrices(struct mm_operation *operation, const struct need *ne
     struct mm_job *job = &operation->job;
     struct mm_product *product = &job->product;
     char *work = operation->work.data;
-    if (need->a_bytes > 0)
-        product->a.data = work;
-    if (need->b_bytes > 0)
-        product->b.data = work + need->a_bytes;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        if (need->operand_bytes[index] > 0)
+            mm_product_place_operand(product, index, work);
+        work += need->operand_bytes[index];
+    }
     if (check_bytes(operation) > 0)
-        job->verify_memory = work + need->a_bytes + need->b_bytes;
+        job->verify_memory = work;
     product->c.data = job->keeps_c ? operation->result.data
                       : need->output_bytes > need->text_bytes
                           ? (char *)operation->output.data + need->text_bytes

@@ -18,7 +18,7 @@ static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_
     char *c = malloc(all_rows * cols * bytes);
     struct mm_job job = {.work.backend = device->backend,
                          .variant = mm_backend_variant(device->backend, MM_TRANSPOSE, "naive"),
-                         .a_source = source,
+                         .sources[MM_OPERAND_A] = source,
                          .product.a = mm_matrix_dense(dtype, all_rows, cols, a),
                          .product.transpose_a = true};
     size_t wrong = 0;
@@ -66,7 +66,7 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
          *c = malloc(rows * cols * bytes);
     struct mm_job job = {.work.backend = device->backend,
                          .variant = mm_backend_variant(device->backend, MM_TRANSPOSE, "naive"),
-                         .a_source = source,
+                         .sources[MM_OPERAND_A] = source,
                          .part = &part,
                          .reduces = true,
                          .product.a = mm_matrix_dense(dtype, cols, rows, a),

@@ -333,8 +333,8 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     (void)lane;
     (void)jobs_count; /* no two share a key */
     busy = begun_on;
-    find(&product.a, &job->a_source);
-    find(&product.b, &job->b_source);
+    find(&product.a, &job->sources[MM_OPERAND_A]);
+    find(&product.b, &job->sources[MM_OPERAND_B]);
     c_copy = NULL;
     const size_t c_bytes = mm_matrix_bytes(&product.c);
     if (job->stores_c && c_bytes > mm_device_stored_bytes_max(begun_on) - mm_device_stored_bytes(begun_on)) {

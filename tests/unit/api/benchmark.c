@@ -57,15 +57,16 @@ static void operands(void **state) {
     assert_int_equal(decode("{`b`: {`from`: `identity()`}, `m`: 2, `k`: 3, `n`: 4, `transpose_b`: true}"),
                      MM_OK);
     expect_shape(MM_MATMUL, 2, 3, 4);
-    assert_int_equal(call.request.a_source.kind, MM_SOURCE_UNIFORM);
-    assert_int_equal(call.request.a_source.seed, 0);
-    assert_int_equal(call.request.b_source.kind, MM_SOURCE_IDENTITY);
-    assert_int_equal(call.request.b_source.rows, 4); /* as it is stored */
+    assert_int_equal(call.request.sources[MM_OPERAND_A].kind, MM_SOURCE_UNIFORM);
+    assert_int_equal(call.request.sources[MM_OPERAND_A].seed, 0);
+    assert_int_equal(call.request.sources[MM_OPERAND_B].kind, MM_SOURCE_IDENTITY);
+    assert_int_equal(call.request.sources[MM_OPERAND_B].rows, 4); /* as it is stored */
     assert_int_equal(decode("{`a`: {`from`: `uniform(7)`}, `m`: 2, `n`: 4, `op`: `transpose`}"), MM_OK);
     expect_shape(MM_TRANSPOSE, 2, 0, 4);
-    assert_int_equal(call.request.a_source.seed, 7);
+    assert_int_equal(call.request.sources[MM_OPERAND_A].seed, 7);
     assert_int_equal(decode("{`m`: 2, `k`: 3, `n`: 4}"), MM_OK);
-    assert_true(call.request.a_source.kind == MM_SOURCE_HOST && call.request.b_source.kind == MM_SOURCE_HOST);
+    assert_true(call.request.sources[MM_OPERAND_A].kind == MM_SOURCE_HOST &&
+                call.request.sources[MM_OPERAND_B].kind == MM_SOURCE_HOST);
 }
 
 static void types_of_products(void **state) {

@@ -158,7 +158,7 @@ static void backends_have_their_turn(void **state) {
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
     /* A and B; of the vectors 4·n numbers, 5 sums of each row of B, A and C, and a row; and C. */
-    request.a_source.kind = request.b_source.kind = MM_SOURCE_IDENTITY;
+    request.sources[MM_OPERAND_A].kind = request.sources[MM_OPERAND_B].kind = MM_SOURCE_IDENTITY;
     expect_host_bytes(&request, LAB_MEMORY_MAX, 2048 + (4 * 16 + 5 * (16 + 16 + 1) + 16) * 8 + 1024 + times);
 }
 

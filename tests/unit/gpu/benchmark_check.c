@@ -170,9 +170,9 @@ static void give(struct mm_benchmark_request *request, void *elements, bool is_o
                                .dtype = request->dtype,
                                .data = is_only_copy ? NULL : elements,
                                .only_copy = is_only_copy ? &copy : NULL};
-    request->a_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
+    request->sources[MM_OPERAND_A] = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
     if (request->op == MM_MATMUL)
-        request->b_source = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = 7};
+        request->sources[MM_OPERAND_B] = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = 7};
     lab.a = elements;
 }
 

@@ -42,7 +42,7 @@ static void make(unsigned index, const struct mm_variant *variant, unsigned kind
         made->product.c.data = NULL;
     }
     if (kind & STORED_B)
-        made->b_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
+        made->sources[MM_OPERAND_B] = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
     plan_job(&tests[index]);
     if ((kind & SHARES) == 0)
         made->work.batch_key = 0;

@@ -16,13 +16,13 @@ static void make(unsigned index, bool makes_a, bool makes_b, bool wants_c) {
         job->product.a.data = test->a;
         (void)mm_source_generate(&uniform, &job->product.a, 0, 18 * 20, NULL);
         job->product.a.data = NULL;
-        job->a_source = uniform;
+        job->sources[MM_OPERAND_A] = uniform;
     }
     if (makes_b) {
         job->product.b.data = test->b;
         (void)mm_source_generate(&identity, &job->product.b, 0, 20 * 17, NULL);
         job->product.b.data = NULL;
-        job->b_source = identity;
+        job->sources[MM_OPERAND_B] = identity;
     }
     if (!wants_c)
         job->product.c.data = NULL;

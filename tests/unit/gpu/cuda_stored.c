@@ -16,7 +16,7 @@ static void make(unsigned index) {
     job_init(test, &ours, 18, 20, 17);
     if (value.data == NULL)
         value = (struct mm_stored){.data = test->b, .bytes = B_BYTES};
-    test->job.b_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
+    test->job.sources[MM_OPERAND_B] = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
     memcpy(test->b, value.data, B_BYTES); /* for expect_product */
     test->job.product.b.data = value.data;
     plan_job(test);

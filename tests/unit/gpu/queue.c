@@ -184,7 +184,7 @@ static void the_least_loaded_device_is_chosen(void **state) {
 
 static void submit_stored(struct test_job *test, struct mm_stored *b) {
     job_init(test, "naive", 2);
-    test->job.b_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = b};
+    test->job.sources[MM_OPERAND_B] = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = b};
     submit(test);
 }
 

@@ -52,7 +52,8 @@ static void expect(unsigned batches, const struct row *rows, unsigned count) {
         if (row->is_large)
             product->a = mm_matrix_dense(MM_FLOAT32, 1, ((1 << 20) - 32) / 4, NULL);
         if (row->is_stored)
-            jobs[index].job.a_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
+            jobs[index].job.sources[MM_OPERAND_A] =
+                (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
         submit(&jobs[index]);
     }
     assert_int_equal(mm_queue_look(queue).jobs, count + 1);
