@@ -58,6 +58,12 @@ static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned
     return failed;
 }
 
+static json_t *make_capability(unsigned compute_capability) {
+    char text[16];
+    snprintf(text, sizeof text, "%u.%u", compute_capability / 10, compute_capability % 10);
+    return json_string(text);
+}
+
 /* Of the variant's kernel for its smallest product with this tile, or with any; *dtype is that product's. */
 static bool read_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                             struct mm_attributes *attributes, enum mm_dtype *dtype) {
@@ -68,29 +74,71 @@ static bool read_attributes(struct mm_device *device, const struct mm_variant *v
            backend->attributes(device, &plan, attributes, NULL) == MM_OK;
 }
 
-static int put_attributes(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
-    struct mm_attributes attributes;
-    enum mm_dtype dtype;
-    if (!read_attributes(device, variant, 0, &attributes, &dtype))
-        return 0;
+static int put_attributes(json_t *row, const struct mm_attributes *attributes) {
     return json_object_update_new(
         row, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "threads_per_block",
-                       mm_json_count(attributes.threads_per_block), "registers_per_thread",
-                       mm_json_count(attributes.registers_per_thread), "static_shared_bytes",
-                       mm_json_count(attributes.static_shared_bytes), "dynamic_shared_bytes",
-                       mm_json_count(attributes.dynamic_shared_bytes), "local_bytes",
-                       mm_json_count(attributes.local_bytes), "blocks_per_multiprocessor",
-                       mm_json_count(attributes.blocks_per_multiprocessor)));
+                       mm_json_count(attributes->threads_per_block), "registers_per_thread",
+                       mm_json_count(attributes->registers_per_thread), "static_shared_bytes",
+                       mm_json_count(attributes->static_shared_bytes), "dynamic_shared_bytes",
+                       mm_json_count(attributes->dynamic_shared_bytes), "local_bytes",
+                       mm_json_count(attributes->local_bytes), "blocks_per_multiprocessor",
+                       mm_json_count(attributes->blocks_per_multiprocessor)));
+}
+
+static int put_read_attributes(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
+    struct mm_attributes attributes;
+    enum mm_dtype dtype;
+    return read_attributes(device, variant, 0, &attributes, &dtype) ? put_attributes(row, &attributes) : 0;
+}
+
+static struct mm_block_use block_use_of(const struct mm_attributes *attributes) {
+    return (struct mm_block_use){.threads = attributes->threads_per_block,
+                                 .registers_per_thread = attributes->registers_per_thread,
+                                 .shared_bytes =
+                                     attributes->static_shared_bytes + attributes->dynamic_shared_bytes};
+}
+
+/* Puts a list, unless it is empty. */
+static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
+    if (json_array_size(list) > 0 || failed != 0)
+        return failed | mm_json_put(row, key, list);
+    json_decref(list);
+    return 0;
+}
+
+/* How many blocks a multiprocessor holds is by the table of chips, which has every architecture of the
+ * compiler's table. */
+static json_t *make_compiled(const struct mm_compiled *compiled) {
+    struct mm_attributes attributes = compiled->attributes;
+    const struct mm_block_use use = block_use_of(&attributes);
+    struct mm_occupancy occupancy = {0};
+    (void)mm_occupancy_predict(compiled->compute_capability, &use, &occupancy);
+    attributes.blocks_per_multiprocessor = occupancy.blocks;
+    json_t *row =
+        json_pack("{s:o, s:o, s:s}", "compute_capability", make_capability(compiled->compute_capability),
+                  "tile", compiled->tile > 0 ? mm_json_count(compiled->tile) : json_null(), "dtype",
+                  mm_dtype_name(compiled->dtype));
+    int failed = put_attributes(row, &attributes);
+    failed |= mm_json_put(row, "spill_store_bytes", mm_json_count(compiled->spill_store_bytes));
+    failed |= mm_json_put(row, "spill_load_bytes", mm_json_count(compiled->spill_load_bytes));
+    return mm_json_made(row, failed);
+}
+
+/* An entry for each architecture and tile; none for a variant without a kernel of our own. */
+static int put_compiled(json_t *row, const struct mm_backend *backend, const struct mm_variant *variant) {
+    json_t *list = json_array();
+    int failed = 0;
+    for (const struct mm_compiled *one = backend->compiled; one != NULL && one->compute_capability > 0; one++)
+        if (&backend->variants[one->variant] == variant)
+            failed |= json_array_append_new(list, make_compiled(one));
+    return put_entries(row, "compiled", list, failed);
 }
 
 /* The blocks are the device's own number. Why there are no more is by the table of chips, or null if that
  * lacks the device's or gives another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
-    const struct mm_block_use use = {.threads = attributes->threads_per_block,
-                                     .registers_per_thread = attributes->registers_per_thread,
-                                     .shared_bytes =
-                                         attributes->static_shared_bytes + attributes->dynamic_shared_bytes};
+    const struct mm_block_use use = block_use_of(attributes);
     const unsigned blocks = attributes->blocks_per_multiprocessor;
     struct mm_occupancy predicted;
     const bool is_known = mm_occupancy_predict(device->compute_capability, &use, &predicted);
@@ -118,10 +166,7 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
             failed |= json_array_append_new(
                 list, make_occupancy(device, &attributes, dtype, *tile > 0 ? *tile : variant->tile));
     while (*++tile != 0);
-    if (json_array_size(list) > 0 || failed != 0)
-        return failed | mm_json_put(row, "occupancy", list);
-    json_decref(list);
-    return 0;
+    return put_entries(row, "occupancy", list, failed);
 }
 
 /* The first of a backend's devices that can run the variant of float32; or NULL, and why the first of all
@@ -153,10 +198,11 @@ static json_t *make_variant(const struct mm_offer *offer, const struct mm_varian
     failed |= mm_json_put_known_count(row, "multiple_of", variant->multiple_of);
     failed |= put_multiples(row, variant, dtypes);
     failed |= mm_json_put(row, "available", json_boolean(able != NULL));
-    failed |= able != NULL ? put_attributes(row, able, variant)
+    failed |= able != NULL ? put_read_attributes(row, able, variant)
                            : mm_json_put(row, "unavailable_because", mm_json_text(reason));
     if (able != NULL)
         failed |= put_occupancy(row, able, variant);
+    failed |= put_compiled(row, offer->backend, variant);
     failed |= mm_json_put_known_text(row, "requires", variant->needs);
     failed |= variant->sources != NULL ? put_sources(row, variant->sources) : 0;
     if (variant->wrong_on_purpose)
@@ -166,13 +212,11 @@ static json_t *make_variant(const struct mm_offer *offer, const struct mm_varian
 
 static json_t *make_device(const struct mm_device *device) {
     const bool has_failed = mm_device_has_failed(device);
-    char capability[16] = "";
-    if (device->compute_capability > 0)
-        snprintf(capability, sizeof capability, "%u.%u", device->compute_capability / 10,
-                 device->compute_capability % 10);
     json_t *row = json_pack("{s:o, s:s, s:o}", "index", mm_json_count(device->index), "backend",
                             device->backend->name, "name", mm_json_text(device->name));
-    int failed = mm_json_put_known_text(row, "compute_capability", capability);
+    int failed = device->compute_capability == 0
+                     ? 0
+                     : mm_json_put(row, "compute_capability", make_capability(device->compute_capability));
     failed |= mm_json_put_known_count(row, "multiprocessors", device->multiprocessors);
     failed |= mm_json_put(row, "memory_bytes", mm_json_count(device->memory_bytes));
     if (device->backend->memory_free != NULL && !has_failed)

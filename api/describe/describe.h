@@ -7,7 +7,8 @@
  * thread. */
 
 /* /v1/variants: those of all backends that are known, first of those with devices. A variant is available if
- * one of its backend's devices can run it; its attributes are read from the first such device. */
+ * one of its backend's devices can run it; its attributes are read from the first such device. What the
+ * compiler reported of its kernels needs no device. */
 char *mm_describe_variants(const struct mm_offer *offers, size_t count, size_t *length);
 
 /* /v1/devices: those that are open. */

@@ -6,6 +6,7 @@ const struct mm_backend mm_cuda_backend = {
     .name = "cuda",
     .variants = mm_cuda_variants,
     .variant_count = MM_CUDA_VARIANT_COUNT,
+    .compiled = mm_cuda_compiled,
     .count = mm_cuda_count,
     .open = mm_cuda_open,
     .close = mm_cuda_close,

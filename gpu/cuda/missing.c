@@ -45,4 +45,5 @@ static enum mm_status count_none(unsigned *count, struct mm_error *error) {
 const struct mm_backend mm_cuda_backend = {.name = "cuda",
                                            .variants = mm_cuda_variants,
                                            .variant_count = MM_CUDA_VARIANT_COUNT,
+                                           .compiled = mm_cuda_compiled,
                                            .count = count_none};

@@ -1,6 +1,8 @@
 /* The CUDA variant table. It computes nothing; the rows are in variants.h. */
 #include "gpu/cuda/variants.h"
 
+#include "gpu/cuda/compiled.h"
+
 /* The edges that a request may choose, ended by 0. If it chooses none of tensor's or tf32's, the shape
  * decides. */
 static const unsigned dynamic_tiles[] = {4, 8, 16, 32, 64, 96, 0};

@@ -250,4 +250,7 @@ enum {
 
 extern const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT];
 
+/* What ptxas reported of their kernels (compiled.h). */
+extern const struct mm_compiled mm_cuda_compiled[];
+
 __END_DECLS

@@ -43,6 +43,10 @@ struct mm_backend {
     const struct mm_variant *variants;
     size_t variant_count;
 
+    /* What the compiler reported of the variants' kernels, ended by a row of compute capability 0; NULL: it
+     * reported nothing. */
+    const struct mm_compiled *compiled;
+
     /* Whether its devices compute on the host's cores, in the host's memory. */
     bool is_host;
 

@@ -22,6 +22,17 @@ struct mm_attributes {
     unsigned blocks_per_multiprocessor;
 };
 
+/* What the compiler reported of one kernel when the table of its backend was written. No device is needed. */
+struct mm_compiled {
+    unsigned variant;                /* its place in the backend's table of variants */
+    unsigned compute_capability;     /* 10·major + minor: 90 */
+    unsigned tile;                   /* edge in elements; 0: it has none, or the shape decides */
+    enum mm_dtype dtype;             /* of the operands */
+    size_t spill_store_bytes;        /* stores of spilled registers in the code of a thread */
+    size_t spill_load_bytes;         /* loads of them */
+    struct mm_attributes attributes; /* blocks_per_multiprocessor is 0: it depends on the chip */
+};
+
 /* On the host: computes C on the calling thread. Every shape from 1×1×0 up must be right (k = 0 gives zeros);
  * m = 0 or n = 0 never arrives. `lane` is NULL. MM_UNSUPPORTED for a shape past a limit of the variant,
  * MM_INTERNAL if memory runs out. */

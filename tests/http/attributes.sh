@@ -1,6 +1,6 @@
 #!/bin/sh
-# What GET /v1/variants says that CUDA's kernels use of the device, against what their files say that they
-# take. Without a GPU it is skipped (77).
+# What GET /v1/variants says that CUDA's kernels use, against what their files say that they take: as the compiler
+# reported, and on a GPU as the device reports. Without a GPU the second part is skipped (77).
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -32,19 +32,27 @@ while read -r entry; do
         "$(jq -c '.rows[0] | [.blocks, .warps, .warps_max, .limiters]' "$scratch/got")"
 done <"$scratch/occupancy"
 stop
+
+sizes >"$scratch/sizes"
+while IFS='|' read -r variant static dynamic; do
+    same "$variant, compiled: static and dynamic shared bytes" "[[$static,$dynamic]]" \
+        "$(jq -c ".[] | select(.name == \"$variant\") | .tile as \$tile | [.compiled[] | select(.tile == \$tile) | [.static_shared_bytes, .dynamic_shared_bytes]] | unique" "$scratch/rows")"
+done <"$scratch/sizes"
+# Their files say why.
+spilling='["matmul spilling","matmul fp32_tensor"]'
+same "kernels whose code spills registers" "$spilling" "$(jq -c 'map(select(any(.compiled[]?; .spill_store_bytes > 0)) | .name)' "$scratch/rows")"
+same "variants without a report of the compiler" '["matmul blas","matmul auto","transpose auto"]' "$(jq -c 'map(select(has("compiled") | not) | .name)' "$scratch/rows")"
 if [ "$(jq 'any(.available)' "$scratch/rows")" = false ]; then
     echo "there is no CUDA device here: skipped"
     finish && exit 77
     exit 1
 fi
 
-sizes >"$scratch/sizes"
 while IFS='|' read -r variant static dynamic; do
     same "$variant: static and dynamic shared bytes" "[$static,$dynamic]" \
         "$(jq -c ".[] | select(.name == \"$variant\") | [.static_shared_bytes, .dynamic_shared_bytes]" "$scratch/rows")"
 done <"$scratch/sizes"
-# Their files say why.
-same "kernels that spill registers" '["matmul spilling","matmul fp32_tensor"]' "$(jq -c 'map(select(has("local_bytes") and .local_bytes != 0) | .name)' "$scratch/rows")"
+same "kernels that spill registers" "$spilling" "$(jq -c 'map(select(has("local_bytes") and .local_bytes != 0) | .name)' "$scratch/rows")"
 same "kernels of which no block fits on a multiprocessor" '[]' \
     "$(jq -c 'map(select(.blocks_per_multiprocessor == 0) | .name)' "$scratch/rows")"
 same "variants that are wrong on purpose" '["matmul tiled_racy"]' "$(jq -c 'map(select(.wrong_on_purpose) | .name)' "$scratch/rows")"

@@ -143,6 +143,30 @@ static void test_variants_of_no_device(void **state) {
                     ", `requires`: `compute capability 9.0`}, " OPEN WHY SOURCES "], `default`: `auto`}");
 }
 
+/* What the compiler reported needs no device. Blocks are by the table of chips: registers limit them. */
+static void test_compiled(void **state) {
+    static const struct mm_compiled compiled[] = {
+        {1, 80, 16, MM_FLOAT32, 0, 0, {256, 30, 2048, 0, 0, 0}},
+        {1, 90, 0, MM_FLOAT64, 64, 84, {256, 40, 8192, 1024, 48, 0}},
+        {0},
+    };
+    struct mm_backend backend = plain;
+    backend.compiled = compiled;
+    const struct mm_offer offer = {&backend, NULL, 0, "no driver"};
+    assert_variants(
+        &offer, 1,
+        "{`variants`: [{`op`: `matmul`, `name`: `naive`, `backend`: `plain`, `summary`: `one by one`, "
+        "`dtypes`: [], `tile`: null, " WHY "}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: `plain`, "
+        "`summary`: ``, `dtypes`: [], `tile`: null, " WHY ", `compiled`: [{`compute_capability`: `8.0`, "
+        "`tile`: 16, `dtype`: `float32`, `threads_per_block`: 256, `registers_per_thread`: 30, "
+        "`static_shared_bytes`: 2048, `dynamic_shared_bytes`: 0, `local_bytes`: 0, "
+        "`blocks_per_multiprocessor`: 8, `spill_store_bytes`: 0, `spill_load_bytes`: 0}, "
+        "{`compute_capability`: `9.0`, `tile`: null, `dtype`: `float64`, `threads_per_block`: 256, "
+        "`registers_per_thread`: 40, `static_shared_bytes`: 8192, `dynamic_shared_bytes`: 1024, "
+        "`local_bytes`: 48, `blocks_per_multiprocessor`: 6, `spill_store_bytes`: 64, `spill_load_bytes`: "
+        "84}], `wrong_on_purpose`: true}], `default`: `auto`}");
+}
+
 /* A chip that the table lacks. */
 static void test_unknown_chip(void **state) {
     struct mm_device strange = {.backend = &fast, .compute_capability = 87};
@@ -196,4 +220,5 @@ static void each_row_has_its_files(void **state) {
     assert_null(mm_embedded_find(&mm_source_files, "gpu/device/engine.c"));
 }
 
-RUN_TESTS(each_row_has_its_files, test_variants, test_variants_of_no_device, test_unknown_chip, test_devices)
+RUN_TESTS(each_row_has_its_files, test_variants, test_variants_of_no_device, test_compiled, test_unknown_chip,
+          test_devices)

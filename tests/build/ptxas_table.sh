@@ -1,0 +1,85 @@
+#!/bin/sh
+# gpu/cuda/compiled.h, the table of what ptxas reported of the kernels, from the reports of a build (ptxas.sh). A kernel of
+# list_kernels has its address there; nm turns the address into the name by which ptxas reports the kernel.
+#
+#   ptxas_table.sh write REPORTS LIST_KERNELS VERSION     in the top folder; VERSION is that of nvcc
+#   ptxas_table.sh check REPORTS LIST_KERNELS VERSION     compares; skipped (77) if another nvcc wrote the table
+#
+# A build for other architectures than the table has checks those that both have.
+set -eu
+
+table=gpu/cuda/compiled.h
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# read_reports REPORTS: a line for each kernel: name, compute capability, registers, static shared bytes, stack frame, bytes
+# of spill stores and loads.
+read_reports() {
+    find "$1" -name '*.txt' -exec cat {} + | awk '
+        /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; capability = quoted[4] }
+        /Function properties for / { described = $NF }
+        /bytes stack frame/ && described == kernel { stack = $1; stores = $5; loads = $9 }
+        /Used [0-9]+ registers/ {
+            static = 0
+            for (word = 2; word <= NF; word++)
+                if ($word ~ /^smem/)
+                    static = $(word - 2)
+            gsub(/[^0-9]/, "", capability)
+            print kernel, capability, $5, static, stack, stores, loads
+        }'
+}
+
+# print_rows REPORTS LIST_KERNELS: a row for each kernel, for the architectures of the build: those of the first kernel. Some
+# kernels are always compiled for 9.0. The L that marks a local function in a symbol is not in the name that ptxas reports.
+print_rows() {
+    read_reports "$1" >"$scratch/reports"
+    nm "$2" | sed 's/\(_GLOBAL__N__[0-9a-z_]*\)L\([0-9]\)/\1\2/' >"$scratch/symbols"
+    "$2" >"$scratch/kernels"
+    awk 'FILENAME ~ /reports$/ { is_reported[$1]; used[$1, $2] = $3 "|" $4 "|" $5 "|" $6 "|" $7; next }
+        FILENAME ~ /symbols$/ { if ($3 in is_reported) name[$1] = $3; next }
+        !($1 in name) { print "no report of the kernel of " $2 | "cat >&2"; exit 1 }
+        !((name[$1], $3) in used) { next }
+        $2 == "MM_CUDA_ROW_naive" { is_built[$3] }
+        $3 in is_built {
+            split(used[name[$1], $3], of, "|")
+            printf "    {%s, %s, %s, %s, %s, %s, {%s, %s, %s, %s, %s, 0}},\n", $2, $3, $4, $5, of[4], of[5], $6, of[1], of[2], $7, of[3]
+        }' "$scratch/reports" "$scratch/symbols" "$scratch/kernels" >"$scratch/rows"
+}
+
+write() {
+    print_rows "$1" "$2"
+    cat >"$table" <<END
+/* What ptxas of nvcc $3 reported of the kernels of the CUDA variants, each for its smallest product
+ * without transposes. Written by \`cmake --build --preset dev --target compiled\`: not to be changed by hand.
+ * The test build/ptxas_table checks it. The columns, by struct mm_compiled (gpu/plan/variant.h): variant,
+ * compute capability, tile, type, bytes of spill stores and loads, {threads, registers, bytes of static and
+ * dynamic shared memory and of local memory, 0}. */
+#pragma once
+
+/* clang-format off */
+const struct mm_compiled mm_cuda_compiled[] = {
+$(cat "$scratch/rows")
+    {0},
+};
+END
+}
+
+check() {
+    if ! grep -q "ptxas of nvcc $3 " "$table"; then
+        echo "$table is by another nvcc than $3: skipped"
+        exit 77
+    fi
+    print_rows "$1" "$2"
+    if [ ! -s "$scratch/rows" ]; then
+        echo "this build is for other architectures than $table: skipped"
+        exit 77
+    fi
+    awk 'NR == FNR { is_built[$2]; next } $1 ~ /^\{MM_CUDA_ROW_/ && $2 in is_built' "$scratch/rows" "$table" |
+        diff -u - "$scratch/rows" || {
+        echo "^ $table (-) and this build (+): cmake --build --preset dev --target compiled"
+        exit 1
+    }
+    echo "$(wc -l <"$scratch/rows") kernels"
+}
+
+"$@"
