@@ -163,9 +163,8 @@ static void work_done(struct mm_work *first) {
         mm_metrics_work(work);
     pthread_mutex_lock(&server->mutex);
     for (struct mm_work *work = first; work != NULL; work = next) {
-        struct mm_error error;
-        error.status = MM_OK; /* the route reads work->error */
-        next = work->next;    /* read now: the work may be submitted again */
+        struct mm_error error = {.status = MM_OK}; /* the route reads work->error */
+        next = work->next;                         /* read now: the work may be submitted again */
         go_on(work->owner, &error, &ends);
     }
     pthread_mutex_unlock(&server->mutex);
