@@ -53,7 +53,7 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
 /* What the request needs beside its body. Offsets of what follows are aligned. */
 struct need {
     size_t a_bytes, b_bytes; /* of operands that the host generates or fetches from a device */
-    size_t work_bytes;       /* those, and the check */
+    size_t scratch_bytes;    /* those, and the check */
     size_t result_bytes;     /* that the store takes over */
     size_t text_bytes;       /* of the reply, */
     size_t output_bytes;     /* and with the result or the copy behind it */
@@ -79,7 +79,7 @@ static struct need find_need(const struct mm_operation *operation) {
         need.a_bytes = aligned(mm_matrix_bytes(&job->product.a));
     if (is_host && mm_source_is_elsewhere(&job->b_source))
         need.b_bytes = aligned(mm_matrix_bytes(&job->product.b));
-    need.work_bytes = need.a_bytes + need.b_bytes + check_bytes(operation);
+    need.scratch_bytes = need.a_bytes + need.b_bytes + check_bytes(operation);
     need.result_bytes = job->keeps_c ? operation->result_bytes : 0;
     const size_t behind_text = !job->keeps_c                         ? operation->result_bytes
                                : mm_operation_copies_part(operation) ? mm_operation_part_bytes(operation)
@@ -90,7 +90,7 @@ static struct need find_need(const struct mm_operation *operation) {
 }
 
 static size_t sum(const struct need *need) {
-    return add(need->work_bytes + need->result_bytes, need->output_bytes);
+    return add(need->scratch_bytes + need->result_bytes, need->output_bytes);
 }
 
 /* Nothing, if there are no bytes to acquire. */
@@ -103,13 +103,13 @@ static enum mm_status acquire(struct mm_request *request, size_t bytes, struct m
 static void place_matrices(struct mm_operation *operation, const struct need *need) {
     struct mm_job *job = &operation->job;
     struct mm_product *product = &job->product;
-    char *work = operation->work.data;
+    char *scratch = operation->scratch.data;
     if (need->a_bytes > 0)
-        product->a.data = work;
+        product->a.data = scratch;
     if (need->b_bytes > 0)
-        product->b.data = work + need->a_bytes;
+        product->b.data = scratch + need->a_bytes;
     if (check_bytes(operation) > 0)
-        job->verify_memory = work + need->a_bytes + need->b_bytes;
+        job->verify_memory = scratch + need->a_bytes + need->b_bytes;
     product->c.data = job->keeps_c ? operation->result.data
                       : need->output_bytes > need->text_bytes
                           ? (char *)operation->output.data + need->text_bytes
@@ -125,7 +125,7 @@ enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_e
     request->memory.is_for_store = need.result_bytes > 0;
     status = mm_reservation_ensure(&request->memory, sum(&need), error);
     if (status == MM_OK)
-        status = acquire(request, need.work_bytes, &operation->work, error);
+        status = acquire(request, need.scratch_bytes, &operation->scratch, error);
     if (status == MM_OK)
         status = acquire(request, need.result_bytes, &operation->result, error);
     if (status == MM_OK)
@@ -152,7 +152,7 @@ enum mm_status mm_operation_check_need(struct mm_request *request) {
 
 void mm_operation_release_need(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    mm_reservation_free(&request->memory, &operation->work);
+    mm_reservation_free(&request->memory, &operation->scratch);
     mm_reservation_free(&request->memory, &operation->result);
     mm_reservation_free(&request->memory, &operation->output);
     mm_reservation_free(&request->memory, &operation->reply.buffer);
