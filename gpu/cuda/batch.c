@@ -116,17 +116,17 @@ static const void *prepare(struct preparation *before, struct mm_job *job, unsig
     return at;
 }
 
-static double work_of(struct mm_job *const *jobs, unsigned count) {
-    double work = 0.0;
+static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
+    double flops_or_bytes = 0.0;
     for (unsigned index = 0; index < count; index++)
-        work += mm_job_work(jobs[index]);
-    return work;
+        flops_or_bytes += mm_job_flops_or_bytes(jobs[index]);
+    return flops_or_bytes;
 }
 
 /* The jobs' items, and what must come before them. */
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
                           struct mm_cuda_items *items, struct preparation *before) {
-    const double work = work_of(jobs, count);
+    const double flops_or_bytes = flops_or_bytes_of(jobs, count);
     before->copies.count = before->copies.words_max = 0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         before->generated[index].count = 0;
@@ -136,7 +136,7 @@ static void describe_jobs(struct mm_job *const *jobs, unsigned count, const stru
         const struct mm_cuda_placed *placed = &memory->placed[index];
         *item = item_of(job);
         job->outcome.batched = count;
-        job->outcome.work = work;
+        job->outcome.flops_or_bytes = flops_or_bytes;
         item->a = prepare(before, job, MM_OPERAND_A, placed->operands[MM_OPERAND_A]);
         item->b = prepare(before, job, MM_OPERAND_B, placed->operands[MM_OPERAND_B]);
         if (job->product.c.data == NULL)

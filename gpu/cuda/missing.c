@@ -5,12 +5,17 @@
 
 static const char no_cuda[] = "this build of matmuld has no CUDA";
 
-#define X(function)                                                                                          \
+#define PLAN(function)                                                                                       \
     enum mm_status function(const struct mm_product *product, struct mm_plan *plan,                          \
                             struct mm_error *error) {                                                        \
         return mm_fail(error, MM_UNSUPPORTED, no_cuda);                                                      \
     }
-MM_CUDA_PLANS(X)
+
+#define X(row, ...) PLAN(mm_cuda_##row)
+MM_CUDA_VARIANTS(X)
+#undef X
+#define X(row, ...) PLAN(mm_cuda_transpose_##row)
+MM_CUDA_TRANSPOSES(X)
 #undef X
 
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {

@@ -215,7 +215,7 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
         status = enqueue_band(lane, error);
     lane->first = MM_CUDA_BEGUN;
     job->outcome.batched = 1;
-    job->outcome.work = mm_job_work(job);
+    job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
     return status;
 }
 

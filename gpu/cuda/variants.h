@@ -1,6 +1,6 @@
-/* The rows of the CUDA variant table, and the planning functions that they name. A new variant takes its
- * file, one row here and the names of its functions; the rows `auto` stand in variants.c. A build without
- * CUDA has the same rows (missing.c), and no device that runs them. */
+/* The rows of the CUDA variant table, and the planning functions that they name. A new variant takes its file
+ * and one row here; the rows `auto` are in variants.c. A build without CUDA has the same rows (missing.c),
+ * and no device that runs them. */
 #pragma once
 
 #include "gpu/lab/traffic/kernels.h"
@@ -22,8 +22,8 @@ __BEGIN_DECLS
     "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
     "gpu/cuda/variants/async.cuh", MM_CUDA_WGMMA_SOURCES
 
-/* One row a variant: name, then members of struct mm_variant (gpu/plan/variant.h). The first is the plain
- * reference; each of the others stands behind the ones that it builds on. */
+/* One row for each variant that multiplies: its name, then members of struct mm_variant (gpu/plan/variant.h). The
+ * first row is the plain reference. Each row comes after the rows that its kernel builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
     X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .traffic = mm_traffic_naive,                      \
       .converts = true,                                                                                      \
@@ -125,7 +125,7 @@ __BEGIN_DECLS
           "gpu/cuda/variants/fp32_tensor/parts.h", "gpu/cuda/variants/fp32_tensor/guard.h",                  \
           MM_CUDA_WGMMA_SOURCES),                                                                            \
       .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three "          \
-                 "products, results judged and repaired")                                                    \
+                 "products, results checked and repaired")                                                    \
     X(tensor,                                                                                                \
       .plan = {[MM_FLOAT64] = mm_cuda_tensor, [MM_FLOAT16] = mm_cuda_tensor,                                 \
                [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor,                          \
@@ -152,7 +152,8 @@ __BEGIN_DECLS
           "gpu/cuda/variants/blas.h"),                                                                       \
       .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 
-/* The same for transpositions. */
+/* One row for each variant that transposes: its name, then members of struct mm_variant. The first row is the
+ * plain reference. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
     X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_naive)}, .traffic = mm_traffic_transpose_naive,  \
       .sources = MM_SOURCES("gpu/cuda/variants/transpose_naive.cu"),                                         \
@@ -176,56 +177,32 @@ __BEGIN_DECLS
       .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
-/* The functions of the rows. */
-#define MM_CUDA_PLANS(X)                                                                                     \
-    X(mm_cuda_naive)                                                                                         \
-    X(mm_cuda_naive_uncoalesced)                                                                             \
-    X(mm_cuda_tiled_8)                                                                                       \
-    X(mm_cuda_tiled_16)                                                                                      \
-    X(mm_cuda_tiled_32)                                                                                      \
-    X(mm_cuda_tiled_strided_16)                                                                              \
-    X(mm_cuda_tiled_exact_16)                                                                                \
-    X(mm_cuda_tiled_exact_32)                                                                                \
-    X(mm_cuda_tiled_dynamic)                                                                                 \
-    X(mm_cuda_tiled_padded)                                                                                  \
-    X(mm_cuda_tiled_conflicted)                                                                              \
-    X(mm_cuda_tiled_async)                                                                                   \
-    X(mm_cuda_staged_copy)                                                                                   \
-    X(mm_cuda_tiled_wide)                                                                                    \
-    X(mm_cuda_tiled_racy)                                                                                    \
-    X(mm_cuda_register_tiled)                                                                                \
-    X(mm_cuda_spilling)                                                                                      \
-    X(mm_cuda_vectorized)                                                                                    \
-    X(mm_cuda_warp_tiled)                                                                                    \
-    X(mm_cuda_simt)                                                                                          \
-    X(mm_cuda_fp32_tensor)                                                                                   \
-    X(mm_cuda_tensor)                                                                                        \
-    X(mm_cuda_blas)                                                                                          \
-    X(mm_cuda_transpose_naive)                                                                               \
-    X(mm_cuda_transpose_shared)                                                                              \
-    X(mm_cuda_transpose_padded)                                                                              \
-    X(mm_cuda_transpose_vectorized)
-
-#define X(function) mm_variant_plan function;
-MM_CUDA_PLANS(X)
+/* The planning function of each row: mm_cuda_NAME and mm_cuda_transpose_NAME. The row tf32 has that of
+ * tensor. */
+#define X(row, ...) mm_variant_plan mm_cuda_##row;
+MM_CUDA_VARIANTS(X)
+#undef X
+#define X(row, ...) mm_variant_plan mm_cuda_transpose_##row;
+MM_CUDA_TRANSPOSES(X)
 #undef X
 
-/* Why asynchronous copies cannot be used, or NULL where they can. Any thread. */
+/* Why asynchronous copies cannot be used, or NULL if they can. Any thread. */
 const char *mm_cuda_async_missing(const struct mm_device *device);
 
-/* Why Hopper's tensor cores cannot be used, or NULL where they can. Any thread. */
+/* Why Hopper's tensor cores cannot be used, or NULL if they can. Any thread. */
 const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 
-/* Why cuBLAS cannot be used, or NULL where it can. The first call looks for it. Any thread. */
+/* Why cuBLAS cannot be used, or NULL if it can. The first call looks for the library. Any thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
 
-/* The same for operands of float8_e4m3fn, where cuBLAS itself can be used. */
+/* Why cuBLAS cannot multiply operands of float8_e4m3fn, or NULL if it can. Call it only if cuBLAS can be
+ * used. Any thread. */
 const char *mm_cuda_blas_float8_missing(const struct mm_device *device);
 
 /* Whether `blas` multiplies this product on the device. Any thread. */
 bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product *product);
 
-/* Gives the lane's cuBLAS handle back, if it has one. */
+/* Frees the lane's cuBLAS handle, if it has one. The thread that uses the lane. */
 void mm_cuda_blas_close(struct mm_lane *lane);
 
 /* The `choose` of the row `auto`, and of that for transpositions. */

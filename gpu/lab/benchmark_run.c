@@ -79,7 +79,7 @@ static enum mm_status copy_given(struct mm_benchmark *benchmark, struct mm_error
     return status;
 }
 
-static bool has_to_take(const struct mm_benchmark *benchmark) {
+static bool lacks_given(const struct mm_benchmark *benchmark) {
     const struct mm_matrix *a = &benchmark->product.a, *b = &benchmark->product.b;
     return benchmark->given != NULL && benchmark->given_count < a->rows * a->cols + b->rows * b->cols;
 }
@@ -250,7 +250,7 @@ static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
     enum mm_status status = MM_OK;
     if (benchmark->memory == NULL)
         status = acquire(benchmark, device, &error);
-    else if (has_to_take(benchmark))
+    else if (lacks_given(benchmark))
         status = copy_given(benchmark, &error);
     else if (left > 0)
         status = fill(benchmark, device, left, &error);

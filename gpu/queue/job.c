@@ -46,7 +46,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
 void mm_job_begin(struct mm_job *job, const struct mm_device *device) {
     job->work.device = device;
     job->outcome.ran = job->plan.variant;
-    job->outcome.work = mm_job_work(job);
+    job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
 }
 
 size_t mm_job_generated_bytes(const struct mm_job *job) {
@@ -92,7 +92,7 @@ size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *dev
     return bytes;
 }
 
-double mm_job_work(const struct mm_job *job) {
+double mm_job_flops_or_bytes(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (job->outcome.ran->op == MM_MATMUL)
         return mm_product_flops(product);

@@ -87,4 +87,4 @@ size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *dev
 
 /* The work of a job that a device began: 2·m·n·k operations, or of a transposition the bytes of A and of C.
  */
-double mm_job_work(const struct mm_job *job);
+double mm_job_flops_or_bytes(const struct mm_job *job);

@@ -12,8 +12,8 @@ struct mm_outcome {
     const struct mm_variant *ran;    /* that a device began, never `auto`; NULL: none did */
     uint64_t span_ns[MM_SPAN_COUNT]; /* upload, kernel and download; of a shared launch, the launch's */
     unsigned batched;                /* products in the launch; 1: it went alone */
-    double work;                     /* mm_job_work of all products in the launch, once a device began */
-    size_t uploaded_bytes;           /* copied to the device's own memory, and back; 0 on the host */
+    double flops_or_bytes; /* mm_job_flops_or_bytes of all products in the launch, once a device began */
+    size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 on the host */
     size_t downloaded_bytes;
     struct mm_path path;                 /* MM_PATH_NONE if the variant has one path only */
     struct mm_verification verification; /* is_done if a check was wanted and the product is complete */
@@ -23,5 +23,5 @@ struct mm_outcome {
 /* The work per nanosecond of kernel time: GFLOP/s, or GB/s of a transposition. 0 if nothing ran. */
 static inline double mm_outcome_rate(const struct mm_outcome *outcome) {
     const uint64_t kernel_ns = outcome->span_ns[MM_SPAN_KERNEL];
-    return kernel_ns == 0 ? 0.0 : outcome->work / (double)kernel_ns;
+    return kernel_ns == 0 ? 0.0 : outcome->flops_or_bytes / (double)kernel_ns;
 }

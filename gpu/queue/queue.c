@@ -179,11 +179,11 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
     clear(&task->work);
     (void)mm_work_plan(&task->work, worker->device, NULL);
     pthread_mutex_lock(&queue->mutex);
-    const bool takes = worker->jobs == 0 && !queue->stopping && !mm_device_has_failed(device);
-    if (takes)
+    const bool accepts = worker->jobs == 0 && !queue->stopping && !mm_device_has_failed(device);
+    if (accepts)
         hand_over(worker, &task->work);
     pthread_mutex_unlock(&queue->mutex);
-    return takes;
+    return accepts;
 }
 
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work) {
@@ -229,17 +229,17 @@ void mm_queue_stop(struct mm_queue *queue) {
 
 /* Takes the work out of the worker's waiting list, paused work only if told to, and puts it, in order, before
  * the list `taken`. */
-static struct mm_work *take_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *taken) {
+static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *removed) {
     struct mm_work *previous;
     for (struct mm_work *work = TAILQ_LAST(&worker->waiting, mm_work_list); work != NULL; work = previous) {
         previous = TAILQ_PREV(work, mm_work_list, listed);
         if (work->state == MM_WORK_PAUSED && !with_paused)
             continue;
         mm_worker_remove(worker, work);
-        work->next = taken;
-        taken = work;
+        work->next = removed;
+        removed = work;
     }
-    return taken;
+    return removed;
 }
 
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at) {
@@ -314,7 +314,7 @@ struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, ui
         if (!mm_device_has_failed(worker->device))
             found = worker->device;
         __atomic_store_n(&worker->device->failed, 1, __ATOMIC_RELAXED);
-        stranded = take_waiting(worker, true, stranded);
+        stranded = remove_waiting(worker, true, stranded);
     }
     queue->looked_ns = now_ns;
     pthread_mutex_unlock(&queue->mutex);
@@ -327,7 +327,7 @@ void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *d
     pthread_mutex_lock(&queue->mutex);
     __atomic_store_n(&queue->ending_tasks, true, __ATOMIC_RELAXED);
     for (size_t index = 0; index < queue->worker_count; index++)
-        aborted = take_waiting(&queue->workers[index], false, aborted);
+        aborted = remove_waiting(&queue->workers[index], false, aborted);
     pthread_mutex_unlock(&queue->mutex);
     for (struct mm_work *work = aborted; work != NULL; work = work->next)
         mm_fail(&work->error, status, "%s", detail);

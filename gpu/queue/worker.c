@@ -88,16 +88,17 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work) {
 /* Whether the first waiting work can begin beside what runs. No work overtakes work that must wait. */
 static bool can_begin(const struct mm_worker *worker) {
     const struct mm_work *first = TAILQ_FIRST(&worker->waiting);
-    return first != NULL && !worker->is_taken && (!first->is_exclusive || TAILQ_EMPTY(&worker->running));
+    return first != NULL && !worker->runs_exclusive &&
+           (!first->is_exclusive || TAILQ_EMPTY(&worker->running));
 }
 
 /* Waiting or paused work runs. */
-static void take_to_run(struct mm_worker *worker, struct mm_work *work) {
+static void start(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->waiting, work, listed);
     TAILQ_INSERT_TAIL(&worker->running, work, listed);
     move(worker->queue, work, MM_WORK_RUNNING);
     mm_work_show_progress(work);
-    worker->is_taken = work->is_exclusive;
+    worker->runs_exclusive = work->is_exclusive;
 }
 
 /* A batch takes the waiting jobs that may share a launch with its first. It skips others, which it delays no
@@ -105,7 +106,7 @@ static void take_to_run(struct mm_worker *worker, struct mm_work *work) {
  * that needs the device alone. */
 enum { BATCH_BYTES_MAX = 2 << 20, PASSED_OVER_MAX = 64 };
 
-static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
+static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
     const uint64_t key = batch->jobs[0]->work.batch_key;
     size_t bytes = mm_job_copied_bytes(batch->jobs[0]);
     unsigned passed_over = 0;
@@ -121,24 +122,24 @@ static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
         bytes += mm_job_copied_bytes(job);
         if (batch->count == MM_BATCH_MAX || bytes > BATCH_BYTES_MAX)
             break;
-        take_to_run(worker, work);
+        start(worker, work);
         batch->jobs[batch->count++] = job;
     }
 }
 
 /* Takes the first waiting work, which can begin, and its companions. */
-static struct mm_task *take_first(struct mm_worker *worker, struct mm_batch *batch) {
+static struct mm_task *start_first(struct mm_worker *worker, struct mm_batch *batch) {
     struct mm_work *first = TAILQ_FIRST(&worker->waiting);
-    take_to_run(worker, first);
+    start(worker, first);
     if (first->kind == MM_WORK_TASK)
         return mm_work_task(first);
     batch->jobs[batch->count++] = mm_work_job(first);
     if (first->batch_key != 0)
-        take_companions(worker, batch);
+        add_companions(worker, batch);
     return NULL;
 }
 
-struct mm_task *mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
+struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen) {
     struct mm_queue *queue = worker->queue;
     struct mm_task *task = NULL;
@@ -147,7 +148,7 @@ struct mm_task *mm_worker_take(struct mm_worker *worker, bool may_wait, struct m
     while (may_wait && !can_begin(worker) && !(queue->closing && TAILQ_EMPTY(&worker->waiting)))
         pthread_cond_wait(&worker->changed, &queue->mutex);
     if (can_begin(worker))
-        task = take_first(worker, batch);
+        task = start_first(worker, batch);
     *seen = worker->changes - (can_begin(worker) ? 1 : 0);
     pthread_mutex_unlock(&queue->mutex);
     return task;
@@ -157,7 +158,7 @@ struct mm_task *mm_worker_take(struct mm_worker *worker, bool may_wait, struct m
  * by now). */
 static void end_running(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->running, work, listed);
-    worker->is_taken = false;
+    worker->runs_exclusive = false;
 }
 
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work) {

@@ -34,7 +34,7 @@ struct mm_worker {
     size_t jobs;                 /* waiting and running */
     double load;                 /* of these; other threads read it, by __atomic */
     double expected_ns;          /* how long these will keep the device busy; unknown times count 0 */
-    bool is_taken;               /* exclusive work runs */
+    bool runs_exclusive;         /* exclusive work runs */
 };
 
 /* No thread holds the mutex while it calls a backend, a task or a `done`. */
@@ -75,7 +75,7 @@ void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
  * batch of products that may share a launch. If nothing can begin beside what runs, the batch is empty and
  * NULL is returned; if the caller may wait, that happens only once the queue closes. *seen: worker->changes
  * at that time, or one less if other waiting work could begin as well, so that the caller looks again. */
-struct mm_task *mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
+struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 
 /* --- queue.c: for a worker whose device has failed ----------------------------------------------- */

@@ -95,7 +95,7 @@ static void move_without_memory(struct mm_batch *failed, struct mm_batch *withou
 }
 
 /* Whether a job that this device cannot run any more goes to another one. */
-static bool goes_elsewhere(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
+static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
            mm_worker_pass_on(worker->queue, work, worker);
 }
@@ -111,7 +111,7 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
     without_memory->count = 0;
     for (unsigned index = 0; index < batch->count; index++) {
         struct mm_job *job = batch->jobs[index];
-        if (goes_elsewhere(worker, &job->work, now_ns))
+        if (pass_on_if_failed(worker, &job->work, now_ns))
             continue;
         struct mm_batch *to = is_to_run(worker, job, now_ns) ? &begun : &over;
         to->jobs[to->count++] = job;
@@ -260,7 +260,7 @@ static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
 
 /* `done` is called after the next jobs have begun, so the device works meanwhile; but before a task, and
  * before a product that keeps this very thread busy. */
-static void *work(void *argument) {
+static void *run(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;
     struct mm_batch batch;
@@ -273,15 +273,15 @@ static void *work(void *argument) {
         batch.count = 0;
         if (mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) && (is_async || self->over == NULL))
             task =
-                mm_worker_take(worker, self->pipeline.busy == 0 && self->over == NULL, &batch, &self->seen);
-        const bool has_taken = task != NULL || batch.count > 0;
+                mm_worker_next(worker, self->pipeline.busy == 0 && self->over == NULL, &batch, &self->seen);
+        const bool has_work = task != NULL || batch.count > 0;
         if (batch.count > 0)
             begin_all(self, &batch);
         if (self->over != NULL)
             call_done(self);
-        else if (!has_taken && self->pipeline.busy > 0)
+        else if (!has_work && self->pipeline.busy > 0)
             wait_and_end(self);
-        else if (!has_taken)
+        else if (!has_work)
             return NULL; /* nothing runs, and the worker gave up waiting: the queue closes */
         if (task != NULL)
             run_slice(self, task);
@@ -294,7 +294,7 @@ static enum mm_status start_thread(struct mm_worker *worker, unsigned index, str
     char name[16];
     started->worker = worker;
     mm_pipeline_init(&started->pipeline, worker->device, index);
-    const int failure = pthread_create(&started->thread, NULL, work, started);
+    const int failure = pthread_create(&started->thread, NULL, run, started);
     if (failure != 0)
         return mm_fail(error, MM_INTERNAL, "a worker thread could not be started: %s", strerror(failure));
     worker->thread_count++;

@@ -63,7 +63,7 @@ static size_t used_bytes(const struct mm_account *account) {
 }
 
 /* Whether the upload is a second behind its even rate. */
-static bool is_behind(const struct mm_store_room *room, uint64_t now_ns) {
+static bool is_too_slow(const struct mm_store_room *room, uint64_t now_ns) {
     enum { GRACE_NS = 1000000000 };
     if (room->arrived_bytes == NULL || now_ns < room->started_ns + GRACE_NS)
         return false;
@@ -75,10 +75,10 @@ static bool is_behind(const struct mm_store_room *room, uint64_t now_ns) {
 
 /* Takes the room of one upload that is behind; of this namespace, unless it is NULL. False if there is
  * none. */
-static bool take_room(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
+static bool drop_slow_room(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
     for (struct mm_store_room *room = TAILQ_FIRST(&account->rooms); room != NULL;
          room = TAILQ_NEXT(room, reserved)) {
-        if (room->bytes == 0 || (space != NULL && room->space != space->number) || !is_behind(room, now_ns))
+        if (room->bytes == 0 || (space != NULL && room->space != space->number) || !is_too_slow(room, now_ns))
             continue;
         mm_account_free(account, MM_BYTES_RESERVED, room->space, room->bytes);
         room->bytes = 0;
@@ -92,7 +92,8 @@ size_t mm_account_new_names(const struct mm_account *account, const struct mm_sp
     const struct mm_store_room *room;
     size_t count = 0;
     for (room = TAILQ_FIRST(&account->rooms); room != NULL; room = TAILQ_NEXT(room, reserved))
-        count += room->is_new && (space == NULL || room->space == space->number) && !is_behind(room, now_ns);
+        count +=
+            room->is_new && (space == NULL || room->space == space->number) && !is_too_slow(room, now_ns);
     return count;
 }
 
@@ -125,16 +126,16 @@ static enum mm_status fail_space(struct mm_error *error) {
 }
 
 /* Takes `more` bytes for a namespace that has `own` of them reserved already for the same value. */
-static enum mm_status take(struct mm_account *account, uint64_t number, size_t more, size_t own,
-                           bool was_lost, uint64_t now_ns, struct mm_error *error) {
+static enum mm_status reserve(struct mm_account *account, uint64_t number, size_t more, size_t own,
+                              bool was_lost, uint64_t now_ns, struct mm_error *error) {
     struct mm_space *space = mm_account_space(account, number);
     if (space == NULL)
         return fail_space(error);
     while (more > account->limits->space_bytes_max - space->bytes)
-        if (!take_room(account, space, now_ns))
+        if (!drop_slow_room(account, space, now_ns))
             return fail_full(account, space, own + more, own, was_lost, error);
     while (more > account->limits->bytes_max - used_bytes(account))
-        if (!take_room(account, NULL, now_ns))
+        if (!drop_slow_room(account, NULL, now_ns))
             return fail_full(account, space, own + more, own, was_lost, error);
     account->bytes[MM_BYTES_RESERVED] += more;
     space->bytes += more;
@@ -144,7 +145,7 @@ static enum mm_status take(struct mm_account *account, uint64_t number, size_t m
 enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,
                                   struct mm_error *error) {
     assert(!room->is_reserved);
-    const enum mm_status status = take(account, room->space, room->bytes, 0, false, now_ns, error);
+    const enum mm_status status = reserve(account, room->space, room->bytes, 0, false, now_ns, error);
     if (status != MM_OK)
         return status;
     room->is_reserved = true;
@@ -171,7 +172,7 @@ enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_roo
         return fail_space(error);
     if (bytes > room->bytes) {
         const enum mm_status status =
-            take(account, room->space, bytes - room->bytes, room->bytes, room->is_lost, now_ns, error);
+            reserve(account, room->space, bytes - room->bytes, room->bytes, room->is_lost, now_ns, error);
         if (status != MM_OK)
             return status;
     } else {

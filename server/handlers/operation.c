@@ -227,7 +227,7 @@ static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_operands_release(&operation->call.operands, &request->memory);
     mm_reservation_free(&request->memory, &request->body);
-    mm_reservation_free(&request->memory, &operation->work);
+    mm_reservation_free(&request->memory, &operation->scratch);
     mm_held_release(&operation->held);
     mm_request_trim(request);
 }

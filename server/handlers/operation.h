@@ -22,9 +22,9 @@ struct mm_operation {
     char expected_etag[MM_ETAG_MAX + 1]; /* of what `out` names, if it is conditional; "": nothing */
     size_t result_bytes;                 /* that the job needs for C */
     size_t reply_bytes;                  /* of text, at most; 0: the result's own bytes are the reply */
-    struct mm_buffer work;   /* operands that the host generates or fetches from a device; then the check */
-    struct mm_buffer result; /* the store takes it over; without `out` nothing */
-    struct mm_buffer output; /* the reply's text, then the result, or a copy of a part of a stored one */
+    struct mm_buffer scratch; /* operands that the host generates or fetches from a device; then the check */
+    struct mm_buffer result;  /* the store takes it over; without `out` nothing */
+    struct mm_buffer output;  /* the reply's text, then the result, or a copy of a part of a stored one */
     struct mm_reply_body reply; /* takes `output` over */
     struct mm_job job;
     bool is_encoded; /* the reply is complete */

@@ -53,7 +53,7 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
 /* What the request needs beside its body. Offsets of what follows are aligned. */
 struct need {
     size_t operand_bytes[MM_OPERANDS_MAX]; /* of operands that the host generates or fetches from a device */
-    size_t work_bytes;                     /* those, and the check */
+    size_t scratch_bytes;                  /* those, and the check */
     size_t result_bytes;                   /* that the store takes over */
     size_t text_bytes;                     /* of the reply, */
     size_t output_bytes;                   /* and with the result or the copy behind it */
@@ -75,11 +75,11 @@ static struct need find_need(const struct mm_operation *operation) {
     const struct mm_job *job = &operation->job;
     const bool is_host = job->work.backend->is_host;
     struct need need = {0};
-    need.work_bytes = check_bytes(operation);
+    need.scratch_bytes = check_bytes(operation);
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         if (is_host && mm_source_is_elsewhere(&job->sources[index]))
             need.operand_bytes[index] = aligned(mm_matrix_bytes(mm_product_operand(&job->product, index)));
-        need.work_bytes += need.operand_bytes[index];
+        need.scratch_bytes += need.operand_bytes[index];
     }
     need.result_bytes = job->keeps_c ? operation->result_bytes : 0;
     const size_t behind_text = !job->keeps_c                         ? operation->result_bytes
@@ -91,7 +91,7 @@ static struct need find_need(const struct mm_operation *operation) {
 }
 
 static size_t sum(const struct need *need) {
-    return add(need->work_bytes + need->result_bytes, need->output_bytes);
+    return add(need->scratch_bytes + need->result_bytes, need->output_bytes);
 }
 
 /* Nothing, if there are no bytes to acquire. */
@@ -104,14 +104,14 @@ static enum mm_status acquire(struct mm_request *request, size_t bytes, struct m
 static void place_matrices(struct mm_operation *operation, const struct need *need) {
     struct mm_job *job = &operation->job;
     struct mm_product *product = &job->product;
-    char *work = operation->work.data;
+    char *scratch = operation->scratch.data;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         if (need->operand_bytes[index] > 0)
-            mm_product_place_operand(product, index, work);
-        work += need->operand_bytes[index];
+            mm_product_place_operand(product, index, scratch);
+        scratch += need->operand_bytes[index];
     }
     if (check_bytes(operation) > 0)
-        job->verify_memory = work;
+        job->verify_memory = scratch;
     product->c.data = job->keeps_c ? operation->result.data
                       : need->output_bytes > need->text_bytes
                           ? (char *)operation->output.data + need->text_bytes
@@ -127,7 +127,7 @@ enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_e
     request->memory.is_for_store = need.result_bytes > 0;
     status = mm_reservation_ensure(&request->memory, sum(&need), error);
     if (status == MM_OK)
-        status = acquire(request, need.work_bytes, &operation->work, error);
+        status = acquire(request, need.scratch_bytes, &operation->scratch, error);
     if (status == MM_OK)
         status = acquire(request, need.result_bytes, &operation->result, error);
     if (status == MM_OK)
@@ -154,7 +154,7 @@ enum mm_status mm_operation_check_need(struct mm_request *request) {
 
 void mm_operation_release_need(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    mm_reservation_free(&request->memory, &operation->work);
+    mm_reservation_free(&request->memory, &operation->scratch);
     mm_reservation_free(&request->memory, &operation->result);
     mm_reservation_free(&request->memory, &operation->output);
     mm_reservation_free(&request->memory, &operation->reply.buffer);

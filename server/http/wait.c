@@ -65,7 +65,7 @@ static void begin_wait(struct mm_request *request, size_t needed_bytes) {
 }
 
 static void work_done(struct mm_work *first);
-static void work(struct mm_pool_task *task);
+static void run_on_pool(struct mm_pool_task *task);
 
 /* To be done once the mutex is unlocked. */
 struct ends {
@@ -106,7 +106,7 @@ static bool submit(struct mm_request *request, struct mm_error *error) {
 /* With server->mutex held. */
 static void add_to_pool(struct mm_request *request, enum mm_request_state state) {
     mm_request_move(request, state);
-    request->task.run = work;
+    request->task.run = run_on_pool;
     mm_pool_add(request->server->pool, &request->task);
 }
 
@@ -173,7 +173,7 @@ static void work_done(struct mm_work *first) {
 
 /* Decodes or encodes on the worker pool, unless the request was abandoned before. If it is abandoned
  * meanwhile, its connection's thread reads nothing of this work. */
-static void work(struct mm_pool_task *task) {
+static void run_on_pool(struct mm_pool_task *task) {
     struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
     struct mm_error error;
     error.status = MM_OK;

@@ -92,7 +92,7 @@ static void test_reply(void **state) {
         job.product = (struct mm_product){.m = m, .k = replies[index].k, .n = n};
         job.product.c = mm_matrix_dense(MM_FLOAT32, m, n, elements);
         strcpy(device.name, replies[index].device);
-        job.outcome.work = mm_job_work(&job);
+        job.outcome.flops_or_bytes = mm_job_flops_or_bytes(&job);
         job.outcome.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
         for (unsigned dim = 0; dim < shape->rank; dim++)
             sprintf(dims + strlen(dims), "%s%zu", dim > 0 ? ", " : "", shape->dims[dim]);
