@@ -1,5 +1,5 @@
 #!/bin/sh
-# What only a machine with an NVIDIA GPU can show, in one run: the harness in full, the same bits over
+# What only a machine with an NVIDIA GPU can show, in one run: the harness, the same bits over
 # a thousand repeats, compute-sanitizer's tools, the timing tables, and the server answering by CUDA.
 # usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build; exit 0 where all held.
 # A STEP is a name as it is printed, or a pattern of the shell for some ('time_*'); without any, all are run.
@@ -100,7 +100,7 @@ ask_server() {
 
 # benchmark REQUEST: the rows for a person, and again as JSON, where all must be right that do the shape.
 benchmark() {
-    curl -fsS --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
+    curl -sS --fail-with-body --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
     curl -fsS --max-time 300 "$url/v1/benchmark" -d "$1" -o "$logs/benchmark.json" || code=1
     wrong=$(jq -c '.rows[] | select(.error.code != "unsupported") | select(.error != null or .max_error == null or .max_error > 1 or .kernel_ms.median <= 0
         or (.relative_error != null and .relative_error > 1e-5))' "$logs/benchmark.json") || code=1
@@ -120,10 +120,10 @@ benchmark() {
 ask_benchmark() {
     serve benchmark
     code=0
-    # available OP: the variants of this GPU.
+    # available OP: the variants of this GPU that have float32.
     available() {
         curl -fsS "$url/v1/variants" | jq -c --arg op "$1" '[.variants[] | select(.op == $op and .available and .backend == "cuda") |
-            select(.wrong_on_purpose | not) | "cuda:" + .name]'
+            select((.wrong_on_purpose | not) and (.dtypes | index("float32"))) | "cuda:" + .name]'
     }
     products=$(available matmul)
     transpositions=$(available transpose)
@@ -158,13 +158,16 @@ step verify "$build/tests/kernels/verify" cuda
 for lesson in naive tiled padded transposed async; do
     step "lesson_$lesson" "$build/tests/kernels/lesson_$lesson"
 done
-# The option and its number are words of their own.
+# All variants but those of tensor cores, which have steps of their own: a sanitizer rewrites each kernel before its first
+# launch, which takes minutes for theirs.
+others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')
+# Options are words of their own.
 # shellcheck disable=SC2086
 {
-    step harness "$kernels" --backend cuda --shapes small --thin 1 $threads
+    step harness "$kernels" --backend cuda --shapes small --thin 20 $threads
     step harness_large "$kernels" --backend cuda --shapes large --thin 16 $threads
     step harness_tall "$kernels" --backend cuda --shape 8400001 2 1 --thin 128 $threads
-    step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000 $threads
+    step same_bits "$kernels" --backend cuda $others --shapes tiny --thin 20 --repeat 1000 $threads
     step same_bits_blocks "$kernels" --backend cuda --shape 385 257 1031 --thin 160 --repeat 1000 $threads
 }
 step memories "$build/tests/kernels/memories"
@@ -235,10 +238,15 @@ step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cu
 step attributes env MATMULD="$build/server/matmuld" sh tests/http/attributes.sh
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
-# Odd shapes of one block, and one of several for every variant, with some slabs of k.
+# Odd shapes of one block, and one of several, with some slabs of k; and whole jobs by two of the variants.
 for tool in memcheck initcheck synccheck; do
-    step "$tool" sanitize "$tool" --shapes tiny --thin 40
-    step "${tool}_blocks" sanitize "$tool" --shape 131 157 77 --thin 160
+    # The variants are words of their own.
+    # shellcheck disable=SC2086
+    {
+        step "$tool" sanitize "$tool" $others --shapes tiny --thin 40 --repeat 2
+        step "${tool}_blocks" sanitize "$tool" $others --shape 131 157 77 --thin 160
+    }
+    step "${tool}_jobs" sanitize "$tool" --variant naive --variant simt --shapes tiny --thin 40
 done
 # Each third comes by every shape, layout and flaw. Initcheck follows each row of a copy, which takes it minutes where they
 # are many.
