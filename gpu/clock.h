@@ -1,4 +1,4 @@
-/* The one clock: monotonic nanoseconds, and what a whole request's time is divided into. */
+/* The one clock, in monotonic nanoseconds, and the spans of a request's time. */
 #pragma once
 
 #include <stdint.h>

@@ -3,6 +3,6 @@
 
 #include <pthread.h>
 
-/* A thread that finds the mutex taken tries again for a while before it sleeps: to sleep and to be woken
- * costs more than such a wait. It cannot fail: the C library allocates nothing for this. */
+/* A thread that finds the mutex locked tries again for a while before it sleeps, because sleeping and waking
+ * cost more than a short wait. This cannot fail: the C library allocates nothing for it. */
 void mm_mutex_init(pthread_mutex_t *mutex);

@@ -37,15 +37,15 @@
 
 enum mm_status { MM_STATUS_TABLE(MM_CONSTANT) MM_STATUS_COUNT };
 
-/* What went wrong, filled in once, where most is known. Owned by the caller, of fixed size, never
- * allocated. Texts are "" and numbers 0 where they do not apply. */
+/* What went wrong. The function that knows most about the failure fills it in once. The caller owns it; it
+ * has a fixed size and is never allocated. Texts are "" and numbers 0 if they do not apply. */
 struct mm_error {
     enum mm_status status;
     char detail[640];  /* a sentence: what was expected and what came */
     char field[48];    /* the option, member or part at fault, at most this much of its name */
-    char expected[64]; /* short forms of the same, for programs */
+    char expected[64]; /* short forms of what detail says, for programs */
     char got[64];
-    uint64_t limit; /* the limit that was passed; with has_limit, since 0 can be a limit */
+    uint64_t limit; /* the limit that was exceeded, if has_limit; 0 can be a limit */
     bool has_limit;
     uint64_t line; /* where in a text body, from 1 */
     uint64_t column;
@@ -65,10 +65,11 @@ __BEGIN_DECLS
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* The same without a field. */
+/* Fills an error in as mm_fail_field does, and leaves its field "". */
 #define mm_fail(error, status, ...) mm_fail_field(error, status, "", __VA_ARGS__)
 
-/* The same for MM_TOO_LARGE, with the limit that was passed; `field` may be "". */
+/* Fills in MM_TOO_LARGE with the limit that was exceeded, and returns it. `field` may be ""; error may be
+ * NULL. Any thread. */
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
                              ...) __attribute__((format(printf, 4, 5)));
 

@@ -1,4 +1,4 @@
-/* Look-ups by name in the lists of backends and variants, and what any device is asked alike. */
+/* Finds backends and variants by name, and runs one job on any device. */
 #include "gpu/device/backend.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Opens the devices, proves each, and resolves the names that callers use. */
+/* Opens the devices, tests each, and finds backends and variants by the names that clients use. */
 #include "gpu/device/engine.h"
 
 #include "gpu/queue/self_test.h"
@@ -35,7 +35,7 @@ static bool is_chosen(const struct mm_engine_options *options, unsigned device_i
     return false;
 }
 
-/* MM_UNSUPPORTED where a GPU was asked for that is not there: a mistake, which "auto" must not hide. */
+/* MM_UNSUPPORTED if the options name a GPU that is not there. "auto" must not hide that mistake. */
 static enum mm_status check_devices(const struct mm_engine_options *options, unsigned count,
                                     struct mm_error *error) {
     for (size_t index = 0; options->devices != NULL && index < options->device_count; index++)
@@ -67,7 +67,7 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     return MM_OK;
 }
 
-/* Opens all that works of one backend; what does not is noted. The devices option names GPUs. */
+/* Opens all working devices of one backend, and notes the others. The option `devices` names GPUs. */
 static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
                                    const struct mm_engine_options *options, struct mm_error *error) {
     unsigned count = 0;
@@ -91,7 +91,8 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     return MM_OK;
 }
 
-/* Adds the devices that were opened since there were `before`; of none, error says why. */
+/* Adds the offer of a backend: the devices that were opened after the first `before`. If there are none,
+ * error says why. */
 static void add_offer(struct mm_engine *engine, const struct mm_backend *backend, size_t before,
                       const struct mm_error *error) {
     assert(engine->offer_count < MM_BACKENDS_MAX);
@@ -260,7 +261,7 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine) {
     return engine->devices[0]->backend;
 }
 
-/* The backend by the caller's name, among those with an open device; NULL where it has none. */
+/* The backend of this name, if one of its devices is open; else NULL. */
 static const struct mm_backend *open_backend_named(const struct mm_engine *engine, const char *name) {
     if (strcmp(name, "auto") == 0)
         return mm_engine_backend(engine);
@@ -286,7 +287,7 @@ static enum mm_status fail_backend(const struct mm_engine *engine, const char *n
                          engine->note[0] != '\0' ? ")" : "");
 }
 
-/* Why no open device of the backend can run the row with such operands; NULL where one can. */
+/* Why no open device of the backend can run the row with such operands; NULL if one can. */
 static const char *missing_everywhere(const struct mm_engine *engine, const struct mm_backend *backend,
                                       const struct mm_variant *variant, enum mm_dtype dtype) {
     const char *reason = NULL;
@@ -346,7 +347,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* A small request must not take a device's memory from all others: what it makes, C and workspace. */
+/* Limits the generated operands, C and workspace: else a small request could use all memory of a device. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {

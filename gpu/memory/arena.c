@@ -1,4 +1,4 @@
-/* An arena's blocks: cut off one after the other, and kept in lists by their class once they were freed back.
+/* An arena's blocks: cut off one after the other, and kept in lists by their class once they are freed.
  * The address sanitizer is told which memory nobody may touch; in other builds its macros do nothing. */
 #include "gpu/memory/arena.h"
 
@@ -18,7 +18,7 @@ struct free_block {
     struct free_block *next;
 };
 
-/* Each on cache lines of its own, since threads are often at different ones. */
+/* Each list has its own cache lines, because threads often use different lists. */
 struct list {
     _Alignas(128) pthread_mutex_t mutex; /* guards `first` */
     struct free_block *first;
@@ -87,7 +87,7 @@ bool mm_arena_is_locked(const struct mm_arena *arena) {
     return __atomic_load_n(&arena->is_locked, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* A block that was never lent. */
+/* Cuts off a block that was never acquired. */
 static void *cut(struct mm_arena *arena, size_t bytes) {
     size_t from = __atomic_load_n(&arena->cut_bytes, __ATOMIC_RELAXED);
     do {

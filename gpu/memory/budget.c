@@ -1,11 +1,12 @@
-/* The count of the budget, and reservations, which draw on it. */
+/* The counts of the budget, and reservations. */
 #include "gpu/memory/budget.h"
 
 #include "gpu/matrix/matrix.h"
 
 #include <assert.h>
 
-/* The part that is left to small requests, and the largest of these, as parts of the budget. */
+/* A sixteenth of the budget is for small requests. A request is small up to a 256th of the budget, or 64 KiB.
+ */
 enum { SMALL_PART = 16, SMALL_REQUEST_PART = 256, SMALL_REQUEST_MIN = 64 << 10 };
 
 enum { STEP_MIN = 64 << 10, STEP_MAX = 2 << 20 };
@@ -48,7 +49,7 @@ bool mm_budget_is_awaited(const struct mm_budget *budget) {
     return waiting(budget, MM_BUDGET_MAIN) + waiting(budget, MM_BUDGET_SMALL) > 0;
 }
 
-/* Counts `bytes` in a part, or none of them if they do not fit. */
+/* Counts `bytes` in a part if they fit; else counts nothing, and returns false. */
 static bool add(struct mm_budget *budget, int part, size_t bytes) {
     size_t held = reserved(budget, part);
     do {
@@ -83,7 +84,7 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more) {
     return is_small ? MM_BUDGET_SMALL : MM_BUDGET_MAIN;
 }
 
-/* Reserves `more` bytes in this part, and moves there what is reserved in the other one. */
+/* Reserves `more` bytes in this part, and moves the bytes of the other part here. */
 static bool extend_in(struct mm_reservation *reservation, int part, size_t more) {
     struct mm_budget *budget = reservation->budget;
     const size_t held = reservation->bytes;

@@ -1,6 +1,7 @@
-/* The pool: small buffers come from an arena, large ones are mapped one by one. A mapped block is kept when
- * it is released, until the pool would pass its limit: then the block that was kept longest goes first. The
- * part of a block that a growing buffer has not reached is kept in the same way. */
+/* The pool. Small buffers come from an arena; large ones have blocks with a mapping of their own. The pool
+ * lends a block to a buffer, and keeps it when the buffer is released. If the pool would exceed its limit, it
+ * drops the block that was kept longest. The pool also keeps the part of a block that a growing buffer has
+ * not reached. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -15,24 +16,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The arena is not counted, as what is lent of it is; it is what a pool keeps when it is idle. */
+/* The arena does not count as held memory; its lent blocks do. */
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* Locked blocks may be larger than their buffers by this part of the limit, all together. */
+/* All locked blocks together may be larger than their buffers by this part of the limit. */
 enum { EXCESS_PART = 32 };
 
-/* The least address space that a growing buffer is content with. */
+/* The least address space to reserve for a growing buffer. */
 enum { GROWING_MIN = 64 << 20 };
 
 struct mm_buffers {
     size_t bytes_max;
     size_t
-        held_bytes; /* lent or kept; what is kept is dropped to stay below bytes_max. __atomic access only */
+        held_bytes; /* lent or kept; kept memory is dropped to stay below bytes_max. __atomic access only */
     struct mm_arena *arena;
     const struct mm_page_locking *locking; /* NULL: none. __atomic access only */
-    pthread_mutex_t mutex;                 /* guards what follows, and the blocks that are kept */
+    pthread_mutex_t mutex;                 /* guards the members below, and the blocks that are kept */
     struct mm_kept kept;
-    size_t excess_bytes; /* of locked blocks that are lent, beyond what their buffers need */
+    size_t excess_bytes; /* of lent locked blocks, beyond what their buffers need */
 };
 
 struct mm_buffers *mm_buffers_open(size_t bytes_max) {
@@ -74,7 +75,7 @@ static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *bloc
     block->is_locked = false;
 }
 
-/* Gives a block back to the system that is in no list and counts no more. */
+/* Returns a block to the system. It is in no list, and does not count any more. */
 static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -82,7 +83,8 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* The same for the part that its buffer has not reached. With the mutex, since the buffer may grow. */
+/* Returns the part of a block to the system that its buffer has not reached. With the mutex held, because the
+ * buffer may grow. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -94,7 +96,8 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Takes a kept block off its lists; if it is lent, drops what is kept of it. With the mutex. */
+/* Removes a block from the lists of kept memory. If the block is lent, drops the part that is kept. With the
+ * mutex held. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);
@@ -102,7 +105,8 @@ static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
         drop_rest(buffers, block);
 }
 
-/* Drops what has been kept longest, since before then; false if there is none. */
+/* Drops the memory that has been kept longest, if it has been kept since before before_ns. False if there is
+ * none. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
     struct mm_block *block = TAILQ_FIRST(&buffers->kept.all);
@@ -122,14 +126,14 @@ void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns) {
         continue;
 }
 
-/* Drops what is kept while the pool is past its limit. */
+/* Drops kept memory until the pool is within its limit. */
 static void keep_to_limit(struct mm_buffers *buffers) {
     while (__atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED) > buffers->bytes_max &&
            drop_oldest(buffers, UINT64_MAX))
         continue;
 }
 
-/* Counts `bytes` that are about to be lent. */
+/* Counts `bytes` that will be lent. */
 static void count(struct mm_buffers *buffers, size_t bytes) {
     __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
     keep_to_limit(buffers);
@@ -155,21 +159,21 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-/* The system refuses pages or address space: MM_BUSY if others hold some, which they may release. */
+/* The system refused pages or address space: MM_BUSY if other buffers have some, which they may release. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
     return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,
                    "the system has no memory for %zu bytes", bytes);
 }
 
-/* A block of new address space, of which nothing is open; or NULL. */
+/* Makes a block of new address space, with no open bytes. */
 static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, struct mm_block **block,
                                     struct mm_error *error) {
     struct mm_block *reserved = *block = malloc(sizeof *reserved);
     if (reserved == NULL)
         return fail_memory(bytes, error);
     *reserved = (struct mm_block){.memory = mm_pages_reserve(bytes), .bytes = bytes, .is_lent = true};
-    if (reserved->memory == NULL) { /* or no more mappings, of which what is kept has some */
+    if (reserved->memory == NULL) { /* the system may be out of mappings; kept blocks have some */
         mm_buffers_trim(buffers, UINT64_MAX);
         reserved->memory = mm_pages_reserve(bytes);
     }
@@ -180,8 +184,8 @@ static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, st
     return fail_pages(buffers, bytes, error);
 }
 
-/* A block of `bytes` of address space, or up to a quarter more, to be lent: all that is open of it, or
- * nothing yet. */
+/* Acquires a block of `bytes` of address space, or up to a quarter more. Lends all of its open bytes, or none
+ * yet. */
 static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bool all,
                                     struct mm_block **block, struct mm_error *error) {
     pthread_mutex_lock(&buffers->mutex);
@@ -197,7 +201,7 @@ static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bo
     return kept != NULL ? MM_OK : reserve_block(buffers, bytes, block, error);
 }
 
-/* Lends what is open of the first `bytes` of a block that is lent, and keeps the rest. */
+/* Lends the open bytes among the first `bytes` of a lent block, and keeps the rest. */
 static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     pthread_mutex_lock(&buffers->mutex);
     if (block->lent_bytes < block->open_bytes)
@@ -208,15 +212,15 @@ static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_
     pthread_mutex_unlock(&buffers->mutex);
 }
 
-/* Lends at least the first `bytes` of a block: what is kept of them, and new pages. On failure more may be
- * lent than before. */
+/* Lends at least the first `bytes` of a block: its kept bytes, and new pages. On failure more may be lent
+ * than before. */
 static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block, size_t bytes,
                              struct mm_error *error) {
     if (bytes > block->lent_bytes)
         lend_first(buffers, block, bytes);
     if (bytes <= block->lent_bytes)
         return MM_OK;
-    if (bytes > block->bytes) /* there was less address space than the buffer may grow to */
+    if (bytes > block->bytes) /* the system had less address space than the buffer may need */
         return fail_pages(buffers, bytes, error);
     const size_t more = bytes - block->lent_bytes;
     count(buffers, more);
@@ -229,7 +233,7 @@ static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block,
     return MM_OK;
 }
 
-/* A block that can grow to `bytes_max`; or, if the system has less address space, to half of that, a
+/* Acquires a block that can grow to `bytes_max`; if the system has less address space, to half of that, a
  * quarter and so on. */
 static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                       struct mm_block **block, struct mm_error *error) {
@@ -240,7 +244,7 @@ static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, 
     return status == MM_OK ? MM_OK : fail_pages(buffers, bytes, error);
 }
 
-/* Keeps a block that was lent, or drops it if it has no memory. */
+/* Keeps a block that was lent, or drops it if it has no open bytes. */
 static void keep_or_drop(struct mm_buffers *buffers, struct mm_block *block) {
     pthread_mutex_lock(&buffers->mutex);
     if (block->open_bytes > block->lent_bytes)
@@ -271,7 +275,7 @@ void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, siz
     lend(buffer->block, bytes, buffer);
 }
 
-/* Lends all pages of a block, since they are locked together. If blocks are too large for their buffers by
+/* Lends all pages of a block, because they are locked together. If blocks are too large for their buffers by
  * more than a part of the limit in all, drops the pages that this buffer does not need. */
 static void lend_all(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     const size_t needed = mm_size_min(mm_pages_round_up(bytes), block->open_bytes);

@@ -1,7 +1,7 @@
 /* The lists of kept blocks: one for each size class, and one of all by age. */
 #include "gpu/memory/kept.h"
 
-/* How many blocks of a class are looked at for one that is large enough. */
+/* How many blocks of a class are looked at to find one with enough open bytes. */
 enum { LOOKS = 8 };
 
 /* Four classes to an octave, so that a block of the next class is at most a quarter larger than the largest

@@ -1,4 +1,4 @@
-/* Pages from the system. Knows no budget and keeps nothing. */
+/* Pages of memory by mmap. This file knows no budget and keeps nothing. */
 #include "gpu/memory/pages.h"
 
 #include "gpu/matrix/matrix.h"
@@ -22,7 +22,7 @@ static void *reserve(size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* More is reserved than needed, and what lies before and behind the aligned part is given back. */
+/* Reserves more than needed, and unmaps what lies before and behind the aligned part. */
 static void *reserve_huge(size_t bytes) {
     char *memory = reserve(bytes + huge_page_bytes);
     if (memory == NULL)

@@ -1,4 +1,4 @@
-/* How a job is planned, and what it copies and computes. */
+/* How a job is planned, and how many bytes it copies. */
 #include "gpu/queue/job.h"
 
 #include "gpu/device/backend.h"
@@ -16,7 +16,7 @@ void mm_job_clear(struct mm_job *job) {
     job->more = false;
 }
 
-/* A GPU does about so many float32 operations while it reads a byte of its memory. */
+/* A GPU does about 16 float32 operations while it reads a byte of its memory. */
 static const double byte_load = 16;
 
 enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct mm_error *error) {

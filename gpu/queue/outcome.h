@@ -1,4 +1,4 @@
-/* What came of a product: facts for replies, counts and logs. Plain data that owns nothing. */
+/* The outcome of a product: facts for replies, counts and logs. Plain data that owns nothing. */
 #pragma once
 
 #include "gpu/check/reduce.h"
@@ -9,9 +9,9 @@
 struct mm_variant;
 
 struct mm_outcome {
-    const struct mm_variant *ran;    /* that a device began, never `auto`; NULL: none did */
-    uint64_t span_ns[MM_SPAN_COUNT]; /* upload, kernel and download; of a shared launch, the launch's */
-    unsigned batched;                /* products in the launch; 1: it went alone */
+    const struct mm_variant *ran;    /* never `auto`; NULL: no device began the product */
+    uint64_t span_ns[MM_SPAN_COUNT]; /* upload, kernel and download; of the whole launch, if it was shared */
+    unsigned batched;                /* products in the launch; 1: only this one */
     double flops_or_bytes; /* mm_job_flops_or_bytes of all products in the launch, once a device began */
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 on the host */
     size_t downloaded_bytes;
@@ -20,7 +20,7 @@ struct mm_outcome {
     struct mm_reduction reduction;       /* of the wanted part, if a reduction was wanted */
 };
 
-/* The work per nanosecond of kernel time: GFLOP/s, or GB/s of a transposition. 0 if nothing ran. */
+/* GFLOP/s of a product, or GB/s of a transposition, by kernel time. 0 if nothing ran. */
 static inline double mm_outcome_rate(const struct mm_outcome *outcome) {
     const uint64_t kernel_ns = outcome->span_ns[MM_SPAN_KERNEL];
     return kernel_ns == 0 ? 0.0 : outcome->flops_or_bytes / (double)kernel_ns;

@@ -1,4 +1,4 @@
-/* Where a part of a product lies, and how large the next one is. */
+/* Where a part of a product lies, and how large the next part is. */
 #include "gpu/queue/progress.h"
 
 #include "gpu/plan/forecast.h"
@@ -30,7 +30,7 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
     return part;
 }
 
-/* Down to a multiple of `cut`, but at least that, and no more than there is. */
+/* Rounds down to a multiple of `cut`, to at least `cut` and at most `most`. */
 static size_t edge_of(double wanted, size_t cut, size_t most) {
     if (wanted >= (double)most)
         return most;
@@ -39,7 +39,7 @@ static size_t edge_of(double wanted, size_t cut, size_t most) {
     return least < most ? least : most;
 }
 
-/* Whole rows, as many as take so long; if the fewest take longer, a part of their columns. */
+/* As many whole rows as take MM_PART_NS. If the fewest rows take longer, a part of their columns. */
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product) {
     const struct mm_product item = mm_product_item(product, progress->item);

@@ -13,11 +13,11 @@
 /* All 0: nothing is done. */
 struct mm_progress {
     /* C: all products before `item` are complete. Of `item`, the rows above `row` are complete, and left of
-     * `col` the rows of the part at hand, which begins there. */
+     * `col` the rows of the current part, which begins there. */
     size_t item;
     size_t row;
     size_t col;
-    size_t items; /* of the part at hand; 1, unless it has all rows and columns */
+    size_t items; /* of the current part; 1, unless it has all rows and columns */
     size_t rows;
     size_t cols;
     size_t checked; /* products whose check is over */
@@ -30,14 +30,14 @@ struct mm_progress {
     struct mm_reduced reduced;
 };
 
-/* The product that computes `rows` × `cols` elements of C from (row, col) on. It has no memory of its own. */
+/* The product that computes `rows` × `cols` elements of C from (row, col) on: views of the given product. */
 struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
                                   size_t col, size_t cols);
 
-/* The next part on the host; one is left. The first is sized by the device's forecast; without one, or if the
- * variant's `cut` is 0, it is all of C. */
+/* The next part on the host, if a part is left. The device's forecast gives the size of the first part.
+ * Without a forecast, or if the variant's `cut` is 0, the part is all of C. */
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product);
 
-/* The part at hand is complete, or on a GPU enqueued, and took so long. Whether another one is left. */
+/* Ends the current part, which took so long; on a GPU it is only enqueued by then. Whether a part is left. */
 bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns);

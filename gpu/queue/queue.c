@@ -35,19 +35,18 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
     return MM_OK;
 }
 
-/* Whether the worker's device does such work. */
+/* Whether the worker's device can do the work. */
 static bool can_do(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     return worker->device->backend == work->backend &&
            (job == NULL || mm_variant_missing(job->variant, worker->device, job->product.a.dtype) == NULL);
 }
 
-/* Copying a byte over PCIe takes as long as 1024 float32 operations. An eighth of that counts, because later
- * jobs use the copy as well, and it may come from another GPU by NVLink. */
+/* Copying a byte over PCIe takes as long as 1024 float32 operations. An eighth of that counts as load,
+ * because later jobs use the copy too, and the copy may come from another GPU by NVLink. */
 static const double copied_byte_load = 128;
 
-/* What comes before the work at this worker: the load there, and copies of stored operands that are not
- * there. */
+/* What the worker has to do before the work: its load, and device copies of stored operands. */
 static double load_before(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     const size_t absent_bytes = job == NULL ? 0 : mm_job_absent_bytes(job, worker->device);
@@ -56,7 +55,7 @@ static double load_before(const struct mm_worker *worker, struct mm_work *work) 
     return load + copied_byte_load * (double)absent_bytes;
 }
 
-/* Sets work->worker: of those that can do it, the one where it can begin first, as far as can be seen without
+/* Sets work->worker to the worker that can do the work and has the least load, as far as can be seen without
  * a lock. */
 static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
     struct mm_worker *best = NULL;
@@ -84,7 +83,7 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work
                          work->backend->name, job != NULL ? job->variant->name : "it");
 }
 
-/* Their bytes have no limit here: the memory of operands and results is counted where it is lent. */
+/* The bytes of jobs have no limit here, because the memory budget counts operands and results. */
 static enum mm_status check_room(const struct mm_queue *queue, struct mm_error *error) {
     if (queue->jobs_waiting < queue->limits.jobs_max)
         return MM_OK;
@@ -93,7 +92,8 @@ static enum mm_status check_room(const struct mm_queue *queue, struct mm_error *
                    queue->jobs_waiting, queue->limits.jobs_max);
 }
 
-/* What a caller would wait for at this worker, as far as it is known. */
+/* Rejects a job that would wait too long at this worker, as far as the rates of the jobs before it are known.
+ */
 static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_worker *worker,
                                  struct mm_error *error) {
     const double limit_ns = (double)queue->limits.wait_ns_max;
@@ -108,7 +108,7 @@ static enum mm_status fail_stopping(struct mm_error *error) {
     return mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
 }
 
-/* Clears what came of an earlier run. */
+/* Clears the result of an earlier run. */
 static void clear(struct mm_work *work) {
     struct mm_job *job = mm_work_job(work);
     work->error.status = MM_OK;
@@ -131,7 +131,8 @@ void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work) {
     (void)assign(queue, work, &work->error);
 }
 
-/* Less than a suspended connection costs: some 10 µs of the plain loop, at 1 GFLOP/s. */
+/* A product of this size takes some 10 µs by the plain loop at 1 GFLOP/s. To suspend a connection costs more.
+ */
 enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
@@ -193,7 +194,7 @@ bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work) {
     if (waits)
         mm_worker_remove(work->worker, work);
     else if (work->state == MM_WORK_PAUSED)
-        mm_worker_prefer(work->worker, work); /* its end takes no time, and releases memory */
+        mm_worker_prefer(work->worker, work); /* it ends quickly, and releases memory */
     pthread_mutex_unlock(&queue->mutex);
     return waits;
 }
@@ -227,8 +228,8 @@ void mm_queue_stop(struct mm_queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Takes the work out of the worker's waiting list, paused work only if told to, and puts it, in order, before
- * the list `taken`. */
+/* Removes the work of the worker's waiting list, paused work only if with_paused. Returns the list of the
+ * removed work, in order, followed by the list `removed`. */
 static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *removed) {
     struct mm_work *previous;
     for (struct mm_work *work = TAILQ_LAST(&worker->waiting, mm_work_list); work != NULL; work = previous) {
@@ -243,14 +244,14 @@ static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused
 }
 
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at) {
-    const double counted_ns = work->expected_ns; /* by runs_at */
+    const double counted_ns = work->expected_ns; /* as runs_at counts it */
     const bool is_assigned = work->kind != MM_WORK_TASK && assign(queue, work, NULL) == MM_OK;
     const double expected_ns = work->expected_ns;
     work->expected_ns = counted_ns;
     if (!is_assigned)
         return false;
     pthread_mutex_lock(&queue->mutex);
-    const bool passes = !queue->closing; /* else the other's threads may have ended */
+    const bool passes = !queue->closing; /* else the other worker's threads may have ended */
     if (passes && runs_at != NULL)
         mm_worker_finish(runs_at, work);
     if (passes) {
@@ -261,8 +262,8 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_w
     return passes;
 }
 
-/* Hands the products that waited for hung devices over to others. Fails those for which there is no other,
- * and tasks; the thread of a paused task cannot end it. */
+/* Moves the products that waited for hung devices to other devices. Fails the products for which there is no
+ * other device, and tasks. Ends paused tasks, because the threads of their devices cannot. */
 static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     struct mm_work *refused = NULL;
     struct mm_work *next;

@@ -1,14 +1,14 @@
 /* The bounded queue in front of the devices, and the worker that each device has.
  *
- * Work (gpu/queue/work.h) is its owner's until submit returns MM_OK; then it is the queue's until its one
- * `done`, or until mm_queue_cancel returns true. Work that runs on a device that hangs gets no `done`. A full
- * queue rejects at once with MM_BUSY, a stopping one with MM_STOPPING. Products that wait for a device when
- * it fails move to another one, or end with MM_NOT_READY.
+ * Work (gpu/queue/work.h) belongs to its owner until submit returns MM_OK. Then it belongs to the queue until
+ * the queue calls `done` once, or until mm_queue_cancel returns true. Work that runs on a device that hangs
+ * gets no `done`. A full queue rejects work at once with MM_BUSY, a stopping queue with MM_STOPPING. Products
+ * that wait for a device when it fails move to another device, or end with MM_NOT_READY.
  *
- * A task runs for one slice and then waits behind the work that arrived meanwhile. A long product on the host
- * does so after each part (gpu/queue/progress.h). Between two slices or parts the work ends if it was
- * cancelled, its deadline passed, its device failed or the queue ends. A task is then called a last time, to
- * release what it has acquired. */
+ * A task runs for one slice and then waits behind the work that arrived meanwhile. So does a long product on
+ * the host after each part (gpu/queue/progress.h). Between two slices or parts the work ends if it was
+ * cancelled, its deadline passed, its device failed or the queue ends. The task's `run` is then called a last
+ * time, to release what the task has acquired. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -19,32 +19,34 @@ struct mm_task;
 struct mm_queue_limits {
     size_t jobs_max; /* products and tasks that wait, over all devices. A long product waits between its parts
                         too; a task waits only before its first slice */
-    uint64_t wait_ns_max; /* that the jobs before one may take by the device's measured rates; 0: any */
+    uint64_t wait_ns_max; /* a job is rejected if those before it will take longer, by the device's measured
+                             rates; 0: no limit */
 };
 
-/* Starts the threads of each device's worker. The devices stay the caller's, and outlive the queue. Meanwhile
- * their workers alone use them, except by functions that backend.h allows from any thread. */
+/* Starts the threads of each device's worker. The caller owns the devices and closes them after the queue.
+ * While the queue is open, only the workers use the devices, except by functions that backend.h allows from
+ * any thread. MM_INTERNAL if memory or threads run out; *queue is untouched then. */
 enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_count,
                              const struct mm_queue_limits *limits, struct mm_queue **queue,
                              struct mm_error *error);
 
-/* Before each run or submit, because planning takes longer than a lock should be held: clears what came of an
- * earlier run, and plans the work for a device of work->backend that can do it. That is the least loaded one;
- * for a product, copies of stored operands that are not there count as load. On failure work->error says why:
+/* Clears the result of an earlier run, and plans the work for the least loaded device of work->backend that
+ * can do it. For a product, stored operands without a copy on a device count as load there. Call this before
+ * each run or submit, with no lock held, because planning takes long. On failure work->error says why:
  * MM_UNSUPPORTED (no device for the variant, or not this shape), MM_NOT_READY (all such devices have failed).
- * Any thread that has the work, best with no lock held. */
+ * Any thread that has the work. */
 void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work);
 
-/* Puts prepared work in front of its device. Never blocks. MM_BUSY, MM_STOPPING, or why the work could not be
- * prepared. Any thread. A product with m = 0 or n = 0 needs no device; one with k = 0 runs like any other. */
+/* Adds prepared work to the list of its device. Never blocks. MM_BUSY, MM_STOPPING, or work->error. Any
+ * thread. A product with m = 0 or n = 0 ends without a device; one with k = 0 runs like any other. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error);
 
-/* Runs a prepared product at once on the calling thread if the host computes it faster than another thread
- * would wake up: true, the job is over, and `done` is not called. False: submit it. Any thread. */
+/* Runs a prepared product at once on the calling thread, if the host computes it faster than another thread
+ * would wake up. True: the job is over, and `done` is not called. False: submit the job. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
-/* Puts a task in front of this device of the queue if it is idle: true. False if it is busy or failed, or
- * the queue is stopping. Any thread. */
+/* Submits a task to this device of the queue, if the device is idle. False if the device is busy or has
+ * failed, or the queue is stopping. Any thread. */
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
 /* Marks each GPU as failed that has been at one product, or one slice of a task, for longer than most_ns (0:
@@ -53,13 +55,13 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
  * Returns a GPU that this call has marked, or NULL. One thread at a time. */
 struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
-/* Takes work that has not begun out of the queue: true, and it is the owner's again, without a `done`. False
- * if it has begun or is over: its `done` comes, or has come. Then a task or a long product ends after the
- * slice or part at hand, with MM_STOPPING unless that was the last. A product that found no memory yet, or
+/* Cancels work. True if the work had not begun: it belongs to its owner again, and `done` is not called.
+ * False if it has begun or is over: `done` is called, or was. A task or a long product then ends after the
+ * current slice or part, with MM_STOPPING unless that was the last. A product that found no memory yet, or
  * that moves to another device, counts as begun. Never blocks. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
-/* How long work that does not wait any more has waited, also while it runs. Any thread. */
+/* How long the work has waited in the queue until now; it does not wait any more. Any thread. */
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {
@@ -68,19 +70,19 @@ struct mm_queue_state {
     size_t bytes_waiting; /* of their operands and results */
     uint64_t wait_ns; /* how long the jobs will keep the busiest device, by the best rates measured of their
                          variants and of copies; jobs without a rate, and tasks, count as 0 */
-    bool is_full;     /* a submit would be refused: to refuse a request before its body is read */
+    bool is_full;     /* a submit would be rejected now */
 };
 
 /* The queue at this moment. Any thread. */
 struct mm_queue_state mm_queue_look(struct mm_queue *queue);
 
-/* Refuses new jobs from now on with MM_STOPPING; accepted ones go on. Any thread. */
+/* Rejects new jobs from now on with MM_STOPPING. Accepted jobs go on. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 
 /* Ends every waiting job with this status and sentence, and every begun task and long host product with
- * MM_STOPPING after the slice or part at hand. Call mm_queue_stop first. Any thread. */
+ * MM_STOPPING after the current slice or part. Call mm_queue_stop first. Any thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
-/* Stops, runs all accepted products to their end (those of several parts and tasks end with MM_STOPPING),
- * joins the workers, frees. NULL is allowed. */
+/* Stops the queue, runs all accepted products to their end, joins the workers, and frees the queue. Tasks,
+ * and products of several parts, end with MM_STOPPING. NULL is allowed. */
 void mm_queue_close(struct mm_queue *queue);

@@ -1,13 +1,13 @@
-/* Proves a device by a known product, and a known transposition, by each of its variants, and measures what
- * rates to assume of them. */
+/* Checks a device: runs each of its variants on a known product or transposition. Then times each variant,
+ * for the first forecasts. */
 #include "gpu/queue/self_test.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The known product has prime edges. For variants that take only multiples they are rounded up, to three
- * different ones. */
+/* The known product has prime edges. For variants that take only multiples, the edges are rounded up, and are
+ * still three different numbers. */
 enum {
     SELF_TEST_M = 37,
     SELF_TEST_N = 67,
@@ -109,8 +109,9 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
     return check_known(known, dtype, job.product.c.dtype, job.outcome.ran->name, error);
 }
 
-/* The row by its own tile, then by each that a client may choose. A device may have too little memory for
- * one of those; then requests for that tile alone are refused. */
+/* Runs the row with its own tile, and then with each tile that a client may choose. MM_UNSUPPORTED for a tile
+ * is no failure: the device may have too little shared memory for it, and requests for that tile are refused.
+ */
 static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
                                    enum mm_dtype dtype, struct known_product *known, struct mm_error *error) {
     fill_known(known, dtype, mm_variant_multiples(variant, dtype));
@@ -213,11 +214,11 @@ enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
 
 /* --- rates --------------------------------------------------------------------------------------- */
 
-/* The edge of the square product that tells a rate: doubled until it takes a millisecond. Larger products
- * have other rates, so half of it is assumed. */
+/* The edge of the square product that gives a rate is doubled until the product takes a millisecond. Larger
+ * products have other rates, so the forecast assumes half of the rate. */
 enum { EDGE_MIN = 64, EDGE_MAX = 1024, LONG_NS = 1000000, TIMES_SLOWER = 2, RUNS = 3 };
 
-/* All three matrices lie behind one another. */
+/* All three matrices lie in `memory`, one after another. */
 static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
     const size_t bytes = edge * edge * sizeof(float);
     struct mm_product product = {.a = mm_matrix_dense(MM_FLOAT32, edge, edge, memory),
@@ -228,7 +229,7 @@ static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
     return product;
 }
 
-/* Of each edge the best run counts: the first warms up, and another may be held up by a CPU quota. */
+/* The best run of each edge counts: the first warms up, and a CPU quota may interrupt another. */
 static void assume_rate(struct mm_device *device, const struct mm_variant *variant, char *memory) {
     uint64_t best_ns = 0;
     for (size_t edge = EDGE_MIN; edge <= EDGE_MAX && best_ns < LONG_NS; edge *= 2) {

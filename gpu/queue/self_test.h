@@ -5,15 +5,17 @@
 
 /* Runs every variant of the device, except those that are wrong on purpose, on a known product or
  * transposition of each element type that it takes, through lane 0. That also loads what a first use would
- * load. MM_DEVICE_FAILED for a wrong result; else what the backend says. On the thread that uses the device;
+ * load. MM_DEVICE_FAILED for a wrong result, else the backend's status. On the thread that uses the device;
  * `error` is not NULL. */
 enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error);
 
-/* Runs each once more on matrices that the device makes, and lets its forecast assume half the rate
- * (gpu/plan/forecast.h). Takes some MiB and some hundredths of a second; without memory nothing is assumed.
- * MM_DEVICE_FAILED if the device fails. On the thread that uses the device. */
+/* Times every float32 variant of the device on matrices that the device generates, and lets its forecast
+ * assume half of the rate (gpu/plan/forecast.h). Takes 12 MiB of device memory and some hundredths of a
+ * second. If memory is short, nothing is assumed. MM_DEVICE_FAILED if the device fails. On the thread that
+ * uses the device. */
 enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *error);
 
-/* The test of one row of the device's backend; MM_OK if it is missing, or wrong on purpose. It takes 0.5 MiB
- * meanwhile. */
+/* Tests one row of the device's backend as mm_self_test tests all. MM_OK also if the row is missing on the
+ * device, or wrong on purpose. Takes 0.5 MiB of host memory meanwhile. On the thread that uses the device;
+ * `error` is not NULL. */
 enum mm_status mm_self_test_row(struct mm_device *device, size_t row, struct mm_error *error);

@@ -1,5 +1,5 @@
-/* The watch over the devices: it gives up one that hangs, and tests an idle one again, to find a faulty
- * one before a client does. */
+/* The watch over the devices. It marks a device that hangs as failed. It also tests idle devices again, to
+ * find a faulty one before a client does. */
 #pragma once
 
 #include "gpu/queue/queue.h"
@@ -7,15 +7,15 @@
 struct mm_watch;
 
 struct mm_watch_limits {
-    uint64_t hang_ns; /* that a device, not one of the host's, may be at one product; 0: any time */
-    uint64_t rest_ns; /* from one self-test of a device to the next, at least; 0: there is none */
+    uint64_t hang_ns; /* how long a GPU may take for one product, or one slice of a task; 0: no limit */
+    uint64_t rest_ns; /* at least so long from one self-test of a device to the next; 0: no self-tests */
 };
 
-/* Known products that were computed between those of callers. */
+/* Self-tests of devices since the watch was opened. */
 struct mm_watch_counts {
     uint64_t passed;
-    uint64_t failed; /* wrong, or the device failed */
-    uint64_t undone; /* for want of memory, or since the queue ended */
+    uint64_t failed; /* a result was wrong, or the device failed */
+    uint64_t undone; /* memory was short, or the queue ended */
 };
 
 /* Watches the queue's devices, which have just passed their self-test. Open the watch before the queue, and
@@ -25,9 +25,9 @@ struct mm_watch *mm_watch_open(struct mm_device *const *devices, size_t device_c
 /* Frees it, once the queue is closed. NULL is allowed. */
 void mm_watch_close(struct mm_watch *watch);
 
-/* Looks at all devices, begins the self-test of one that is idle and has its time, and returns at once. To be
- * called some times a second, by one thread. MM_DEVICE_FAILED, once for each failure that was found: the
- * device has failed from then on. */
+/* Looks at all devices, begins the self-test of idle ones whose time has come, and returns at once. One
+ * thread calls this some times a second. MM_DEVICE_FAILED, once for each failure that was found: the device
+ * is marked as failed. MM_INTERNAL or MM_UNSUPPORTED if a self-test failed without a fault of the device. */
 enum mm_status mm_watch_look(struct mm_watch *watch, struct mm_queue *queue, uint64_t now_ns,
                              struct mm_error *error);
 

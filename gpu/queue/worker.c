@@ -1,11 +1,11 @@
-/* The lists of one device: which work waits, which goes next and together, which runs. Work that needs the
- * device alone gets it alone, in its turn. It knows no caller. */
+/* The lists of one device: which work waits, which starts next and together, which runs. Exclusive work runs
+ * alone, in its turn. This file knows no caller. */
 #include "gpu/queue/worker.h"
 
 #include <stddef.h>
 
-/* The count of the queue that the work belongs to now; NULL: none. A task has begun for good, so it does not
- * keep others from waiting while it pauses. */
+/* The count of the queue that the work belongs to now; NULL: none. A paused task counts as running, so it
+ * takes no place from jobs that wait. */
 static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     if (work->state == MM_WORK_IDLE)
         return NULL;
@@ -14,7 +14,7 @@ static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     return &queue->jobs_waiting;
 }
 
-/* Changes the state, with the mutex held, and with it the counts and the time of waiting. */
+/* Changes the state, the counts and the time of waiting. With the mutex held. */
 static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_state state) {
     size_t *before = count_of(queue, work);
     mm_work_move(work, state);
@@ -41,12 +41,12 @@ static void add_load(struct mm_worker *worker, double load) {
     __atomic_store(&worker->load, &sum, __ATOMIC_RELAXED);
 }
 
-/* Work of the list may begin that could not before; with the mutex held. */
+/* Notes that work of the list may be able to begin now. With the mutex held. */
 static void note_change(struct mm_worker *worker) {
     __atomic_store_n(&worker->changes, worker->changes + 1, __ATOMIC_RELAXED);
 }
 
-/* Others may run now; with the mutex held. */
+/* Wakes the worker's other threads if work waits. With the mutex held. */
 static void wake_others(struct mm_worker *worker) {
     if (!TAILQ_EMPTY(&worker->waiting))
         pthread_cond_broadcast(&worker->changed);
@@ -62,7 +62,7 @@ void mm_worker_add(struct mm_worker *worker, struct mm_work *work) {
     worker->expected_ns += work->expected_ns;
 }
 
-/* Work leaves its worker, done or not. */
+/* Removes work from the worker's counts, whether it was done or not. */
 static void leave(struct mm_worker *worker, struct mm_work *work) {
     move(worker->queue, work, MM_WORK_IDLE);
     worker->jobs--;
@@ -71,7 +71,7 @@ static void leave(struct mm_worker *worker, struct mm_work *work) {
 }
 
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work) {
-    const bool was_first = TAILQ_FIRST(&worker->waiting) == work; /* which others may not have overtaken */
+    const bool was_first = TAILQ_FIRST(&worker->waiting) == work; /* others could not begin before it */
     TAILQ_REMOVE(&worker->waiting, work, listed);
     leave(worker, work);
     if (was_first) {
@@ -85,14 +85,14 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
 }
 
-/* Whether the first waiting work can begin beside what runs. No work overtakes work that must wait. */
+/* Whether the first waiting work can begin beside the running work. No work overtakes work that must wait. */
 static bool can_begin(const struct mm_worker *worker) {
     const struct mm_work *first = TAILQ_FIRST(&worker->waiting);
     return first != NULL && !worker->runs_exclusive &&
            (!first->is_exclusive || TAILQ_EMPTY(&worker->running));
 }
 
-/* Waiting or paused work runs. */
+/* Starts waiting or paused work. */
 static void start(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->waiting, work, listed);
     TAILQ_INSERT_TAIL(&worker->running, work, listed);
@@ -101,9 +101,9 @@ static void start(struct mm_worker *worker, struct mm_work *work) {
     worker->runs_exclusive = work->is_exclusive;
 }
 
-/* A batch takes the waiting jobs that may share a launch with its first. It skips others, which it delays no
- * longer than a small launch takes: it ends at so many copied bytes or so much skipped work, and before work
- * that needs the device alone. */
+/* A batch gets the waiting jobs that may share a launch with its first job. Other work is skipped, and waits
+ * for one small launch longer. The batch ends at BATCH_BYTES_MAX of copies, after PASSED_OVER_MAX skipped
+ * jobs, and before exclusive work. */
 enum { BATCH_BYTES_MAX = 2 << 20, PASSED_OVER_MAX = 64 };
 
 static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
@@ -118,7 +118,7 @@ static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
             break;
         if (work->batch_key != key)
             continue;
-        struct mm_job *job = mm_work_job(work); /* since it has a key */
+        struct mm_job *job = mm_work_job(work); /* because it has a key */
         bytes += mm_job_copied_bytes(job);
         if (batch->count == MM_BATCH_MAX || bytes > BATCH_BYTES_MAX)
             break;
@@ -154,8 +154,8 @@ struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct m
     return task;
 }
 
-/* Work stops running. If the device was taken, this work had it (is_exclusive may be of another device's plan
- * by now). */
+/* Removes work from the running list. If exclusive work runs, it is this work: nothing runs beside it.
+ * work->is_exclusive may belong to another device's plan by now. */
 static void end_running(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->running, work, listed);
     worker->runs_exclusive = false;

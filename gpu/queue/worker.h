@@ -8,14 +8,14 @@
 
 #include <pthread.h>
 
-/* Used by its own thread alone, except by start and join. */
+/* Only its own thread uses it, except for start and join. */
 struct mm_worker_thread {
     struct mm_worker *worker;
     pthread_t thread;
-    uint64_t spin_ns; /* how long it polls the device */
-    unsigned seen;    /* of worker->changes, when it looked at the list last */
+    uint64_t spin_ns; /* how long the thread polls the device before it naps */
+    unsigned seen;    /* worker->changes, when the thread looked at the list last */
     struct mm_pipeline pipeline;
-    struct mm_work *over; /* whose `done` is still to be called; by next */
+    struct mm_work *over; /* work whose `done` is not called yet; a list by next */
 };
 
 TAILQ_HEAD(mm_work_list, mm_work);
@@ -30,10 +30,10 @@ struct mm_worker {
     unsigned changes;            /* how often work came, or left the front of the list by being cancelled;
                                     __atomic access, written with the mutex held */
     struct mm_work_list waiting; /* oldest first; paused work too */
-    struct mm_work_list running; /* in the order in which it was taken */
+    struct mm_work_list running; /* in the order in which it started */
     size_t jobs;                 /* waiting and running */
-    double load;                 /* of these; other threads read it, by __atomic */
-    double expected_ns;          /* how long these will keep the device busy; unknown times count 0 */
+    double load;                 /* of the jobs; other threads read it, by __atomic */
+    double expected_ns;          /* how long the jobs will keep the device busy; unknown times count 0 */
     bool runs_exclusive;         /* exclusive work runs */
 };
 
@@ -45,8 +45,8 @@ struct mm_queue {
     size_t bytes_waiting;
     size_t jobs_running; /* paused tasks too */
     uint64_t looked_ns;  /* when hung devices were looked for last */
-    bool stopping;       /* refuse new work; __atomic access, written with the mutex held */
-    bool ending_tasks;   /* begin no slice, and go on with no product; __atomic access, written with
+    bool stopping;       /* new work is rejected; __atomic access, written with the mutex held */
+    bool ending_tasks;   /* no slice and no further part of a product begins; __atomic access, written with
                             the mutex held */
     bool closing;        /* workers end once their list is empty */
     size_t worker_count;
@@ -55,34 +55,34 @@ struct mm_queue {
 
 /* --- worker.c: the lists ------------------------------------------------------------------------- */
 
-/* Idle work comes to wait at its worker. With the mutex held. */
+/* Adds idle work to the waiting list. With the mutex held. */
 void mm_worker_add(struct mm_worker *worker, struct mm_work *work);
 
-/* Waiting or paused work becomes idle. With the mutex held. */
+/* Removes waiting or paused work from the worker; it becomes idle. With the mutex held. */
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work);
 
 /* Moves work to the front of the waiting list. With the mutex held. */
 void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work);
 
-/* Running work becomes idle. With the mutex held. */
+/* Removes running work from the worker; it becomes idle. With the mutex held. */
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 
-/* Running work pauses: behind all other work, or before it if it was cancelled and only has to end. With the
- * mutex held. */
+/* Running work pauses: behind all other work, or before it if the work was cancelled and only has to end.
+ * With the mutex held. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
-/* Takes the next work to run, for the worker's threads, without the mutex: a task, which is returned, or a
- * batch of products that may share a launch. If nothing can begin beside what runs, the batch is empty and
- * NULL is returned; if the caller may wait, that happens only once the queue closes. *seen: worker->changes
- * at that time, or one less if other waiting work could begin as well, so that the caller looks again. */
+/* Starts the next work: a task, which is returned, or a batch of products that may share a launch. If nothing
+ * can begin beside the running work, this waits, or if not may_wait returns NULL with an empty batch. A wait
+ * also ends that way once the queue closes. *seen is worker->changes at that time; it is one less if more
+ * waiting work could begin, so the caller looks again. For the worker's threads, without the mutex. */
 struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 
 /* --- queue.c: for a worker whose device has failed ----------------------------------------------- */
 
-/* Hands a product that has not begun to another device that can run it, planned for that one: true, and it is
- * that worker's. False if there is none, or the work is a task. `runs_at` runs the product; NULL: it is idle.
- * Without the mutex. */
+/* Plans a product that has not begun for another device that can run it, and moves it to that device's
+ * worker. False if there is no such device, or the work is a task. `runs_at` is the worker that runs the
+ * product; NULL if the product is idle. Without the mutex. */
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at);
 
 /* --- worker_thread.c ----------------------------------------------------------------------------- */
@@ -91,5 +91,5 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_w
  * failure. */
 enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error);
 
-/* Joins them, once queue->closing is set and `changed` was broadcast. */
+/* Joins the worker's threads, once queue->closing is set and `changed` was broadcast. */
 void mm_worker_join(struct mm_worker *worker);

@@ -1,4 +1,4 @@
-/* The threads of a worker: each keeps its lanes busy with products, ends each lane when it is over, and runs
+/* The threads of a worker. Each thread keeps its lanes busy with products, ends lanes that are over, and runs
  * slices of tasks. A product with more parts goes to the end of the list, and so does a task after a slice.
  */
 #include "gpu/queue/worker.h"
@@ -15,12 +15,13 @@ static bool is_late(const struct mm_work *work, uint64_t now_ns) {
     return work->deadline_ns != 0 && now_ns > work->deadline_ns;
 }
 
-/* Of work that runs: whether a device began its first step. */
+/* Whether a device has begun the first step of running work. */
 static bool has_begun(const struct mm_work *work) {
     return work->device != NULL;
 }
 
-/* Whether the work is wanted and in time, and the device works; else its error says why not. */
+/* Whether to run the work: it is not cancelled or late, and the device works. Else work->error says why not.
+ */
 static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (mm_work_is_cancelled(work))
         mm_fail(&work->error, MM_STOPPING, "the job was cancelled before its end");
@@ -34,14 +35,14 @@ static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64
     return work->error.status == MM_OK;
 }
 
-/* Whether a task, or a product that has begun, may go on; else its error says why not. */
+/* Whether a task, or a product that has begun, may go on. Else work->error says why not. */
 static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (__atomic_load_n(&worker->queue->ending_tasks, __ATOMIC_RELAXED))
         mm_fail(&work->error, MM_STOPPING, "the service stopped before the job's end");
     return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
-/* Whether the device has something to do for this product. If not, it is over: too late, cancelled, or
+/* Whether the device has something to do for this product. If not, the product is over: late, cancelled, or
  * empty. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (has_begun(&job->work))
@@ -52,7 +53,7 @@ static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now
     return job->product.m > 0 && job->product.n > 0;
 }
 
-/* The work is over. Its `done` is called a little later, together with that of other work. With the mutex
+/* Ends work that is over. Its `done` is called a little later, together with other work's. With the mutex
  * held. */
 static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     mm_worker_finish(self->worker, work);
@@ -60,7 +61,8 @@ static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     self->over = work;
 }
 
-/* With the mutex held, learns from jobs that are complete: a device of the host has several threads. */
+/* Ends jobs that are over, and learns rates from them with the mutex held, because a host device has several
+ * threads. */
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
@@ -74,7 +76,7 @@ static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) 
     pthread_mutex_unlock(&self->worker->queue->mutex);
 }
 
-/* Calls `done` for all that is over. */
+/* Calls `done` for all work that is over. */
 static void call_done(struct mm_worker_thread *self) {
     struct mm_work *list = self->over;
     self->over = NULL;
@@ -94,7 +96,7 @@ static void move_without_memory(struct mm_batch *failed, struct mm_batch *withou
     failed->count = others;
 }
 
-/* Whether a job that this device cannot run any more goes to another one. */
+/* Passes a job on to another device if this one has failed. False: the job stays here. */
 static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
            mm_worker_pass_on(worker->queue, work, worker);
@@ -165,11 +167,11 @@ static bool end(struct mm_worker_thread *self) {
     return true;
 }
 
-/* How long to poll, which covers a small product; how long to nap after that: a part of the time waited,
- * so it adds little. */
+/* A thread polls for SPIN_NS, which covers a small product. Then it naps: each time for a NAP_PART-th of the
+ * time waited so far, so a nap delays the end of a job by little. */
 enum { SPIN_NS = 30000, NAP_PART = 16, NAP_NS_MAX = 200000 };
 
-/* When to look at the lanes again; now, if the thread still polls. */
+/* When to look at the lanes again: now, while the thread still polls. */
 static uint64_t next_look_ns(const struct mm_worker_thread *self, uint64_t now_ns) {
     const uint64_t waited_ns = now_ns - self->pipeline.changed_ns;
     if (waited_ns <= self->spin_ns)
@@ -210,13 +212,13 @@ static void begin_all(struct mm_worker_thread *self, const struct mm_batch *batc
         begin_again(self, without_memory.jobs[index]);
 }
 
-/* Whether there may be a job that the thread could begin, since it looked at the list last. */
+/* Whether a job may have come that the thread could begin, since the thread looked at the list last. */
 static bool has_arrivals(const struct mm_worker_thread *self) {
     return mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) &&
            __atomic_load_n(&self->worker->changes, __ATOMIC_RELAXED) != self->seen;
 }
 
-/* Sleeps until then, or until a job comes that the thread could begin. */
+/* Sleeps until then_ns, or until a job comes that the thread could begin. */
 static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     struct mm_worker *worker = self->worker;
     const struct timespec then = time_of(then_ns);
@@ -230,7 +232,8 @@ static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* Waits until a lane is over, and ends it, or until a job comes that the thread could begin beside. */
+/* Waits until a lane is over and ends it, or until a job comes that the thread could begin in another lane.
+ */
 static void wait_and_end(struct mm_worker_thread *self) {
     while (!end(self) && !has_arrivals(self)) {
         const uint64_t now_ns = mm_clock_ns();
@@ -258,14 +261,15 @@ static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* `done` is called after the next jobs have begun, so the device works meanwhile; but before a task, and
- * before a product that keeps this very thread busy. */
+/* The thread. It calls `done` after it has begun the next jobs, so the device works meanwhile; but before it
+ * runs a task, or a product that keeps this thread busy. */
 static void *run(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;
     struct mm_batch batch;
     const bool is_async = worker->device->backend->is_over != NULL;
-    self->spin_ns = mm_cores() > 1 ? SPIN_NS : 0; /* on the only core, other threads have work to do */
+    self->spin_ns =
+        mm_cores() > 1 ? SPIN_NS : 0; /* on a single core, polling would keep other threads from running */
     if (is_async)
         prctl(PR_SET_TIMERSLACK, 1000UL); /* else a nap may take 50 µs more */
     for (;;) {
@@ -282,7 +286,7 @@ static void *run(void *argument) {
         else if (!has_work && self->pipeline.busy > 0)
             wait_and_end(self);
         else if (!has_work)
-            return NULL; /* nothing runs, and the worker gave up waiting: the queue closes */
+            return NULL; /* nothing runs, and nothing waits: the queue closes */
         if (task != NULL)
             run_slice(self, task);
     }

@@ -1,4 +1,4 @@
-/* Bytes by state and by namespace, and the rooms that slow uploads lose. */
+/* Counts bytes by state and by namespace, and drops the rooms of slow uploads. */
 #include "gpu/store/account.h"
 
 #include <assert.h>
@@ -62,7 +62,7 @@ static size_t used_bytes(const struct mm_account *account) {
     return bytes;
 }
 
-/* Whether the upload is a second behind its even rate. */
+/* Whether the upload is more than a second late, by the even rate that completes it at its deadline. */
 static bool is_too_slow(const struct mm_store_room *room, uint64_t now_ns) {
     enum { GRACE_NS = 1000000000 };
     if (room->arrived_bytes == NULL || now_ns < room->started_ns + GRACE_NS)
@@ -73,7 +73,7 @@ static bool is_too_slow(const struct mm_store_room *room, uint64_t now_ns) {
     return arrived * whole < (double)room->upload_bytes * passed;
 }
 
-/* Takes the room of one upload that is behind; of this namespace, unless it is NULL. False if there is
+/* Drops the room of one upload that is too slow; of this namespace, unless `space` is NULL. False if there is
  * none. */
 static bool drop_slow_room(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
     for (struct mm_store_room *room = TAILQ_FIRST(&account->rooms); room != NULL;
@@ -125,7 +125,8 @@ static enum mm_status fail_space(struct mm_error *error) {
     return mm_fail(error, MM_UNAUTHORIZED, "the API key in Authorization is no longer valid");
 }
 
-/* Takes `more` bytes for a namespace that has `own` of them reserved already for the same value. */
+/* Reserves `more` bytes for a value that has `own` bytes reserved already. Drops rooms of slow uploads if
+ * needed. */
 static enum mm_status reserve(struct mm_account *account, uint64_t number, size_t more, size_t own,
                               bool was_lost, uint64_t now_ns, struct mm_error *error) {
     struct mm_space *space = mm_account_space(account, number);
@@ -163,7 +164,6 @@ void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room
     room->bytes = 0;
 }
 
-/* It is complete: its room cannot be lost any more. */
 enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_room *room, size_t bytes,
                                  uint64_t now_ns, struct mm_error *error) {
     assert(room->is_reserved);

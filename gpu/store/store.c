@@ -1,5 +1,6 @@
-/* Names to values: an array sorted by namespace and name, under one mutex, which is never held while memory
- * is released. */
+/* Names and values: an array sorted by namespace and name, under one mutex. No memory is freed while the
+ * mutex is held.
+ */
 #include "gpu/store/account.h"
 
 #include "gpu/mutex.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The expiry stands here too: a search for expired values then reads this array alone. */
+/* The expiry is here too, so a search for expired values reads only this array. */
 struct entry {
     struct mm_stored *value;
     uint64_t expires_ns; /* UINT64_MAX: never */
@@ -20,7 +21,7 @@ SLIST_HEAD(dropped, mm_stored);
 struct mm_store {
     struct mm_store_limits limits;
     struct mm_budget *budget;
-    pthread_mutex_t mutex; /* guards all that follows, references, and rooms that are reserved */
+    pthread_mutex_t mutex; /* guards all members below, references, and reserved rooms */
     struct mm_account account;
     uint64_t expires_ns; /* no value expires before; UINT64_MAX: none does */
     size_t host_bytes;   /* of values with a name that lie in host memory */
@@ -65,7 +66,7 @@ static size_t host_bytes(const struct mm_stored *value) {
     return value->only_copy == NULL ? value->bytes : 0;
 }
 
-/* With the mutex held, as all below that take `dropped`. */
+/* With the mutex held, like all functions below that have a parameter `dropped`. */
 static void drop_reference(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
     assert(value->references > 0);
     if (--value->references > 0)
@@ -94,7 +95,7 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
 
 /* --- names */
 
-/* The index of the name, or of the first that follows it. */
+/* The index of the name, or of the first name after it. */
 static size_t find(const struct mm_store *store, uint64_t space, const char *name, bool *is_there) {
     size_t first = 0, past = store->count;
     *is_there = false;
@@ -262,7 +263,7 @@ static enum mm_status check_expected(const struct mm_stored *old, const char *ex
     return mm_fail(error, MM_PRECONDITION_FAILED, "the matrix was changed by another request meanwhile");
 }
 
-/* With GPUs the host's memory has room for a part of them alone. */
+/* MM_STORE_FULL if values in host memory would exceed their limit. */
 static enum mm_status check_host(struct mm_store *store, const struct mm_store_room *room,
                                  const struct mm_stored *value, struct mm_error *error) {
     const size_t limit = store->limits.host_bytes_max;
@@ -276,7 +277,7 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_r
                                 room->bytes, error);
 }
 
-/* Gives the value its room and its name, which had the value `old`, or none. */
+/* Puts the value into its room and under its name, which had the value `old`, or none (NULL). */
 static void name_value(struct mm_store *store, struct mm_store_room *room, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);
