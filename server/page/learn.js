@@ -151,7 +151,7 @@ const LESSONS = {
       const { rows: [row] } = await post({ op: 'occupancy', threads_per_block: threads, registers_per_thread: registers,
         shared_bytes: shared });
       const each = row.warps / row.blocks, all = Array.from({ length: row.warps_max }, (_, warp) =>
-        (warp < row.warps ? { text: Math.floor(warp / each), kind: 'series' + Math.floor(warp / each) % 2 } : {}));
+        (warp < row.warps ? { text: Math.floor(warp / each), kind: 'series' + Math.floor(warp / each) % 2 } : { kind: 'free' }));
       squares(part, `Warps on a multiprocessor of compute capability ${row.compute_capability}`, 'warp',
         Array.from({ length: all.length / 16 }, (_, at) => [() => 16 * at, all.slice(16 * at, 16 * at + 16)]));
       const known = variants.flatMap((one) =>

@@ -19,7 +19,7 @@ const draw = (part, caption, ...pictures) =>
 // have a table of their own, which a phone shows below the one before; `first` is the first column of a table.
 export function squares(part, caption, corner, rows) {
   const cell = ({ text = '', kind, label }) => make('td', { class: kind, title: label }, `${text}`);
-  const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && !/\d/.test(text)); // a phone leaves it out
+  const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && !/\d/.test(text)); // a phone leaves out such a row
   const firsts = rows[0][1].map((_, column) => column).filter((column) => column % 16 === 0);
   draw(part, caption, make('div', { class: 'squares', tabindex: '0', role: 'group', 'aria-label': caption }, ...firsts.map((first) => {
     const ours = rows.map(([title, cells]) => [title(first), cells.slice(first, first + 16)]);
