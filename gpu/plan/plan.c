@@ -1,4 +1,4 @@
-/* Makes plans: resolves `auto`, checks what every variant's row says of shapes, and asks the variant.
+/* Makes plans: resolves `auto`, checks the shape against the row, and calls the variant's `plan`.
  * Launches what was planned. */
 #include "gpu/plan/plan.h"
 
