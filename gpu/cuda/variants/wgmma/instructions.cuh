@@ -6,11 +6,12 @@
 
 #include <type_traits>
 
-/* The descriptor of an operand in shared memory, with 128-byte swizzle. A line is a row of A or a column of
- * B. The operand begins at a multiple of 1024 bytes. K-major: each line has 128 bytes along k. An instruction
- * reads 32 of them, the next one 32 bytes further. MN-major, of 16-bit elements: squares of 64 lines × 64 of
- * k, one after another. In a square the 64 elements of one k are contiguous. An instruction reads 16 of k,
- * the next one 2048 bytes further. */
+/* The descriptor of an operand in shared memory, which begins at a multiple of 1024 bytes, with 128-byte
+ * swizzle. A line is a row of A or a column of B.
+ *     K-major: each line has 128 bytes along k. An instruction reads 32 of them; the next one's are 32 bytes
+ *     further.
+ *     MN-major, of 16-bit elements: squares of 64 lines × 64 of k, one after another. In a square the 64
+ *     elements of one k are contiguous. An instruction reads 16 of k; the next one's are 2048 bytes further. */
 template <bool MN_MAJOR> __device__ __forceinline__ uint64_t mm_wgmma_descriptor(const void *pointer) {
     constexpr uint64_t SWIZZLE_128 = 1;
     constexpr uint64_t LEADING_OFFSET = MN_MAJOR ? 8192 : 16; /* to the next square; K-major ignores it */
