@@ -23,13 +23,11 @@ enum {
     MM_FP32_CHUNK = 8, /* halves in 16 bytes */
     MM_FP32_LINE_BYTES = 128,
     MM_FP32_CLUSTER = 2,             /* blocks, one below the other */
+    MM_FP32_FLUSH_STEPS = 128,       /* after which a running sum is flushed */
     MM_FP32_SUMS = MM_FP32_COLS / 2, /* elements of C that a consumer's thread computes */
     MM_FP32_CONSUMER_THREADS = MM_CONSUMERS * MM_WARPGROUP,
     MM_FP32_CONSUMER_WARPS = MM_FP32_CONSUMER_THREADS / 32
 };
-
-/* Steps after which a running sum is flushed. */
-enum { MM_FP32_FLUSH_STEPS = 128 };
 
 /* Partial sums: MM_FP32_SUMS of each consumer thread of each block. A block stores them at most once, because
  * only the first work of its cluster's share can begin past step 0. */

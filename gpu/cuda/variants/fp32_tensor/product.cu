@@ -9,10 +9,7 @@
  * The two blocks of a cluster compute tiles one below the other. Each block loads its own slab of A, and
  * multicasts half of B's slab to both. This saves 30% of the L2 traffic, and so power, which limits an H200's
  * clock at 4096³. Tiles have 192 columns rather than 128, so wgmma reads less shared memory for each
- * multiplication.
- *
- * Stream-K: clusters compute whole tiles round robin, and share the steps of the rest evenly. The cluster
- * with a tile's first step does the fix-up: it adds the partial sums of the others. */
+ * multiplication. */
 /* ptxas: spills product: words that a tile needs at its end; the loop over its steps does not touch them */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/epilogue.cuh"

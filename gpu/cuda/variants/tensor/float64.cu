@@ -3,9 +3,8 @@
  * so float64 needs no splitting and no guard as in `fp32_tensor`. The structure of a block is product.cuh's.
  *
  * Each warp of a consumer computes a part of the block's tile, 64×32 of a tile of 128×128. A stage has 16 of
- * k: two steps of 8, the k of an instruction. At each step of that tile a thread reads 24 elements from
- * shared memory for 16 instructions of its warp. It reads A one row of instructions early, and B one step
- * early.
+ * k: two steps of an instruction's 8. At each step of that tile a thread reads 24 elements from shared memory
+ * for 16 instructions of its warp. It reads A one row of instructions early, and B one step early.
  *
  * Source: NVIDIA's PTX ISA has the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
@@ -67,11 +66,9 @@ __device__ __forceinline__ double read(const unsigned char *lines, unsigned offs
 
 /* A block's tile of a size. */
 struct shape {
-    unsigned rows;
-    unsigned cols;
-    unsigned warp_rows; /* of the part that a warp computes */
-    unsigned warp_cols;
-    unsigned resident; /* blocks of a multiprocessor */
+    unsigned rows, cols;
+    unsigned warp_rows, warp_cols; /* of the part that a warp computes */
+    unsigned resident;             /* blocks of a multiprocessor */
 };
 
 constexpr shape shapes[] = {
@@ -103,9 +100,8 @@ template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct ti
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / sizeof(double);
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
-    /* A multiprocessor has 228 KiB. Each block takes up to 2 of them besides its stages. One block alone
-     * could have stages of 224, but then `copy` has too little L1 cache: 4095×4099×4097 took 1.1 times as
-     * long. */
+    /* A multiprocessor has 228 KiB. Each block takes up to 2 of them besides its stages. One block could use
+     * 224 for stages, but then `copy` has too little L1 cache: 4095×4099×4097 took 10% longer. */
     static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
     static_assert(WARPS * 32 % MM_WARPGROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");

@@ -43,13 +43,11 @@
  *     A_MN_MAJOR, B_MN_MAJOR  whether the operands are MN-major, else K-major
  *     ROWS, COLS              of the tile
  *     CONSUMERS, THREADS      consumers and threads of a block
- *     CLUSTER                 blocks of a cluster, one below the other
- *     RESIDENT                blocks of a multiprocessor
+ *     CLUSTER, RESIDENT       blocks of a cluster, and of a multiprocessor
  *     EMPTY_ARRIVALS          arrivals that empty a stage, from all blocks of the cluster
  *     PRODUCER_REGISTERS      registers that a thread of the producer keeps
  *     DEPTH                   elements of k in a stage
- *     A_BYTES, STAGE_BYTES    of a stage: A's box, both boxes
- *     STAGES, SHARED_BYTES    of a block; SHARED_BYTES is the dynamic shared memory
+ *     A_BYTES, STAGE_BYTES, STAGES, SHARED_BYTES (dynamic)
  *     ROLES                   a class with
  *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
  *         produce<T>(plan, shared, walk)  what the producer's threads run

@@ -1,7 +1,7 @@
 /* The epilogue: how sums become elements of C. A consumer that uses wgmma stages its 64 rows of C in its
  * buffers in shared memory, 128 bytes of each row at a time: a part. It fills one buffer while TMA copies
- * others to C. If TMA does not take C, the consumer's threads copy. float64.cu and partial_sums.cu store
- * their sums by pairs (the end of this file). */
+ * others to C. If TMA does not take C, the consumer's threads copy. The last functions, for float64.cu and
+ * partial_sums.cu, do not stage. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/product.cuh"

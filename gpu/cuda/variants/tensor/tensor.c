@@ -211,7 +211,7 @@ static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *de
 /* Copies the operand if necessary: to the workspace, or to memory that is kept with a stored operand. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
-    /* fp32_tensor's keys have no bit 63. The rows tell a product of a stack from the whole stack. */
+    /* fp32_tensor's keys have no bit 63. A stack and a product of it differ in their rows. */
     const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 1 | operand->is_transposed;
     bool is_filled = false;
     if (!operand->is_copied)

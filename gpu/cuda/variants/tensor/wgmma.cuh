@@ -76,7 +76,7 @@ __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS]
         else if (T::PROMOTES)
             T::instruction::begin(d, of_a, of_b);
         else
-            T::instruction::add_if(d, of_a, of_b, adds);
+            T::instruction::add(d, of_a, of_b, adds);
     }
     mm_wgmma_commit();
 }

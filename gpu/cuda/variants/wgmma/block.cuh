@@ -123,21 +123,16 @@ __device__ __forceinline__ void mm_store_sums(const SUM (&sums)[COUNT], mm_four_
         to[i / 4 * MM_WARPGROUP] = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
 }
 
-/* Loads four sums past the L1 cache, which does not see what other multiprocessors write. */
-__device__ __forceinline__ mm_four_sums<float> mm_load_past_l1(const mm_four_sums<float> *from) {
-    const float4 x = __ldcg(reinterpret_cast<const float4 *>(from));
-    return {{x.x, x.y, x.z, x.w}};
-}
-
-__device__ __forceinline__ mm_four_sums<uint32_t> mm_load_past_l1(const mm_four_sums<uint32_t> *from) {
-    const uint4 x = __ldcg(reinterpret_cast<const uint4 *>(from));
-    return {{x.x, x.y, x.z, x.w}};
-}
-
-__device__ __forceinline__ mm_four_sums<double> mm_load_past_l1(const mm_four_sums<double> *from) {
-    const double2 *pairs = reinterpret_cast<const double2 *>(from);
-    const double2 x = __ldcg(pairs), y = __ldcg(pairs + 1);
-    return {{x.x, x.y, y.x, y.y}};
+/* Loads four sums, 16 bytes an access, past the L1 cache, which does not see what other multiprocessors
+ * write. */
+template <typename SUM>
+__device__ __forceinline__ mm_four_sums<SUM> mm_load_past_l1(const mm_four_sums<SUM> *from) {
+    using access = std::conditional_t<sizeof(SUM) == sizeof(double), double2, uint4>;
+    mm_four_sums<SUM> four;
+#pragma unroll
+    for (unsigned i = 0; i < sizeof four / sizeof(access); i++)
+        reinterpret_cast<access *>(&four)[i] = __ldcg(reinterpret_cast<const access *>(from) + i);
+    return four;
 }
 
 template <unsigned COUNT, typename SUM>

@@ -4,11 +4,14 @@
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"
 
-/* The descriptor of an operand in shared memory, with 128-byte swizzle. A line is a row of A or a column of
- * B. The operand begins at a multiple of 1024 bytes. K-major: each line has 128 bytes along k. An instruction
- * reads 32 of them, the next one 32 bytes further. MN-major, of 16-bit elements: squares of 64 lines × 64 of
- * k, one after another. In a square the 64 elements of one k are contiguous. An instruction reads 16 of k,
- * the next one 2048 bytes further. */
+#include <type_traits>
+
+/* The descriptor of an operand in shared memory, which begins at a multiple of 1024 bytes, with 128-byte
+ * swizzle. A line is a row of A or a column of B.
+ *     K-major: each line has 128 bytes along k. An instruction reads 32 of them; the next one's are 32 bytes
+ *     further.
+ *     MN-major, of 16-bit elements: squares of 64 lines × 64 of k, one after another. In a square the 64
+ *     elements of one k are contiguous. An instruction reads 16 of k; the next one's are 2048 bytes further. */
 template <bool MN_MAJOR> __device__ __forceinline__ uint64_t mm_wgmma_descriptor(const void *pointer) {
     constexpr uint64_t SWIZZLE_128 = 1;
     constexpr uint64_t LEADING_OFFSET = MN_MAJOR ? 8192 : 16; /* to the next square; K-major ignores it */
@@ -33,16 +36,14 @@ template <unsigned PENDING> __device__ __forceinline__ void mm_wgmma_wait() {
 }
 
 /* Keeps the compiler from moving uses of the sums across this point. */
-template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registers(float (&d)[COUNT]) {
+template <typename SUM, unsigned COUNT>
+__device__ __forceinline__ void mm_wgmma_fence_registers(SUM (&d)[COUNT]) {
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
-        asm volatile("" : "+f"(d[i])::"memory");
-}
-
-template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registers(uint32_t (&d)[COUNT]) {
-#pragma unroll
-    for (unsigned i = 0; i < COUNT; i++)
-        asm volatile("" : "+r"(d[i])::"memory");
+        if constexpr (std::is_same<SUM, float>::value)
+            asm volatile("" : "+f"(d[i])::"memory");
+        else
+            asm volatile("" : "+r"(d[i])::"memory");
 }
 
 /* mm_wgmma_TYPE has the instruction of an element type. The instruction adds A·Bᵀ to D. A has 64 lines and B
@@ -51,9 +52,8 @@ template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registe
  *     SUM      the type of a sum
  *     BYTES    of an element
  *     instruction<COLS, A_MN_MAJOR, B_MN_MAJOR>
- *         begin(d, a, b)           starts sums; a and b are descriptors
- *         add(d, a, b)             adds to sums
- *         add_if(d, a, b, adds)    adds to sums if `adds`, else starts them
+ *         begin(d, a, b)         starts sums; a and b are descriptors
+ *         add(d, a, b, adds)     adds to sums, or starts them if `adds` is false
  * Only operands with elements of 16 bits can be MN-major. */
 /* clang-format off */
 /* The operands in the text of the instruction: a list of the sums. MM_WGMMA_D_10 has ten of them. */
@@ -88,11 +88,8 @@ template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registe
         static __device__ __forceinline__ void begin(SUM (&d)[SUMS], uint64_t of_a, uint64_t of_b) {            \
             MM_WGMMA_ISSUE("=" KIND, 0, K, TYPES, TAIL, COLS, SUMS, __VA_ARGS__);                               \
         }                                                                                                       \
-        static __device__ __forceinline__ void add_if(SUM (&d)[SUMS], uint64_t of_a, uint64_t of_b, bool adds) {\
+        static __device__ __forceinline__ void add(SUM (&d)[SUMS], uint64_t of_a, uint64_t of_b, bool adds = true) {\
             MM_WGMMA_ISSUE("+" KIND, static_cast<int>(adds), K, TYPES, TAIL, COLS, SUMS, __VA_ARGS__);          \
-        }                                                                                                       \
-        static __device__ __forceinline__ void add(SUM (&d)[SUMS], uint64_t of_a, uint64_t of_b) {              \
-            add_if(d, of_a, of_b, true);                                                                        \
         }                                                                                                       \
     }
 
