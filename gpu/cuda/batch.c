@@ -1,7 +1,7 @@
 /* Batches: which small products and transpositions may share a launch, and how they are enqueued. Their
- * matrices lie in locked host pages. The kernel writes C there, and reads operands there if they are small
- * or read once; others are gathered first. Operands that are made or stored, and a C that is not wanted, lie
- * in device memory. It chooses no variant. */
+ * matrices lie in locked host pages. The kernel writes C there. It reads operands there if they are small or
+ * read once; other operands are copied to the device first. Generated and stored operands, and a C that is
+ * not wanted, lie in device memory. This file chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"
@@ -13,8 +13,9 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* A stored operand has to be on the device already: the first job that uses it goes alone, and copies it. */
-static bool is_there(const struct mm_source *source, const struct mm_job *job) {
+/* Whether the operand needs no device copy, or has one. The first job that uses a stored operand makes the
+ * copy, and shares no launch. */
+static bool is_ready(const struct mm_source *source, const struct mm_job *job) {
     return source->kind != MM_SOURCE_STORED || mm_source_find(source, job->plan.device) != NULL;
 }
 
@@ -41,7 +42,7 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
         (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
         job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
-        !is_dense(&product->c) || !is_there(&job->a_source, job) || !is_there(&job->b_source, job))
+        !is_dense(&product->c) || !is_ready(&job->a_source, job) || !is_ready(&job->b_source, job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);
@@ -56,8 +57,9 @@ static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
-/* Whether the operands in host memory are read there: each element once, or by one block in a few steps.
- * Others would be read again and again. Limits from 4 to 64 KiB made no difference on an H200. */
+/* The kernel reads operands in host memory if it reads each element once, or if one block reads all of them
+ * in a few steps. Other operands would be read again and again. Limits from 4 to 64 KiB made no difference on
+ * an H200. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     const struct mm_layout *layout = &job->plan.layout;
@@ -68,7 +70,6 @@ bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *so
              mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX));
 }
 
-/* Products of one batch may have parts of different depths. */
 static struct mm_cuda_item item_of(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     const unsigned split_depth = job->plan.layout.split_depth;
@@ -82,7 +83,7 @@ static struct mm_cuda_item item_of(const struct mm_job *job) {
                                  .split_depth = split_depth > 0 ? split_depth : (unsigned)product->k};
 }
 
-/* Has the operand copied to device memory. Without depth there is nothing to copy, or to read. */
+/* Adds a copy of the operand to device memory. If k is 0, there is nothing to copy. */
 static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, void *to) {
     const size_t bytes = operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
     const unsigned words = (unsigned)mm_size_divide_up(bytes, sizeof(unsigned));
@@ -95,14 +96,15 @@ static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operan
     copies->words_max = words > copies->words_max ? words : copies->words_max;
 }
 
-/* What must be there before the jobs: operands that are copied, and that are made, A's and B's. */
+/* What is enqueued before the jobs: copies of operands, and the generation of A's and of B's. */
 struct preparation {
     struct mm_cuda_copies copies;
     struct mm_cuda_generated a_generated;
     struct mm_cuda_generated b_generated;
 };
 
-/* Where the kernel finds an operand: in host memory, or at `at`, where it is, or is made or copied to. */
+/* Returns where the kernel reads an operand: in host memory, or at `at`. Prepares that the operand lies
+ * there. */
 static const void *prepare(struct preparation *before, struct mm_cuda_generated *generated,
                            const struct mm_source *source, const struct mm_matrix *operand,
                            struct mm_job *job, void *at) {
@@ -124,7 +126,7 @@ static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
     return flops_or_bytes;
 }
 
-/* The jobs' items, and what must come before them. */
+/* Fills in the jobs' items, and what is enqueued before them. */
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
                           struct mm_cuda_items *items, struct preparation *before) {
     const double flops_or_bytes = flops_or_bytes_of(jobs, count);
@@ -161,8 +163,8 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
-/* Copies of stored operands are there, unless memory was short since the key was made. One that is made anew
- * is not part of any job's upload, whose time has not begun. */
+/* Stored operands have device copies, unless these were dropped since the key was set. A copy that is made
+ * again counts in no job's upload, because the time of the upload has not begun. */
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;

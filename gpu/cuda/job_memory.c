@@ -1,4 +1,4 @@
-/* Acquires and releases the device memory of jobs, and decides what to try when it is short. It enqueues
+/* Acquires and releases the device memory of jobs, and prepares another try if it is short. It enqueues
  * copies of stored operands, and knows no kernel. */
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/batch.h"
@@ -13,15 +13,15 @@ static const struct mm_source *source_of(const struct mm_job *job, unsigned inde
     return index == A ? &job->a_source : &job->b_source;
 }
 
-/* Whether the matrix is stored, and its elements lie on this device alone. */
+/* Whether the matrix is stored, and only this device has its elements. */
 static bool is_only_here(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
     const struct mm_source *source = source_of(job, index);
     return index != C && source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
            source->stored->only_copy->device == plan->device;
 }
 
-/* Device bytes of a matrix that the job needs beside what is there. In a shared launch some matrices are used
- * where they are in host memory. */
+/* Bytes of a matrix for which the job needs new device memory. A shared launch uses some matrices in host
+ * memory. */
 static size_t matrix_bytes(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
     const struct mm_product *product = &job->product;
     const struct mm_matrix *matrix = index == A ? &product->a : index == B ? &product->b : &product->c;
@@ -41,7 +41,7 @@ static size_t figures_bytes(const struct mm_job *job) {
     return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
 }
 
-/* Bytes beside the matrices. A shared launch has none. */
+/* Bytes for the check, figures and workspace. A shared launch has none of these. */
 static size_t bytes_beside(const struct mm_job *job, const struct mm_plan *plan) {
     return job->work.batch_key != 0 ? 0 : check_bytes(job) + figures_bytes(job) + plan->workspace_bytes;
 }
@@ -51,7 +51,8 @@ size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan
            bytes_beside(job, plan);
 }
 
-/* Addresses of the matrices that outlive the job: copies of stored operands, and C if it stays; else NULL. */
+/* Acquires memory that outlives the job: for C if it stays on the device, and device copies of stored
+ * operands. The address of another matrix becomes NULL. */
 static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, void **matrices,
                                    struct mm_error *error) {
     enum mm_status status = MM_OK;
@@ -66,8 +67,8 @@ static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, voi
     return status;
 }
 
-/* Gives the job's other matrices their places in the workspace, from *at on, and steps past them. Copies
- * stored operands there that found no memory of their own. */
+/* Places the job's other matrices in the workspace, from *at on, and moves *at past them. Copies stored
+ * operands there that got no device copy. */
 static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                          void **matrices, char **at) {
     cudaError_t code = cudaSuccess;
@@ -125,7 +126,7 @@ void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count) {
     }
 }
 
-/* Whether jobs are under way in another lane, and hold memory. */
+/* Whether jobs are under way in another lane, which have memory. */
 static bool is_beside_others(const struct mm_lane *lane) {
     bool is_beside = false;
     for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
@@ -135,7 +136,7 @@ static bool is_beside_others(const struct mm_lane *lane) {
     return is_beside;
 }
 
-/* Whether there is a plan that needs less workspace; then it is the plan. */
+/* Changes the plan to one that needs less workspace. False if there is none. */
 static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
     const struct mm_product product = mm_product_dense(&job->product);
     struct mm_plan frugal;
@@ -160,8 +161,8 @@ void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, u
                              const struct mm_plan *plan) {
     struct mm_cuda_device *device = lane->device;
     if (!is_beside_others(lane))
-        mm_cuda_drop_copies(device, false);       /* copies that only these jobs made are free as well */
-    cudaStreamSynchronize(device->direct.stream); /* what was released is free */
+        mm_cuda_drop_copies(device, false);       /* copies that only these jobs needed count as free too */
+    cudaStreamSynchronize(device->direct.stream); /* now the pool counts released memory as free */
     for (unsigned index = 0; index < count; index++)
         mm_cuda_fail_memory(device, mm_cuda_needed_bytes(jobs[index], plan), &jobs[index]->work.error);
 }
