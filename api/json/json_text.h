@@ -69,7 +69,8 @@ enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_t
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
 
-/* The same of a body without a byte: no line and no column. */
+/* Fills in MM_BAD_REQUEST for an empty body, without line and column. `example` is an object that the text
+ * could be. */
 enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
 /* Sets the error's line and column to those of the token's first character. A byte order mark counts for
