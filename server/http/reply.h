@@ -12,18 +12,20 @@ enum MHD_Result mm_reply_problem(struct mm_request *request);
 /* Queues a 200 with a malloc'ed text of this media type, and takes it over. NULL: memory ran out. */
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
-/* The same for a long text, which counts in the memory budget until it is sent: MM_BUSY, MM_TOO_LARGE. */
+/* Queues a 200 with a long malloc'ed text of this media type, and takes it over. The text counts in the
+ * memory budget until it is sent: MM_BUSY, MM_TOO_LARGE. NULL: memory ran out. */
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
 
-/* The same for a text that outlives all replies, and is not copied. */
+/* Queues a 200 with a text of this media type that outlives all replies, and is not copied. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type);
 
-/* The same for a file of the page, with its ETag and policy; a 304 if the client has it. coding: the text's
- * Content-Encoding; NULL: none. */
+/* Queues a 200 with a file of the page, with its ETag and policy; or a 304 if the client has the file.
+ * `coding` is the Content-Encoding of the text; NULL: none. */
 enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
                              const char *type, const char *coding);
 
-/* The same as a 200 or 201, with ETag and the request's own path as Location: a matrix was stored. */
+/* Queues the reply to a request that has stored a matrix: a 200 or 201 (`http`) with a malloc'ed JSON text,
+ * which is taken over, the ETag, and the request's own path as Location. NULL: memory ran out. */
 enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *text, size_t length,
                                const char *etag);
 
