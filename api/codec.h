@@ -105,10 +105,10 @@ struct mm_codec {
      * (those that the operation has) are parameters with this codec. NULL: they are not. */
     const char *dimensions[MM_OP_COUNT];
 
-    /* Judges the parameters of its Content-Type: MM_BAD_REQUEST. NULL: they do not matter. */
+    /* Checks the parameters of its Content-Type: MM_BAD_REQUEST. NULL: they do not matter. */
     enum mm_status (*check_type)(const char *content_type, struct mm_error *error);
 
-    /* Judges the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
+    /* Checks the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
      * arrives. MM_BAD_REQUEST, MM_TOO_LARGE, MM_UNSUPPORTED (the dtype). Allocates nothing. NULL: nothing to
      * check. Called again with the true length when a chunked body has ended. */
     enum mm_status (*plan)(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,

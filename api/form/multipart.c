@@ -117,7 +117,7 @@ struct line {
     size_t behind;
 };
 
-/* Judges the rest of the line. With more than blanks on it, the boundary merely begins like ours. */
+/* Checks the rest of the line. With more than blanks on it, the boundary merely begins like ours. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;

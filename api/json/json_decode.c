@@ -52,7 +52,7 @@ static enum mm_status fail_mixed(const struct mm_json_scanned *operand, const ch
                          write_place(name, &operand->wrong_at, true, first), is_array ? "none" : "an array");
 }
 
-/* Judges the shape that an operand was found to have. */
+/* Checks the shape that an operand was found to have. */
 static enum mm_status check_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
     if (!operand->seen)

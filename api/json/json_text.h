@@ -85,7 +85,7 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
 
 /* --- for small texts that are complete (json_members.c) */
 
-/* Judges a whole text. MM_BAD_REQUEST, as mm_json_fail says; an empty text has no line and column. */
+/* Checks a whole text. MM_BAD_REQUEST, as mm_json_fail says; an empty text has no line and column. */
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error);
 
 /* A member of an object, or an element of an array, whose name is empty. */

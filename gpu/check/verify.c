@@ -264,7 +264,7 @@ static void sum_a(const struct mm_product *product, const struct parts *parts, s
     multiply(parts, &product->a, product->transpose_a, &by, parts->of_a, first, count);
 }
 
-/* Judges a row of a product with a point by its sums, of C and of A. */
+/* Checks a row of a product with a point by its sums, of C and of A. */
 static void check_real(const struct kind *kind, const struct mm_product *product,
                        const struct mm_verify_bounds *bounds, size_t row, const double *of_c,
                        const double *of_a, struct mm_verification *verification) {

@@ -300,7 +300,7 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
     return MHD_NO;
 }
 
-/* Judges the name, and that the query is empty. */
+/* Checks the name, and that the query is empty. */
 static enum mm_status check_target(struct mm_request *request) {
     if (mm_matrix_check_name(request, MM_STORE_DELETE) == MM_OK)
         MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
