@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* RFC 2045's token, which goes without quotes; a boundary's / = ? : and the like are let through, since
+/* RFC 2045's token, which goes without quotes; a boundary's / = ? : and the like are let through, because
  * clients leave the quotes out there. */
 static bool ends_token(char c) {
     return mm_is_blank(c) || c == ';' || c == '"';

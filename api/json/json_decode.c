@@ -174,7 +174,7 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
 
 /* Scans the body again if its type became known behind its elements, or they found no room: memory of just
  * their size may be free now. If not, or if they pass a limit, elements that were taken for another type are
- * checked all the same, since what is malformed is told first. */
+ * checked all the same, because what is malformed is told first. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
     const bool is_checked = scan->dtype == scan->into->dtype;

@@ -12,8 +12,8 @@ enum {
 
 /* Writes value as a JSON token and returns its length, at most MM_FLOAT_TEXT_MAX; no NUL is added. Up to
  * MM_FLOAT_TEXT_ROOM bytes may be written over. Finite values are written as printf's %g does, with the
- * fewest digits from six to nine that read back; -0 as -0.0, since some readers take -0 for the integer; NaN
- * and infinities as strings, with quotes. */
+ * fewest digits from six to nine that read back; -0 as -0.0, because some readers take -0 for the integer;
+ * NaN and infinities as strings, with quotes. */
 size_t mm_float_text(float value, char *text);
 
 /* Writes a float64 as a JSON token and returns its length, at most MM_DOUBLE_TEXT_MAX; nothing else is

@@ -1,5 +1,5 @@
-/* The CPU as a backend: one device, whose memory is the host's, with a lane a core, each of which computes a
- * part of a product at once on its caller's thread. It knows nothing of what the variants do. */
+/* The CPU as a backend: one device, whose memory is the host's, with a lane for each core. `begin` computes a
+ * part of a product on the calling thread. This file does not know how variants compute. */
 #include "gpu/device/backend.h"
 
 #include "gpu/clock.h"
@@ -80,8 +80,8 @@ static size_t generated_elements(const struct mm_source *source, const struct mm
     return mm_source_is_elsewhere(source) ? operand->rows * operand->cols : 0;
 }
 
-/* Makes or fetches the rest of an operand that is elsewhere, or as much as takes about as long as a part.
- * The operands before it have `before` elements. Whether it is complete. */
+/* Generates an operand, or fetches it from a device, until it is complete or until_ns has passed. The
+ * operands before it have `before` elements. Returns whether it is complete. */
 static bool make(const struct mm_source *source, const struct mm_matrix *operand, size_t before,
                  struct mm_job *job, uint64_t until_ns) {
     enum { STEP = 64 << 10 };
@@ -97,7 +97,7 @@ static bool make(const struct mm_source *source, const struct mm_matrix *operand
     return progress->generated >= before + count;
 }
 
-/* Whether all operands are there. */
+/* Generates or fetches operands. Returns whether all are complete. */
 static bool make_operands(struct mm_job *job) {
     const struct mm_matrix *a = &job->product.a;
     const size_t of_a = generated_elements(&job->a_source, a);
@@ -108,7 +108,7 @@ static bool make_operands(struct mm_job *job) {
     return is_generated;
 }
 
-/* Computes one part, or as many products of a stack as take as long as one. */
+/* Computes one part, or as many products of a stack as take as long as a part. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;
@@ -121,7 +121,7 @@ static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
         job->more = mm_progress_end(progress, &job->product, took_ns);
         now_ns = mm_clock_ns();
     } while (job->more && progress->row == 0 && progress->col == 0 && now_ns < start_ns + MM_PART_NS);
-    progress->spent_ns = spent_ns + (now_ns - start_ns); /* what lies between tiny products counts, too */
+    progress->spent_ns = spent_ns + (now_ns - start_ns); /* the time between tiny products counts too */
     return MM_OK;
 }
 
@@ -155,7 +155,8 @@ static void reduce(struct mm_job *job) {
         continue;
 }
 
-/* Operands that are elsewhere come first, then C, its check, and its figures. */
+/* Does the next part of a job: first the operands that are not in host memory, then C, then its check, then
+ * its figures. */
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
@@ -183,7 +184,8 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     job->work.error = (struct mm_error){.status = MM_OK};
 }
 
-/* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
+/* A product that OpenBLAS spreads over all cores is exclusive, because beside another one it would only wait
+ * for cores. */
 static void schedule(struct mm_job *job) {
     const struct mm_product one = mm_product_item(&job->product, 0);
     job->work.is_exclusive = job->plan.device->lane_count > 1 &&
@@ -191,7 +193,8 @@ static void schedule(struct mm_job *job) {
                              mm_product_flops(&one) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
-/* What new allocations can use without swapping, as the kernel estimates it; else the free pages. */
+/* The memory that new allocations can use without swapping, as the kernel estimates it; else the free pages.
+ */
 static size_t memory_free(const struct mm_device *device) {
     uint64_t available_kib = 0;
     FILE *file = fopen("/proc/meminfo", "re");
@@ -205,7 +208,7 @@ static size_t memory_free(const struct mm_device *device) {
     return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
 }
 
-/* The system lends more than it has, so what passes the installed memory is refused here. */
+/* The system promises more memory than it has, so this refuses more than the installed memory. */
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
     void *data = NULL;
     if (bytes <= device->memory_bytes) {

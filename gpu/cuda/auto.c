@@ -5,18 +5,24 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* TENSOR_EDGE: from the work of a cube of this edge on, `tensor` is faster than tiles. BATCH_EDGE: by tiles
- * small products share launches, by `tensor` they cannot. From 128³ to 192³ tiles served four times as many
- * at 32 connections, and over one connection a reply took as long. So if a product may share one, and its k
- * is at most this edge, tiles take it below the work of this cube. From there on the kernel counts: at 256³
- * of bfloat16 tiles take 13 µs, `tensor` 5. COPY_EDGE: if rows do not begin at multiples of 16 bytes, since
- * `tensor` copies such operands first. TILES_DEPTH_MAX: a block of tiles goes through all of k, so the tiles
- * take no product that is deeper. Measured on an H100. */
+/* Edges of cubes, as measures of work; measured on an H100. */
 enum {
+    /* From here on `tensor` is faster than tiles. */
     MM_CUDA_TENSOR_EDGE = 128,
+
+    /* By tiles small products share launches, by `tensor` they cannot. From 128³ to 192³ tiles served four
+     * times as many products at 32 connections, and over one connection a reply took as long. So up to here
+     * tiles compute a product that may share a launch, if its k is at most this too. At 256³ the kernel
+     * counts: of bfloat16 tiles take 13 µs, `tensor` takes 5. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
+
+    /* From here on `tensor` is faster if rows do not begin at multiples of 16 bytes: it copies such operands
+       first. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
+
     MM_CUDA_TF32_EDGE = 512,
+
+    /* Tiles compute no product with a larger k, because a block of tiles goes through all of k. */
     MM_CUDA_TILES_DEPTH_MAX = 512
 };
 

@@ -174,7 +174,7 @@ static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether no body is made at all. A short text is, since its length keeps the connection open. That of
+/* Whether no body is made at all. A short text is, because its length keeps the connection open. That of
  * elements is known without them. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
