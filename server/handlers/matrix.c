@@ -57,7 +57,7 @@ static enum mm_status fail_condition(struct mm_request *request, const char *nam
 enum mm_status mm_matrix_check_condition(struct mm_request *request, const char *name,
                                          char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there) {
     struct mm_store *store = request->server->store;
-    struct mm_stored *value = mm_store_hold(store, request->space, name, false, mm_clock_ns());
+    struct mm_stored *value = mm_store_acquire(store, request->space, name, false, mm_clock_ns());
     *is_there = value != NULL;
     strcpy(etag, value == NULL ? "" : value->etag);
     mm_store_release(store, value);
@@ -99,8 +99,8 @@ static bool reduces(const struct get *get) {
 }
 
 static void hold_value(struct mm_request *request) {
-    struct mm_stored *value =
-        mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
+    struct mm_stored *value = mm_store_acquire(request->server->store, request->space,
+                                               mm_matrix_name(request), true, mm_clock_ns());
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
 }
 
