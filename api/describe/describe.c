@@ -121,7 +121,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     int failed = put_attributes(row, &attributes);
     failed |= mm_json_put(row, "spill_store_bytes", mm_json_count(compiled->spill_store_bytes));
     failed |= mm_json_put(row, "spill_load_bytes", mm_json_count(compiled->spill_load_bytes));
-    return mm_json_made(row, failed);
+    return mm_json_finish(row, failed);
 }
 
 /* An entry for each architecture and tile; none for a variant without a kernel of our own. */
