@@ -77,7 +77,7 @@ static inline unsigned mm_operand_index(const struct mm_parameter *row) {
     return (unsigned)((row->offset - offsetof(struct mm_operands, of)) / sizeof(struct mm_operand));
 }
 
-/* Clears the endpoint's whole struct and sets the defaults: dtype "float32", all operands in the body. */
+/* Clears the endpoint's whole struct, and sets the defaults: dtype "float32", all operands in the body. */
 void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kind *kind);
 
 /* Frees the storage. The views into it end. */
@@ -85,8 +85,8 @@ void mm_operands_release(struct mm_operands *operands, struct mm_reservation *me
 
 /* --- sources and types (operand.c) */
 
-/* The stored matrices that a request names, each held once: a name means one value in the whole request. The
- * owner of a list has this beside it; copies of the list point at it. */
+/* References to the stored matrices that a request names, one for each name, so a name means one value in the
+ * whole request. The owner of a list has this beside it; copies of the list point at it. */
 struct mm_held {
     struct mm_store *store; /* NULL: switched off */
     uint64_t space;
@@ -122,8 +122,8 @@ unsigned mm_operands_inline_count(const struct mm_operands *operands);
  * operands differ from each other or from the name. MM_UNSUPPORTED lists the types of the operation. */
 enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error *error);
 
-/* Checks elements that not every bit pattern makes, after decoding: those of a bool must be 0 or 1. Only
- * inline operands can be wrong. MM_BAD_REQUEST. */
+/* Checks the elements of inline operands after decoding: elements of a bool must be 0 or 1. MM_BAD_REQUEST.
+ */
 enum mm_status mm_operands_check_elements(const struct mm_operands *operands, struct mm_error *error);
 
 /* MM_BAD_REQUEST: the operand has an element of type bool that is neither 0 nor 1. */

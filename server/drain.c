@@ -25,7 +25,7 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
 static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
     const struct timespec poll = {.tv_nsec = QUIET_POLL_MS * 1000000L};
     const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
-    unsigned quiet = 0; /* in a row: what a thread has read and not yet looked at, no look can see */
+    unsigned quiet = 0; /* in a row, because a look cannot see what a thread has read and not handled yet */
     while (quiet < QUIET_LOOKS && mm_clock_ns() < until_ns) {
         quiet = mm_connection_all_quiet(server) ? quiet + 1 : 0;
         nanosleep(&poll, NULL);

@@ -1,4 +1,4 @@
-/* The state that all requests share. Made and freed by main; it outlives every request. */
+/* The state that all requests share. main makes and frees it; it outlives every request. */
 #pragma once
 
 #include "gpu/device/engine.h"

@@ -179,8 +179,8 @@ static bool ends_all(const struct mm_error *error) {
     return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
 }
 
-/* The waits of all tasks are added up. A task without a device or a place in the queue only costs its own
- * rows. */
+/* Adds up the waits of all tasks. If the queue refuses a task, or no device can do it, only its own rows
+ * fail. */
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     struct mm_benchmark_run *run = run_of(request);
     struct mm_work *work = &run->task.work;
@@ -264,7 +264,7 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
                                                       : begin_rows(request, &call->request);
 }
 
-/* Of the first GPU whose limits are known; else that of a GPU of today. */
+/* The compute capability of the first GPU whose limits are known; else that of a current GPU. */
 static void choose_capability(const struct mm_engine *engine, struct mm_occupancy_request *request) {
     static const struct mm_block_use least = {.threads = 1};
     struct mm_occupancy ignored;
@@ -280,7 +280,7 @@ static void choose_capability(const struct mm_engine *engine, struct mm_occupanc
             *capability = devices[index]->compute_capability;
 }
 
-/* What needs no device: the reply is there at once, without a job and a wait. False: it needs one. */
+/* Replies at once to a request that needs no device. False: the request needs a device. */
 static bool reply_predictions(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_benchmark_format *format = run_of(request)->format;
     const bool is_probe = call->op->kind == MM_BENCHMARK_OF_ACCESSES;

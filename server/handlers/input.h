@@ -11,8 +11,8 @@ enum { MM_LONG_BYTES = 256 << 10 };
 struct mm_input {
     struct mm_operands *operands;   /* the endpoint's, which initialises and releases them */
     const struct mm_codec *decoder; /* NULL: only the body can tell */
-    const char *content_type; /* MHD's until the worker pool decodes, which needs a copy; NULL: absent */
-    char *copied_type;        /* that copy; owned */
+    const char *content_type;       /* MHD owns this, and the worker pool decodes by a copy; NULL: absent */
+    char *copied_type;              /* that copy; owned */
     bool is_decoded;
 };
 

@@ -75,10 +75,10 @@ struct get {
     struct mm_selection selection;   /* what of the value is wanted */
     bool is_known;                   /* the client has it already, by If-None-Match */
     const struct mm_codec *encoder;
-    struct mm_shape shape;         /* of the part that is wanted */
-    struct mm_window part;         /* where it lies in the value */
-    struct mm_matrix matrix;       /* its elements: in the value, or in the copy */
-    struct mm_buffer copy;         /* of the part, if it has gaps in the value, or a device alone has that */
+    struct mm_shape shape;   /* of the part that is wanted */
+    struct mm_window part;   /* where it lies in the value */
+    struct mm_matrix matrix; /* its elements: in the value, or in the copy */
+    struct mm_buffer copy;   /* of the part, if it has gaps in the value, or only a device has the value */
     struct mm_reduction reduction; /* the figures, */
     struct mm_reduced reduced;     /* and how much of the part they cover by now */
     bool is_encoded;
@@ -126,7 +126,7 @@ static enum mm_status find_value(struct mm_request *request) {
     return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
-/* Finds the text's length; MM_TOO_LARGE if that passes SIZE_MAX. */
+/* Sets the most bytes of the text; MM_TOO_LARGE if they exceed SIZE_MAX. */
 static enum mm_status find_text(struct get *get, struct mm_error *error) {
     const struct mm_codec *encoder = get->encoder;
     get->text_bytes = encoder->facts_bytes_max;
@@ -163,7 +163,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
     return find_text(get, error);
 }
 
-/* Whether nobody sees the body: of a 304, or in answer to HEAD. */
+/* Whether the client gets no body: the reply is a 304, or answers HEAD. */
 static bool is_bodiless(const struct mm_request *request) {
     const struct get *get = request->own;
     return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
@@ -174,13 +174,14 @@ static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether no body is made at all. A short text is, because its length keeps the connection open. That of
- * elements is known without them. */
+/* Whether to make no body. A short text is made also for HEAD and 304, because its length keeps the
+ * connection open. The length of elements is known without them. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
 }
 
-/* A slice of the figures, of the part where it is stored or of its copy. Whether others follow. */
+/* Computes a slice of the figures, from the stored value or from the copy of the part. Whether another slice
+ * follows. */
 static bool reduce(struct mm_request *request) {
     struct get *get = request->own;
     const struct mm_stored *value = request->value;
@@ -197,8 +198,9 @@ static bool reduce(struct mm_request *request) {
 
 _Static_assert((size_t)MM_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
 
-/* On the connection's thread, or one of the worker pool: that does a slice of long figures, and goes on with
- * other requests. get->is_encoded: it was the last one. */
+/* Encodes the reply, on the connection's thread or one of the worker pool. If figures are long, each call
+ * does one slice, so the worker pool can work for other requests in between. get->is_encoded after the last
+ * slice. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
@@ -222,7 +224,8 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return MM_OK;
 }
 
-/* What a copy of the part takes: if a device alone has it, or if it is returned, and has gaps. */
+/* The bytes of a copy of the part, which is needed if only a device has the value, or if the part is returned
+ * and has gaps. */
 static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
     const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;
@@ -307,7 +310,7 @@ static enum mm_status check_target(struct mm_request *request) {
     return request->error.status;
 }
 
-/* If the value is replaced between the look and the removal, looks again. */
+/* If another request replaces the value before its removal, starts again. */
 enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];

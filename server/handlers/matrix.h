@@ -1,4 +1,4 @@
-/* What the requests to /v1/matrices/NAME share. The connection's thread calls these functions. */
+/* Checks for all requests to /v1/matrices/NAME. The connection's thread calls these functions. */
 #pragma once
 
 #include "gpu/store/store.h"
@@ -7,7 +7,7 @@
 /* The name in the request's path. */
 const char *mm_matrix_name(const struct mm_request *request);
 
-/* MM_OK if it is one, or MM_BAD_REQUEST in request->error. Notes `op` for the counters. */
+/* Checks the name in the path: MM_OK, or MM_BAD_REQUEST in request->error. Notes `op` for the counters. */
 enum mm_status mm_matrix_check_name(struct mm_request *request, enum mm_store_op op);
 
 /* Checks the request's conditions on the value that this name has now: MM_OK, or MM_PRECONDITION_FAILED in

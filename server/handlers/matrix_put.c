@@ -50,7 +50,7 @@ static struct put *put_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* After the query was read: its dimensions tell that a body is raw. */
+/* Chooses the decoder, after the query was read: dimensions there mean a raw body. */
 static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
     struct put *put = put_of(request);
     const struct mm_operands *operands = &put->values.operands;
@@ -63,14 +63,15 @@ static enum mm_status choose_decoder(struct mm_request *request, bool body_seen,
                                &request->error);
 }
 
-/* What is wrong with the query is told only if nothing is wrong with the type. */
+/* An error of the type goes before an error of the query. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_input_read_query(request, &put_of(request)->values.operands.parameters);
     (void)choose_decoder(request, false, 0);
     return request->error.status;
 }
 
-/* Once the decoder is known. Only raw bodies need dimensions: any other body tells its shape. */
+/* Plans the body, once the decoder is known. Only raw bodies need dimensions: any other body tells its shape.
+ */
 static enum mm_status plan(struct mm_request *request) {
     struct put *put = put_of(request);
     enum mm_status status = MM_OK;
@@ -79,8 +80,8 @@ static enum mm_status plan(struct mm_request *request) {
     return status == MM_OK ? mm_input_plan(request, &put->input, request->content_length) : status;
 }
 
-/* What the head tells of the value's bytes: those of the body, unless it is text. A small body that may yet
- * turn out to be text gets its room when it is complete. */
+/* The bytes of the value, as far as the head tells: those of the body, unless it is text. A small body that
+ * may be text gets its room when it is complete. */
 static size_t expected_bytes(const struct mm_request *request) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
@@ -134,12 +135,12 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
 
 /* --- passing it on */
 
-/* What a .npy file has before its elements, which are at most HEAD_ALIGNMENT bytes long. Files whose head is
- * longer are none that NumPy writes. */
+/* The longest head of a .npy file before its elements, which are at most HEAD_ALIGNMENT bytes long. NumPy
+ * writes shorter ones. */
 enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
-/* Lets the codec find the elements of a body from its head. False if they are not dense in row-major order,
- * or the body is wrong. */
+/* Finds the elements of a body by its head. False if they are not dense in row-major order, or the body is
+ * wrong. */
 static bool lay_view(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
@@ -168,7 +169,7 @@ static bool is_binary(const struct put *put) {
     return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
-/* The first bytes of the body, of what is kept and of the next chunk; says how many. */
+/* Copies the first bytes of the body, kept ones and those of the next chunk. Returns how many. */
 static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
     const size_t kept = mm_size_min(request->body_bytes, HEAD_MAX),
@@ -228,7 +229,7 @@ static enum mm_status pass(struct mm_request *request) {
     return copy->write(copy, offset, from, bytes, &request->error);
 }
 
-/* What a GPU gave for the body comes back only if the upload ends. */
+/* Device memory that was acquired for the body is only released if the upload ends. */
 static bool has_lost_room(const struct mm_request *request, struct mm_error *error) {
     if (!__atomic_load_n(&put_of(request)->room.is_lost, __ATOMIC_RELAXED))
         return false;
@@ -239,8 +240,8 @@ static bool has_lost_room(const struct mm_request *request, struct mm_error *err
 
 /* --- the complete body */
 
-/* What the elements' memory holds beside them: a file's header, the other parts of a form, or what a reader
- * of text had to spare. */
+/* The bytes beside the elements in their memory: a file's header, the other parts of a form, or spare memory
+ * of a reader of text. */
 static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_operands *operands = &put_of(request)->values.operands;
     const struct mm_buffer *storage = &operands->storage;
@@ -249,8 +250,8 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     return storage->block == NULL ? storage->bytes - bytes : 0; /* it was cut to size */
 }
 
-/* Moves the elements to memory of their own if what they lie in is much larger: else a client could hold far
- * more memory than its values count with. */
+/* Moves the elements to memory of their own, if their memory is much larger. Else values would use far more
+ * memory than they count for. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
     struct mm_operands *operands = &put_of(request)->values.operands;
@@ -291,7 +292,7 @@ static enum mm_status place(struct mm_request *request, struct mm_error *error) 
     return status;
 }
 
-/* From the complete body to a matrix in C order, without what else the body held. */
+/* Turns the complete body into a matrix in row-major order, without the rest of the body. */
 static enum mm_status decode_matrix(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;

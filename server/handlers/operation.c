@@ -96,7 +96,7 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* From the complete body to a job without memory for its output. */
+/* Turns the complete body into a job without memory for its output. */
 static enum mm_status decode_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_reservation *memory = &request->memory;
@@ -115,7 +115,7 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     return MM_OK;
 }
 
-/* From the complete body to a prepared job with its memory. On failure
+/* Turns the complete body into a prepared job with its memory. On failure
  * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
  * pool. */
 static enum mm_status make_job(struct mm_request *request, struct mm_error *error) {
@@ -222,7 +222,8 @@ static void *select_part(struct mm_operation *operation) {
     return data;
 }
 
-/* The job has ended: others need not wait for its operands until the client has read the result. */
+/* Releases the operands once the job has ended, so others need not wait until the client has read the result.
+ */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_operands_release(&operation->call.operands, &request->memory);
@@ -283,7 +284,7 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
-/* The sweep reads the deadline, also if the request goes on to wait for memory. */
+/* Makes the job, and sets its deadline, which the sweep reads, also while the request waits for memory. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = make_job(request, error);
@@ -293,8 +294,8 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
     return status;
 }
 
-/* A request that was abandoned meanwhile stores nothing, unless that happens between the look and the store.
- */
+/* A request that was abandoned meanwhile stores nothing, unless it is abandoned between the check and the
+ * store. */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
         return make_job_on_pool(request, error);
@@ -343,7 +344,8 @@ const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_oper
                                                   .drop_memory = drop_memory,
                                                   .release = release};
 
-/* The client is told too, but may not look. A variant that is wrong on purpose says nothing of its device. */
+/* Logs a failed check, because the client may not look at it; but not of a variant that is wrong on purpose.
+ */
 static void log_failed_check(const struct mm_request *request) {
     const struct mm_job *job = &mm_operation_of(request)->job;
     const struct mm_verification *verification = &job->outcome.verification;

@@ -5,7 +5,7 @@
 #include "server/http/body.h"
 #include "server/http/routes.h"
 
-/* A smaller body costs less to receive than its product to check before. */
+/* To receive a smaller body costs less than to check its product first. */
 enum { SMALL_BYTES = 64 << 10 };
 
 static enum mm_status choose_encoder(struct mm_request *request) {

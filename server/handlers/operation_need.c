@@ -61,7 +61,7 @@ struct need {
 
 enum { ALIGNMENT = 64 };
 
-/* SIZE_MAX if the sum passes that: a text can be almost as long. */
+/* A sum of bytes; SIZE_MAX if it exceeds that, because a text can be almost as long. */
 static size_t add(size_t a, size_t b) {
     size_t sum;
     return mm_size_add(a, b, &sum) ? sum : SIZE_MAX;
@@ -100,7 +100,7 @@ static enum mm_status acquire(struct mm_request *request, size_t bytes, struct m
     return bytes == 0 ? MM_OK : mm_reservation_acquire(&request->memory, bytes, buffer, error);
 }
 
-/* Lays operands, C and the check into memory that was acquired. */
+/* Places operands, C and the check in the memory that was acquired. */
 static void place_matrices(struct mm_operation *operation, const struct need *need) {
     struct mm_job *job = &operation->job;
     struct mm_product *product = &job->product;

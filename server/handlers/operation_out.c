@@ -17,7 +17,7 @@ enum mm_status mm_operation_check_out(struct mm_request *request) {
                                      &is_there);
 }
 
-/* The conditions were checked by the head, so the name must have been there. */
+/* The head has checked the conditions, so the query must have had the name. */
 static enum mm_status check_place(const struct mm_operation *operation, struct mm_error *error) {
     if (!operation->is_conditional || operation->is_out_in_query)
         return MM_OK;

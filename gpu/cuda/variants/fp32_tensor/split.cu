@@ -142,8 +142,10 @@ __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     return team;
 }
 
+/* Finds the largest magnitude of each line, and splits the line, which is in registers as far as it fits. */
 template <bool WIDE>
-__device__ void scan_k_contiguous(const mm_fp32_operand &operand, unsigned block, shared_of_scan &shared) {
+__device__ void scan_and_split_k_contiguous(const mm_fp32_operand &operand, unsigned block,
+                                            shared_of_scan &shared) {
     const unsigned team = team_of(operand);
     const unsigned line = block * (THREADS / team) + threadIdx.x / team;
     const unsigned mine = threadIdx.x % team;
@@ -278,8 +280,8 @@ __global__ void __launch_bounds__(THREADS, 3)
     const mm_fp32_operand &operand = is_a ? a : b;
     const unsigned block = is_a ? blockIdx.x : blockIdx.x - blocks_of_a;
     if (operand.k_contiguous)
-        is_wide(operand) ? scan_k_contiguous<true>(operand, block, shared)
-                         : scan_k_contiguous<false>(operand, block, shared);
+        is_wide(operand) ? scan_and_split_k_contiguous<true>(operand, block, shared)
+                         : scan_and_split_k_contiguous<false>(operand, block, shared);
     else
         is_wide(operand) ? scan_k_strided<true>(operand, block, shared)
                          : scan_k_strided<false>(operand, block, shared);
