@@ -105,27 +105,27 @@ struct mm_codec {
      * (those that the operation has) are parameters with this codec. NULL: they are not. */
     const char *dimensions[MM_OP_COUNT];
 
-    /* Judges the parameters of its Content-Type: MM_BAD_REQUEST. NULL: they do not matter. */
+    /* Checks the parameters of its Content-Type: MM_BAD_REQUEST. NULL: they do not matter. */
     enum mm_status (*check_type)(const char *content_type, struct mm_error *error);
 
-    /* Judges the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
+    /* Checks the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
      * arrives. MM_BAD_REQUEST, MM_TOO_LARGE, MM_UNSUPPORTED (the dtype). Allocates nothing. NULL: nothing to
      * check. Called again with the true length when a chunked body has ended. */
     enum mm_status (*plan)(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 
-    /* Lays views over a complete body whose length `plan` has checked, in no time to speak of. */
+    /* Lays views over a complete body whose length `plan` has checked, in next to no time. */
     void (*decode)(struct mm_operands *into, const struct mm_body *body);
     const struct mm_body_reader *reader;
 
     /* The most dimensions of a result that its replies can hold. */
     unsigned reply_rank_max;
 
-    /* The most bytes that the reply's body can take for a result of this shape and type; false if that passes
-     * SIZE_MAX. NULL: the reply is the result's own buffer. */
+    /* The most bytes that the reply's body can take for a result of this shape and type; false if that
+     * exceeds SIZE_MAX. NULL: the reply is the result's own buffer. */
     bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
-    /* Likewise for a reply without the elements; 0: the format has none. */
+    /* The most bytes of the body of a reply without the elements; 0: the format has no such reply. */
     size_t facts_bytes_max;
 
     /* Writes the result's elements into *body, whose buffer has reply_bytes_max bytes; if that is NULL, moves
@@ -136,24 +136,26 @@ struct mm_codec {
     void (*finish)(const struct mm_answer *answer, struct mm_reply_body *body);
 };
 
-/* Bodies of the JSON codec that work. */
+/* Examples of JSON bodies. */
 #define MM_MATMUL_EXAMPLE "{\"a\": [[1,2]], \"b\": [[3],[4]]}"
 #define MM_TRANSPOSE_EXAMPLE "{\"a\": [[1,2]]}"
 
-/* All that there are. */
+/* All codecs. */
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
 
 /* The codec of a request's Content-Type (NULL: absent). A body without a type, or with a client's default, is
- * raw if the query gives all dimensions (has_dimensions), else of the codec with the same `first`: its first
- * character that is no space, or 0; known once body_seen. *codec is NULL with MM_OK if that has to be waited
- * for. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
+ * raw if the query gives all dimensions (has_dimensions), else that of the codec whose bodies begin with
+ * `first`: the body's first character that is no space, or 0. It is known once body_seen; before that *codec
+ * may be NULL with MM_OK. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
 
-/* As mm_codec_for_request, for a matrix that is to be stored: .npy and CSV files come alone, too. If there
- * are dimensions, a body without a type is raw. Else a body that begins like a .npy file is read as one, if
- * the Content-Type is octet-stream or a type that the server does not read. */
+/* The codec of a matrix to store, by Content-Type (NULL: absent). Any codec of mm_codec_for_request, and
+ * those of single .npy and CSV files. If the query has dimensions (has_dimensions), a body without a type is
+ * raw. Else a body that begins as a .npy file does is one, if the Content-Type is octet-stream or a type that
+ * the server does not read. *codec is NULL with MM_OK if the first character of the body has to decide;
+ * `first` is that character once body_seen. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);
 

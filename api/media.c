@@ -47,7 +47,7 @@ static int range_fit(struct mm_slice range, const char *type, bool *valid) {
 }
 
 /* The weight of "0.5" in thousandths: at most three decimals, at most 1; 0 where it is malformed. The
- * leading 0 may be missing, since a widespread client (Java's HttpURLConnection) sends "q=.2". */
+ * leading 0 may be missing, because a widespread client (Java's HttpURLConnection) sends "q=.2". */
 static int read_weight(struct mm_slice text) {
     const char *digit = text.start;
     const char *end = text.start + text.length;

@@ -77,7 +77,7 @@ static enum mm_status hold(struct mm_held *held, const char *written, const char
     *stored = find_held(held, matrix);
     if (*stored != NULL || held->count == MM_OPERANDS_MAX)
         return MM_OK;
-    *stored = mm_store_hold(held->store, held->space, matrix, true, mm_clock_ns());
+    *stored = mm_store_acquire(held->store, held->space, matrix, true, mm_clock_ns());
     if (*stored == NULL)
         return mm_store_fail_missing(written, matrix, error);
     held->values[held->count++] = *stored;

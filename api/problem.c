@@ -60,5 +60,5 @@ char *mm_problem_json(const struct mm_error *error, const char *request_id, size
         failed |= mm_json_put(problem, "needed_bytes", mm_json_count(error->needed_bytes));
         failed |= mm_json_put(problem, "free_bytes", mm_json_count(error->free_bytes));
     }
-    return mm_json_print(mm_json_made(problem, failed), 0, length);
+    return mm_json_print(mm_json_finish(problem, failed), 0, length);
 }

@@ -33,6 +33,6 @@ void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes
 enum mm_status mm_fail_form(const char *name, const char *verb, const char *expected, const char *got,
                             struct mm_error *error);
 
-/* The same of a value. */
+/* MM_BAD_REQUEST: the field `name` `verb` ("is" or "has") this value, but must be `expected`. */
 enum mm_status mm_value_fail(const char *name, const char *verb, const char *expected,
                              const struct mm_value *value, struct mm_error *error);

@@ -59,7 +59,7 @@ const char *mm_status_title(enum mm_status status);
 
 __BEGIN_DECLS
 
-/* Clears *error, sets status, field and detail (cut to fit), and returns the status, so that a function
+/* Clears *error, sets status, field and detail (cut to fit), and returns the status, so a function
  * can end in `return mm_fail(error, MM_BAD_SHAPE, ...)`. error may be NULL: then only the status
  * is passed on. Further members are set by the caller afterwards. Any thread. */
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,

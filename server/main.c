@@ -25,8 +25,8 @@
 
 enum { EXIT_USAGE = 2, EXIT_DEVICE_LOST = 70, HTTP_THREADS_MAX = 16, LOOK_MS = 50 };
 
-/* Fills in what comes from the machine. HTTP threads get five eighths of the cores, since the worker threads
- * and the system's own network code need some as well; docs/performance.md has what was measured. */
+/* Fills in what comes from the machine. HTTP threads get five eighths of the cores, because the worker
+ * threads and the system's own network code need some as well; docs/performance.md has what was measured. */
 static void complete_options(struct mm_options *options) {
     if (options->threads == 0) {
         const uint64_t share = mm_size_divide_up(mm_cores() * 5, 8);
@@ -245,7 +245,7 @@ static bool has_failed_device(const struct mm_engine *engine) {
     return false;
 }
 
-/* Takes less than a second: it waits for no thread, since one may wait for the device. */
+/* Takes less than a second: it waits for no thread, because one may wait for the device. */
 static _Noreturn void give_up(struct mm_server *server) {
     watch_devices(server); /* may know the reason */
     mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",

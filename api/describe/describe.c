@@ -15,7 +15,7 @@ static json_t *make_dtypes(unsigned dtypes) {
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         if (dtypes & MM_DTYPE_BIT(dtype))
             failed |= json_array_append_new(list, json_string(mm_dtype_name((enum mm_dtype)dtype)));
-    return mm_json_made(list, failed);
+    return mm_json_finish(list, failed);
 }
 
 static int put_tiles(json_t *row, const unsigned *tiles) {
@@ -121,7 +121,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     int failed = put_attributes(row, &attributes);
     failed |= mm_json_put(row, "spill_store_bytes", mm_json_count(compiled->spill_store_bytes));
     failed |= mm_json_put(row, "spill_load_bytes", mm_json_count(compiled->spill_load_bytes));
-    return mm_json_made(row, failed);
+    return mm_json_finish(row, failed);
 }
 
 /* An entry for each architecture and tile; none for a variant without a kernel of our own. */
@@ -207,7 +207,7 @@ static json_t *make_variant(const struct mm_offer *offer, const struct mm_varian
     failed |= variant->sources != NULL ? put_sources(row, variant->sources) : 0;
     if (variant->wrong_on_purpose)
         failed |= mm_json_put(row, "wrong_on_purpose", json_true());
-    return mm_json_made(row, failed);
+    return mm_json_finish(row, failed);
 }
 
 static json_t *make_device(const struct mm_device *device) {
@@ -225,7 +225,7 @@ static json_t *make_device(const struct mm_device *device) {
     failed |= mm_json_put_known_count(row, "shared_bank_bytes", device->shared_bank_bytes);
     failed |= mm_json_put_known_count(row, "shared_bytes_per_block_max", device->shared_bytes_per_block_max);
     failed |= mm_json_put(row, "state", json_string(has_failed ? "failed" : "ready"));
-    return mm_json_made(row, failed);
+    return mm_json_finish(row, failed);
 }
 
 /* Adds the rows of the backends that have devices, or of those that have none. */
@@ -244,7 +244,7 @@ char *mm_describe_variants(const struct mm_offer *offers, size_t count, size_t *
     json_t *list = json_array();
     int failed = add_variants(list, offers, count, true);
     failed |= add_variants(list, offers, count, false);
-    return mm_json_print(json_pack("{s:o, s:s}", "variants", mm_json_made(list, failed), "default", "auto"),
+    return mm_json_print(json_pack("{s:o, s:s}", "variants", mm_json_finish(list, failed), "default", "auto"),
                          0, length);
 }
 
@@ -253,5 +253,5 @@ char *mm_describe_devices(struct mm_device *const *devices, size_t count, size_t
     int failed = 0;
     for (size_t index = 0; index < count && failed == 0; index++)
         failed |= json_array_append_new(list, make_device(devices[index]));
-    return mm_json_print(json_pack("{s:o}", "devices", mm_json_made(list, failed)), 0, length);
+    return mm_json_print(json_pack("{s:o}", "devices", mm_json_finish(list, failed)), 0, length);
 }

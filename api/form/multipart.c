@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* RFC 2045's token, which goes without quotes; a boundary's / = ? : and the like are let through, since
+/* RFC 2045's token, which goes without quotes; a boundary's / = ? : and the like are let through, because
  * clients leave the quotes out there. */
 static bool ends_token(char c) {
     return mm_is_blank(c) || c == ';' || c == '"';
@@ -117,7 +117,7 @@ struct line {
     size_t behind;
 };
 
-/* Judges the rest of the line. With more than blanks on it, the boundary merely begins like ours. */
+/* Checks the rest of the line. With more than blanks on it, the boundary merely begins like ours. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;

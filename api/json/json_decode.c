@@ -52,7 +52,7 @@ static enum mm_status fail_mixed(const struct mm_json_scanned *operand, const ch
                          write_place(name, &operand->wrong_at, true, first), is_array ? "none" : "an array");
 }
 
-/* Judges the shape that an operand was found to have. */
+/* Checks the shape that an operand was found to have. */
 static enum mm_status check_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
     if (!operand->seen)
@@ -174,7 +174,7 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
 
 /* Scans the body again if its type became known behind its elements, or they found no room: memory of just
  * their size may be free now. If not, or if they pass a limit, elements that were taken for another type are
- * checked all the same, since what is malformed is told first. */
+ * checked all the same, because what is malformed is told first. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
     const bool is_checked = scan->dtype == scan->into->dtype;

@@ -66,7 +66,7 @@ static int32_t read_code(const char *text, const char *end) {
 }
 
 /* The bytes of the escape whose backslash stands here, and the character that it means; 0: there is none.
- * U+0000 is none here, since texts end with it. */
+ * U+0000 is none here, because texts end with it. */
 static size_t read_escape(const char *text, const char *end, uint32_t *character) {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     if (end - text < 2)

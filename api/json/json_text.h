@@ -69,7 +69,8 @@ enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_t
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
 
-/* The same of a body without a byte: no line and no column. */
+/* Fills in MM_BAD_REQUEST for an empty body, without line and column. `example` is an object that the text
+ * could be. */
 enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
 /* Sets the error's line and column to those of the token's first character. A byte order mark counts for
@@ -84,7 +85,7 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
 
 /* --- for small texts that are complete (json_members.c) */
 
-/* Judges a whole text. MM_BAD_REQUEST, as mm_json_fail says; an empty text has no line and column. */
+/* Checks a whole text. MM_BAD_REQUEST, as mm_json_fail says; an empty text has no line and column. */
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error);
 
 /* A member of an object, or an element of an array, whose name is empty. */

@@ -51,10 +51,10 @@ int mm_json_put_known_count(json_t *object, const char *key, uint64_t value) {
     return value == 0 ? 0 : mm_json_put(object, key, mm_json_count(value));
 }
 
-json_t *mm_json_made(json_t *made, int failed) {
+json_t *mm_json_finish(json_t *value, int failed) {
     if (failed == 0)
-        return made;
-    json_decref(made);
+        return value;
+    json_decref(value);
     return NULL;
 }
 

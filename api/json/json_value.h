@@ -14,17 +14,19 @@ json_t *mm_json_text(const char *text);
  * is the text. */
 char *mm_json_print(json_t *value, size_t flags, size_t *length);
 
-/* Adds a member to an object, taking over the value: -1 if either is NULL, or memory is out. */
+/* Adds a member to an object, which takes the value over: -1 if either is NULL, or memory is out. */
 static inline int mm_json_put(json_t *object, const char *key, json_t *value) {
     return json_object_set_new(object, key, value);
 }
 
-/* The same of a text or a count, which is left out if it is NULL, empty or 0. */
+/* Adds a text as a member, unless it is NULL or empty: -1 if `object` is NULL, or memory is out. */
 int mm_json_put_known_text(json_t *object, const char *key, const char *text);
+
+/* Adds a count as a member, unless it is 0: -1 if `object` is NULL, or memory is out. */
 int mm_json_put_known_count(json_t *object, const char *key, uint64_t value);
 
-/* Ends the making of a value: the value; or, if something has failed, NULL and the value is freed. */
-json_t *mm_json_made(json_t *made, int failed);
+/* Returns a value that is complete. If something has failed, frees the value and returns NULL. */
+json_t *mm_json_finish(json_t *value, int failed);
 
 /* An integer; what Jansson's signed 64 bits do not hold becomes 2⁶³−1. A new reference or NULL. */
 json_t *mm_json_count(uint64_t value);

@@ -49,7 +49,7 @@ static bool has(const uint32_t *sets, enum mm_access_set set, unsigned bit) {
     return (sets[set] & UINT32_C(1) << bit) != 0;
 }
 
-/* Adds one value. A list is bounded, since no value may be in it twice. */
+/* Adds one value. A list is bounded, because no value may be in it twice. */
 static enum mm_status read_one(enum mm_access_set kind, const char *name, const char *verb,
                                const struct mm_value *value, uint32_t *set, struct mm_error *error) {
     unsigned bit = 0;

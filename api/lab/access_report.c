@@ -56,7 +56,7 @@ static json_t *make_banks(const struct row *row) {
             json_array_append_new(list, row->offsets[lane] == MM_LANE_INACTIVE
                                             ? json_null()
                                             : mm_json_count(mm_bank_of(row->offsets[lane], row->bank_bytes)));
-    return mm_json_made(list, failed);
+    return mm_json_finish(list, failed);
 }
 
 static json_t *make_row(const struct row *row) {
@@ -82,7 +82,7 @@ static json_t *make_row(const struct row *row) {
         failed |= mm_json_put(object, "bank_bytes", mm_json_count(row->bank_bytes));
         failed |= mm_json_put(object, "banks", make_banks(row));
     }
-    return mm_json_made(object, failed);
+    return mm_json_finish(object, failed);
 }
 
 static json_t *make_summary(const struct mm_memory_speed *speed) {
@@ -112,7 +112,7 @@ char *mm_access_json(const struct mm_probe *probe, size_t *length) {
         json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "op", "shared_access", "backend", device->backend->name,
                   "device", mm_json_text(device->name), "shared_bank_bytes",
                   device->shared_bank_bytes != 0 ? mm_json_count(device->shared_bank_bytes) : json_null(),
-                  "rows", mm_json_made(rows, failed), "summary", make_summary(&probe->speed));
+                  "rows", mm_json_finish(rows, failed), "summary", make_summary(&probe->speed));
     return mm_json_print(report, JSON_REAL_PRECISION(15), length);
 }
 

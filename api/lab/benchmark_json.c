@@ -72,7 +72,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
         failed |= mm_json_put(object, "error",
                               json_pack("{s:s, s:o}", "code", mm_status_name(row->error.status), "detail",
                                         mm_json_text(row->error.detail)));
-    return mm_json_made(object, failed);
+    return mm_json_finish(object, failed);
 }
 
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
@@ -96,5 +96,5 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
     /* With 15 digits a time of whole or half nanoseconds has no tail of noise. */
-    return mm_json_print(mm_json_made(body, failed), JSON_REAL_PRECISION(15), length);
+    return mm_json_print(mm_json_finish(body, failed), JSON_REAL_PRECISION(15), length);
 }

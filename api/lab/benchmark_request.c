@@ -10,7 +10,7 @@
 
 /* --- what all requests have */
 
-/* Reads the operation, since the other members depend on it. */
+/* Reads the operation, because the other members depend on it. */
 static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_call *call,
                               struct mm_error *error) {
     struct mm_json_reader reader = {0};
@@ -62,7 +62,7 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
             mm_fail_field(&one, MM_BAD_REQUEST, name->text, "%s is given twice; give it once", name->text);
         else
             (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
-        /* Only the first failure gets a line and a column, since that reads the text from its beginning. */
+        /* Only the first failure gets a line and a column, because that reads the text from its beginning. */
         if (keep_first(first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(text->start, member.token, first);
     }

@@ -49,7 +49,7 @@ json_t *mm_occupancy_limiters(const struct mm_occupancy *occupancy) {
     for (unsigned limiter = 0; limiter < MM_LIMITER_COUNT && failed == 0; limiter++)
         if (occupancy->blocks_by[limiter] == occupancy->blocks)
             failed |= json_array_append_new(list, json_string(mm_limiter_name((enum mm_limiter)limiter)));
-    return mm_json_made(list, failed);
+    return mm_json_finish(list, failed);
 }
 
 static json_t *make_allowed(const struct mm_occupancy *occupancy) {
@@ -60,7 +60,7 @@ static json_t *make_allowed(const struct mm_occupancy *occupancy) {
         failed |= mm_json_put(object, mm_limiter_name((enum mm_limiter)limiter),
                               blocks == MM_OCCUPANCY_UNLIMITED ? json_null() : mm_json_count(blocks));
     }
-    return mm_json_made(object, failed);
+    return mm_json_finish(object, failed);
 }
 
 static json_t *make_row(const struct row *row) {
@@ -82,7 +82,7 @@ char *mm_occupancy_json(const struct mm_occupancy_request *request, size_t *leng
         const struct row row = row_at(request, index);
         failed |= json_array_append_new(rows, make_row(&row));
     }
-    return mm_json_print(json_pack("{s:s, s:o}", "op", "occupancy", "rows", mm_json_made(rows, failed)),
+    return mm_json_print(json_pack("{s:s, s:o}", "op", "occupancy", "rows", mm_json_finish(rows, failed)),
                          JSON_REAL_PRECISION(15), length);
 }
 

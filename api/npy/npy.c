@@ -331,7 +331,7 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
 /* --- elements */
 
 /* Elements of the same size are copied alike: by rows of `to`, which the last index runs along, in tiles that
- * a cache holds, since neighbours in one order lie far apart in the other. Steps are in elements. */
+ * a cache holds, because neighbours in one order lie far apart in the other. Steps are in elements. */
 #define TILE_COPIER(BITS)                                                                                    \
     static void copy_##BITS(const void *from, size_t from_step, void *to, size_t to_step, size_t rows,       \
                             size_t cols) {                                                                   \

@@ -20,7 +20,7 @@ char *mm_put_hex(char *end, uint64_t number, unsigned least);
 /* So many millionths as a decimal: 1.234567. Nanoseconds become milliseconds. */
 char *mm_put_millionths(char *end, uint64_t count);
 
-/* Inline, so that the length of a literal is known when it is compiled. */
+/* Inline, so the length of a literal is known when it is compiled. */
 static inline char *mm_put_text(char *end, const char *text) {
     const size_t length = strlen(text);
     memcpy(end, text, length);

@@ -132,7 +132,7 @@ static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
     return y ^ ((x ^ y) & -(uint64_t)first);
 }
 
-/* The fewest digits that read back, but six at least, so that what was short comes out short; followed by
+/* The fewest digits that read back, but six at least, so what was short comes out short; followed by
  * zeros, nine in all. If some read back, more do. */
 static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
     const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);

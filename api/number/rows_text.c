@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* A part is worth another thread's while: 32768 elements take it half a millisecond. It has rows of its own,
- * and room for the longest text of each, and a margin, since the writer of a number may write a little behind
- * it. */
+ * and room for the longest text of each, and a margin, because the writer of a number may write a little
+ * behind it. */
 enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
 
 static unsigned count_parts(const struct mm_matrix *matrix) {

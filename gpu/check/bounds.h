@@ -7,13 +7,13 @@
 #include <math.h>
 
 /* An element of C is right if it is off by at most e + unit·(|R| + e) + step, where R is exact and
- * e = relative·(|A|·|B|) + absolute. All are 0 of whole numbers. */
+ * e = relative·(|A|·|B|) + absolute. All are 0 for whole numbers. */
 struct mm_bounds {
     double relative;
     double absolute;
     double unit; /* of rounding to C, if that is narrower than the sums; else 0, and step too */
     double step;
-    double largest; /* past this, the sums or C may be infinite */
+    double largest; /* above this, the sums or C may be infinite */
 };
 
 /* What may have computed a product.

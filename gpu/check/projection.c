@@ -24,7 +24,7 @@ static size_t count_groups(size_t m, size_t k, size_t n) {
     return mm_size_divide_up(n, columns_of_a_group(m, k, n));
 }
 
-/* Doubles of a sum. */
+/* How many doubles a sum has. */
 static size_t parts_of(enum mm_dtype dtype) {
     return dtype == MM_FLOAT64 ? 2 : 1;
 }
@@ -32,7 +32,7 @@ static size_t parts_of(enum mm_dtype dtype) {
 size_t mm_projection_bytes(enum mm_dtype dtype, size_t m, size_t k, size_t n) {
     assert(m > 0 && k > 0 && n > 0);
     return parts_of(dtype) * (m * count_groups(m, k, n) + k) * sizeof(double) +
-           mm_size_round_up(n * sizeof(float), sizeof(double)); /* what lies behind it is aligned too */
+           mm_size_round_up(n * sizeof(float), sizeof(double)); /* what follows is aligned too */
 }
 
 void mm_projection_init(struct mm_projection *projection, const struct mm_random_product *product,
@@ -49,7 +49,7 @@ void mm_projection_init(struct mm_projection *projection, const struct mm_random
     projection->weights = (float *)(projection->inner + parts * product->k);
 }
 
-/* The column behind a group's last. */
+/* The column after the last of a group. */
 static size_t group_end(const struct mm_projection *projection, size_t group) {
     return mm_size_min((group + 1) * projection->group_cols, projection->product->n);
 }
@@ -68,7 +68,7 @@ static inline void add(const struct mm_projection *projection, double *sum, doub
         *sum += element * factor;
 }
 
-/* Adds `count` elements of a row of B, times x, to the sum. The first row makes x. */
+/* Adds `count` elements of a row of B, times x, to the sum. The first row generates x. */
 static void add_b(struct mm_projection *projection, size_t count) {
     const struct mm_random_product *product = projection->product;
     const size_t col = projection->group * projection->group_cols + projection->number;
@@ -153,8 +153,8 @@ void mm_projection_begin(struct mm_projection *projection) {
     projection->read_sum = projection->read_low = projection->read_squares = 0.0;
 }
 
-/* Adds elements to the sum of their group. Four sums, since an addition to one need not wait for an addition
- * to another. */
+/* Adds elements to the sum of their group. Four sums, because an addition to one need not wait for an
+ * addition to another. */
 static void add_c(struct mm_projection *projection, const double *elements, const float *weights,
                   size_t count) {
     double sums[4] = {0.0, 0.0, 0.0, 0.0};
@@ -227,7 +227,7 @@ void mm_projection_add(struct mm_projection *projection, enum mm_dtype dtype, co
 
 double mm_projection_error(const struct mm_projection *projection) {
     assert(projection->read == projection->product->m * projection->product->n);
-    if (projection->read_squares == 0.0) /* of zeros alone the norm is 0 as well */
+    if (projection->read_squares == 0.0) /* zeros have the norm 0 too */
         return 0.0;
     const double error = sqrt(projection->read_squares / projection->norm);
     return isfinite(error) ? error : INFINITY;

@@ -1,6 +1,6 @@
-/* How right a whole product is, by a random projection: compares C·x with A·(B·x) (Freivalds, 1977). The host
- * makes the operands, which are random streams, again as it goes. A and B stand for op(A) and op(B). It knows
- * no device and no variant.
+/* How right a whole product is, by a random projection: compares C·x with A·(B·x) (Freivalds, 1977). The
+ * operands are random streams, whose elements the host generates again. A and B stand for op(A) and op(B).
+ * This file knows no device and no variant.
  *
  * Elements of whole numbers count as the sums that they most likely are modulo 2^w, w being their bits.
  *
@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-/* The caller owns it and reads nothing of it. */
+/* The caller owns it, and reads none of its members. */
 struct mm_projection {
     const struct mm_random_product *product;
     size_t group_cols; /* columns of a group; the last may have fewer */
@@ -27,7 +27,8 @@ struct mm_projection {
     double *sums;    /* A·(B·x), m × group_count */
     double *inner;   /* B·x of the current group, k */
     float *weights;  /* x, n */
-    bool is_precise; /* of float64s: what `sums` and `inner` have lost lies behind them (gpu/check/exact.h) */
+    bool is_precise; /* for float64: the lost parts of `sums` and `inner` follow them in memory
+                        (gpu/check/exact.h) */
     double norm;     /* the sum of the squares of `sums` */
 
     /* What is prepared next: a group's sums over the k rows of B come first, then those over the m rows of
@@ -54,16 +55,18 @@ size_t mm_projection_bytes(enum mm_dtype dtype, size_t m, size_t k, size_t n);
 void mm_projection_init(struct mm_projection *projection, const struct mm_random_product *product,
                         void *memory);
 
-/* Makes the next 100,000 numbers or so. Call it until it says false: there was nothing left to do. It makes
- * k·n numbers in all, and m·k for each group. */
+/* Generates the next 100,000 elements or so. Call this until it returns false: nothing was left to do. It
+ * generates k·n elements in all, and m·k for each group. */
 bool mm_projection_prepare(struct mm_projection *projection);
 
-/* Once all is prepared, these read a result, and then the next one. `begin` starts. `take` reads the next
- * `count` elements of C, which is of this type and dense, row by row, in parts of any size. After the last,
- * `error` gives
- * ||C·x − A·B·x|| / ||A·B·x||, which estimates ||C − A·B|| / ||A·B|| (Frobenius); INFINITY if an element is
- * not finite. */
+/* Begins to read a result. mm_projection_prepare has returned false before. */
 void mm_projection_begin(struct mm_projection *projection);
+
+/* Reads the next `count` elements of C, which has this type and is dense, row by row, in parts of any size.
+ */
 void mm_projection_add(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
                        size_t count);
+
+/* After the last element: ||C·x − A·B·x|| / ||A·B·x||, which estimates ||C − A·B|| / ||A·B|| (Frobenius);
+ * INFINITY if an element is not finite. */
 double mm_projection_error(const struct mm_projection *projection);

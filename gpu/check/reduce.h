@@ -1,5 +1,5 @@
-/* Figures about a matrix: what a client may want of a result instead of the result. For C and for CUDA; it
- * knows no device and no job.
+/* Figures about a matrix, which a client may want instead of the matrix. For C and for CUDA; this file knows
+ * no device and no job.
  *
  * Types with a point are added up in float64. Whole numbers are added up exactly, in 128 bits, which 2⁶⁴ of
  * the largest fit in. NaN makes every figure NaN, except `finite`, and except `trace` if it is off the
@@ -50,20 +50,20 @@ MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) 
  * numbers does not: there are no 2⁶⁴ of them. */
 #define MM_SCALE_SUM 0x1p-64
 
-/* What has been seen of a matrix. Start with mm_reduction_none. Of whole numbers the members with `whole_`
- * count, of others those without. */
+/* Sums over the elements of a matrix so far. Start with mm_reduction_none. For whole numbers the members with
+ * `whole_` count, for floats the others. */
 struct mm_reduction {
     struct mm_wide whole_sum;
     struct mm_wide whole_trace;
-    int64_t whole_min; /* INT64_MAX before the first element, and INT64_MIN of whole_max */
+    int64_t whole_min; /* INT64_MAX before the first element; whole_max is INT64_MIN then */
     int64_t whole_max;
     double sum;
     double trace;
-    double sum_scaled; /* each number by MM_SCALE_SUM: counts if `sum` is not finite */
+    double sum_scaled; /* of the numbers times MM_SCALE_SUM; used if `sum` is not finite */
     double trace_scaled;
-    double min; /* infinity before the first element, and -infinity of max */
+    double min; /* infinity before the first element; max is -infinity then */
     double max;
-    struct mm_squares squares; /* of whole numbers too */
+    struct mm_squares squares; /* for whole numbers too */
     uint64_t count;            /* elements */
     uint64_t not_finite;       /* of those */
 };
@@ -77,14 +77,14 @@ MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
     return none;
 }
 
-/* The smaller one, or the larger one if `largest`; NaN if one of them is. */
+/* The smaller of two numbers, or the larger if `largest`; NaN if one of them is NaN. */
 MM_HOST_AND_DEVICE double mm_reduce_extreme(double held, double other, bool largest) {
     if (held != held)
         return held;
     return other != other || (largest ? other > held : other < held) ? other : held;
 }
 
-/* Adds an element with a point. `diagonal`: it stands where row equals column. */
+/* Adds a float. `diagonal`: its row equals its column. */
 MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element, bool diagonal) {
     seen->count++;
     seen->sum += element;
@@ -97,7 +97,7 @@ MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element
     seen->not_finite += element - element != 0.0; /* NaN differs from all */
 }
 
-/* Adds a whole number. */
+/* Adds a whole number. `diagonal`: its row equals its column. */
 MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *seen, int64_t element, bool diagonal) {
     seen->count++;
     mm_wide_add(&seen->whole_sum, mm_wide_of(element));
@@ -107,7 +107,7 @@ MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *seen, int64_t eleme
     seen->squares.middle += (double)element * (double)element;
 }
 
-/* Adds what was seen of other elements. */
+/* Adds the sums over other elements. */
 MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct mm_reduction *other) {
     into->count += other->count;
     mm_wide_add(&into->whole_sum, other->whole_sum);
@@ -127,26 +127,26 @@ MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct 
 /* How far a reduction has come. All 0: it has not begun. */
 struct mm_reduced {
     size_t elements;
-    struct mm_reduction row; /* what was seen of the row at hand */
+    struct mm_reduction row; /* of the current row */
 };
 
 /* Elements that take a few milliseconds at most. */
 enum { MM_REDUCE_SLICE = 1 << 19 };
 
 /* Adds the next `count` elements of a part of a dense stack, or all that are left. Each row is added up by
- * itself first, so rounding grows with rows and columns, not with their product, and does not depend on
- * `count`. Whether elements are left. */
+ * itself first, so rounding errors grow with rows and columns, not with their product, and do not depend on
+ * `count`. Returns whether elements are left. */
 bool mm_reduce_part(struct mm_reduction *seen, struct mm_reduced *done, const struct mm_window *part,
                     enum mm_dtype dtype, const void *stack, size_t count);
 
-/* What the sums make of a figure. Of no elements sum, trace, norm and max_abs are 0; min and max have no
- * value, and finite is true. */
+/* The value of a figure. Without elements sum, trace, norm and max_abs are 0, finite is true, and min and max
+ * have no value (MM_FIGURE_NONE). */
 enum mm_figure_kind { MM_FIGURE_REAL, MM_FIGURE_WHOLE, MM_FIGURE_TRUTH, MM_FIGURE_NONE };
 
 struct mm_figure_value {
     enum mm_figure_kind kind;
     double real;          /* of MM_FIGURE_REAL */
-    struct mm_wide whole; /* of MM_FIGURE_WHOLE; of MM_FIGURE_TRUTH 0 or 1 */
+    struct mm_wide whole; /* of MM_FIGURE_WHOLE; 0 or 1 of MM_FIGURE_TRUTH */
 };
 
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,

@@ -23,7 +23,7 @@ static size_t spans_within(size_t depth, size_t width) {
 }
 
 /* The corners first, beginning with the last element of C. Then every fourth place is on the last row, and
- * every fourth at the end of a row, since tiles are cut off there. */
+ * every fourth at the end of a row, because tiles are cut off there. */
 static struct mm_sample_span place(unsigned index, size_t rows, size_t cols, size_t width) {
     const size_t last_row = rows - 1;
     const size_t last_col = cols - width;

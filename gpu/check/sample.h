@@ -1,6 +1,5 @@
-/* A sample of a product's elements, and how right they are: for products that are too large to be computed
- * again, of operands that are random streams. It knows no device and no variant. gpu/check/projection.h looks
- * at all other elements.
+/* A sample of a product's elements, and their errors: for products of random streams that are too large to
+ * compute again. This file knows no device and no variant. gpu/check/projection.h checks all other elements.
  *
  * The caller owns every sample. Any thread, one at a time for each sample. The functions cannot fail,
  * allocate nothing and take no NULL. */
@@ -24,8 +23,8 @@ struct mm_sample {
     unsigned span_count;
     unsigned width; /* elements of each span */
     struct mm_sample_span spans[MM_SAMPLE_SPANS_MAX];
-    double sums[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];       /* by mm_sample_expect: the product, */
-    double lows[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];       /* what that has lost; and */
+    double sums[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];       /* by mm_sample_expect: the product */
+    double lows[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];       /* what `sums` has lost */
     double magnitudes[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX]; /* the product of absolute values */
 };
 

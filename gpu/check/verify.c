@@ -18,11 +18,11 @@ uint64_t mm_verify_seed(void) {
     return mm_random_bits(SEEDS_SEED, __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED));
 }
 
-/* Which matrix is summed: what the last of the sums is depends on it. */
+/* Which matrix is summed. The last of its sums depends on that. */
 enum part { OF_A, OF_B, OF_C };
 
-/* What the elements of a line are multiplied by: number i of vector v is at v·length + i. Of A these are the
- * sums of B, the last of which are its norms. */
+/* The factors of a line's elements: number i of vector v is at v·length + i. The factors of A are the sums of
+ * B, the last of which are norms. */
 struct factors {
     enum part part;
     const void *numbers;
@@ -56,7 +56,7 @@ static void make_signs(void *x, size_t length, uint64_t seed) {
     }
 }
 
-/* An element's term in the last of the sums: of A its size times the norm, else its square. */
+/* An element's term in the last sum: its size times the norm for A, else its square. */
 static double last_term(enum part part, double element, double norm) {
     return part == OF_A ? fabs(element) * norm : element * element;
 }
@@ -177,7 +177,7 @@ static void add_words_row(const void *data, const struct factors *by, size_t dep
 
 static const struct kind words = {WORDS, WORDS, sum_words_row, add_words_row, make_words, NULL};
 
-/* --- all of them ------------------------------------------------------------------------------------- */
+/* --- all kinds ------------------------------------------------------------------------------------- */
 
 static const struct kind *kind_of(enum mm_dtype dtype) {
     if (!mm_dtype_is_float(dtype))
@@ -185,7 +185,7 @@ static const struct kind *kind_of(enum mm_dtype dtype) {
     return mm_dtype_sum(dtype) == MM_FLOAT64 ? &precise : &real;
 }
 
-/* The longest stored row of the three. */
+/* The longest stored row of A, B and C. */
 static size_t longest_row(const struct mm_product *product) {
     const size_t a_or_b = product->a.cols > product->b.cols ? product->a.cols : product->b.cols;
     return a_or_b > product->c.cols ? a_or_b : product->c.cols;
@@ -194,10 +194,10 @@ static size_t longest_row(const struct mm_product *product) {
 size_t mm_verify_bytes(const struct mm_product *product) {
     const struct kind *kind = kind_of(product->a.dtype);
     return (kind->vectors * product->n + kind->sums * (product->k + product->m + 1) + longest_row(product)) *
-           NUMBER_BYTES; /* a stack's products take it one after another */
+           NUMBER_BYTES; /* the products of a stack use it one after another */
 }
 
-/* Converts a stored row. Whole numbers keep their sign, as far as 64 bits go. */
+/* Converts a stored row. Whole numbers are sign-extended to 64 bits. */
 static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     const bool is_real = mm_dtype_is_float(x->dtype);
     switch (x->dtype) {
@@ -217,7 +217,7 @@ static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     }
 }
 
-/* What a check's memory is cut into: the vectors, the sums of B, of A and of a row of C, and a stored row. */
+/* The parts of a check's memory: the vectors, the sums of B, of A and of a row of C, and a stored row. */
 struct parts {
     const struct kind *kind;
     char *x;
@@ -264,7 +264,7 @@ static void sum_a(const struct mm_product *product, const struct parts *parts, s
     multiply(parts, &product->a, product->transpose_a, &by, parts->of_a, first, count);
 }
 
-/* Judges a row of a product with a point by its sums, of C and of A. */
+/* Checks a row of floats by the sums of C and of A. */
 static void check_real(const struct kind *kind, const struct mm_product *product,
                        const struct mm_verify_bounds *bounds, size_t row, const double *of_c,
                        const double *of_a, struct mm_verification *verification) {
@@ -288,7 +288,8 @@ static void check_words(const struct mm_product *product, size_t row, const uint
     mm_verify_words_row(verification, row, is_wrong);
 }
 
-/* Adds rows of C, from `first` on, once A and B are summed. The product's first row counts as `first_row`. */
+/* Checks the rows of C from `first` on, after A and B were summed. Row 0 of the product counts as row
+ * `first_row`. */
 static void check_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                        const struct parts *parts, const struct mm_matrix *c, size_t first, size_t first_row,
                        struct mm_verification *verification) {
@@ -311,8 +312,8 @@ static void check_rows(const struct mm_product *product, enum mm_arithmetic arit
         mm_verify_merge(verification, &rows);
 }
 
-/* Adds the rows of one product, the first of which counts as `first_row`. The memory may have the vectors
- * from the product before, and the sums of B, if that had the same B. */
+/* Checks all rows of one product. Row 0 counts as row `first_row`. The memory may have the vectors of the
+ * product before, and the sums of B, if both products have the same B. */
 static void check_one(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first_row,
                       bool has_x, bool has_b, void *memory, struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);

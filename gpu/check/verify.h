@@ -20,7 +20,7 @@
  * sum of absolute values. That is never less, and of ordinary rows a fifth more.
  *
  * A row is judged if s is finite. If its C is not finite, its residual is infinite; but if s + e exceeds the
- * range of the sums or of C, the row is not judged, since they may have overflowed. The squares of the
+ * range of the sums or of C, the row is not judged, because its sums may have overflowed. The squares of the
  * residuals and of A·(B·x), summed over all rows, estimate the relative error of the result
  * (gpu/check/verification.h).
  *
@@ -57,35 +57,39 @@ enum {
     MM_VERIFY_WORDS = 32
 };
 
-/* The seed of the next check in this process. */
+/* Returns a new seed for each check in this process. Any thread. */
 uint64_t mm_verify_seed(void);
 
 /* The bytes of memory that mm_verify needs for a product that is not empty. */
 size_t mm_verify_bytes(const struct mm_product *product);
 
-/* Judges the product in a, b and c, in the host's memory (conforming, m and n not 0). `memory` has
- * mm_verify_bytes, aligned for a double; the call overwrites it. All memory is the caller's. *verification is
- * set as a whole. arithmetic: what may have computed it. */
+/* Checks the product in a, b and c, in host memory (conforming, m and n not 0), and sets *verification.
+ * `memory` has mm_verify_bytes, aligned for a double; the call overwrites it. The caller owns all memory.
+ * `arithmetic` is what may have computed the product. */
 void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
-/* The same in steps, for a stack: adds `count` products from `first` on to a verification that has `is_done`
- * and the seed from the start, and the products before these; `memory` is as the last step left it. */
+/* Checks a stack in steps: adds `count` products from `first` on to a verification. Before the first step
+ * *verification is 0 except for `is_done` and the seed; `memory` is as the step before left it. All steps
+ * together do what mm_verify does. */
 void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                     size_t count, void *memory, struct mm_verification *verification);
 
-/* The same in steps, for one product without a 0 among m, n and k, whose C comes in parts. `prepare` takes
- * some more of the stored rows of B and A, of which *row, 0 at first, are done; call it until it says false:
- * there was nothing left to do. Then `rows` adds the rows of C from `first` on, in any order, to a
- * verification that begins with `is_done` and this seed. Any number of results may be judged so. */
+/* Prepares to check one product whose C comes in parts: sums up some more of the stored rows of B and A. *row
+ * counts the rows that are done; it begins at 0. Call this until it returns false: nothing was left to do. m,
+ * n and k are not 0. */
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
+
+/* After mm_verify_prepare, checks the rows of `c`, which are those of C from `first` on, and adds them to a
+ * verification. The parts of C may come in any order. Before the first part *verification is 0 except for
+ * `is_done` and the seed. Any number of results may be checked after one preparation. */
 void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                     const struct mm_matrix *c, size_t first, void *memory,
                     struct mm_verification *verification);
 
 /* --- what the host and the device share ---------------------------------------------------------- */
 
-/* The factors of e, of the bound, and of the check's own rounding; all 0 of whole numbers. */
+/* The factors of e, of the bound, and of the check's own rounding; all 0 for whole numbers. */
 struct mm_verify_bounds {
     double relative; /* e = relative·s + absolute */
     double absolute;
@@ -148,8 +152,8 @@ MM_HOST_AND_DEVICE void mm_verify_keep_worst(struct mm_verification *verificatio
     verification->row = row;
 }
 
-/* Adds the rows of one verification to another, of a product with a point or not. The order of such additions
- * shows only in the last bits of the sums of squares. */
+/* Adds the rows of one verification of floats to another. The order of such additions changes only the last
+ * bits of the sums of squares. */
 MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
     if (rows->rows_judged > 0)
         mm_verify_keep_worst(into, rows->row, rows->residual, rows->bound);
@@ -159,6 +163,7 @@ MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const stru
     mm_squares_merge(&into->norm, &rows->norm);
 }
 
+/* Adds the rows of one verification of whole numbers to another. */
 MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
                                               const struct mm_verification *rows) {
     if (rows->residual > 0.0 && (into->residual == 0.0 || rows->row < into->row))
@@ -184,15 +189,16 @@ struct mm_verify_sums {
     struct mm_squares norm;
 };
 
-/* Adds a vector: how its product with the row of C differs from that with the row of A·B, and the latter. */
+/* Adds a vector: its product with the row of A·B, and how far its product with the row of C differs from
+ * that. */
 MM_HOST_AND_DEVICE void mm_verify_add(struct mm_verify_sums *sums, double difference, double of_product) {
     sums->residual = mm_verify_larger(sums->residual, difference);
     mm_squares_add(&sums->error, difference);
     mm_squares_add(&sums->norm, of_product);
 }
 
-/* Judges a row by the sums over all vectors, by s, and by the squares of C's row, which count if C is
- * narrower than the sums. Adds it to the verification. */
+/* Checks a row by the sums over all vectors, by s, and, if C is narrower than the sums, by the squares of C's
+ * row. Adds the row to the verification. */
 MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
                                       const struct mm_verify_bounds *bounds, size_t row,
                                       const struct mm_verify_sums *sums, double s, double c_squares) {

@@ -1,5 +1,5 @@
-/* The CPU as a backend: one device, whose memory is the host's, with a lane a core, each of which computes a
- * part of a product at once on its caller's thread. It knows nothing of what the variants do. */
+/* The CPU as a backend: one device, whose memory is the host's, with a lane for each core. `begin` computes a
+ * part of a product on the calling thread. This file does not know how variants compute. */
 #include "gpu/device/backend.h"
 
 #include "gpu/clock.h"
@@ -106,7 +106,7 @@ static bool make_operands(struct mm_job *job) {
     return true;
 }
 
-/* Computes one part, or as many products of a stack as take as long as one. */
+/* Computes one part, or as many products of a stack as take as long as a part. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;
@@ -119,7 +119,7 @@ static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
         job->more = mm_progress_end(progress, &job->product, took_ns);
         now_ns = mm_clock_ns();
     } while (job->more && progress->row == 0 && progress->col == 0 && now_ns < start_ns + MM_PART_NS);
-    progress->spent_ns = spent_ns + (now_ns - start_ns); /* what lies between tiny products counts, too */
+    progress->spent_ns = spent_ns + (now_ns - start_ns); /* the time between tiny products counts too */
     return MM_OK;
 }
 
@@ -153,7 +153,8 @@ static void reduce(struct mm_job *job) {
         continue;
 }
 
-/* Operands that are elsewhere come first, then C, its check, and its figures. */
+/* Does the next part of a job: first the operands that are not in host memory, then C, then its check, then
+ * its figures. */
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
@@ -181,7 +182,8 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     job->work.error = (struct mm_error){.status = MM_OK};
 }
 
-/* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
+/* A product that OpenBLAS spreads over all cores is exclusive, because beside another one it would only wait
+ * for cores. */
 static void schedule(struct mm_job *job) {
     const struct mm_product one = mm_product_item(&job->product, 0);
     job->work.is_exclusive = job->plan.device->lane_count > 1 &&
@@ -189,7 +191,8 @@ static void schedule(struct mm_job *job) {
                              mm_product_flops(&one) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
-/* What new allocations can use without swapping, as the kernel estimates it; else the free pages. */
+/* The memory that new allocations can use without swapping, as the kernel estimates it; else the free pages.
+ */
 static size_t memory_free(const struct mm_device *device) {
     uint64_t available_kib = 0;
     FILE *file = fopen("/proc/meminfo", "re");
@@ -203,7 +206,7 @@ static size_t memory_free(const struct mm_device *device) {
     return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
 }
 
-/* The system lends more than it has, so what passes the installed memory is refused here. */
+/* The system promises more memory than it has, so this refuses more than the installed memory. */
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
     void *data = NULL;
     if (bytes <= device->memory_bytes) {

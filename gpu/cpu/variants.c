@@ -3,7 +3,7 @@
 
 static mm_variant_choose choose, choose_transpose;
 
-/* Pieces of transpositions have whole cache lines and whole tiles. */
+/* Parts of transpositions have whole cache lines and whole tiles. */
 enum { TRANSPOSE_CUT = 32 };
 
 /* clang-format off */

@@ -1,13 +1,14 @@
 /* The rows of the CPU's variant table, and the launch functions that they name. A new variant takes its file,
- * one row here and the names of its functions; the rows `auto`, which launch nothing, stand in variants.c. */
+ * one row here and a declaration of its functions; the rows `auto`, which launch nothing, are in variants.c.
+ */
 #pragma once
 
 #include "gpu/device/backend.h"
 
-/* One row a variant: name, then members of struct mm_variant (gpu/plan/variant.h). Pieces of naive and of the
- * tiled variants give the same bits as the whole, since k is never cut. OpenBLAS chooses its kernels by the
- * shape, so the last bits may differ; it is fast only if the parts of a product are large. The first is the
- * reference of every other variant of every backend. */
+/* One row for each variant that multiplies: its name, then members of struct mm_variant (gpu/plan/variant.h).
+ * Parts of naive and of the tiled variants give the same bits as the whole product, because k is never cut.
+ * OpenBLAS chooses its kernels by the shape, so the last bits may differ; it is fast only if the parts of a
+ * product are large. The first is the reference of every other variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
       .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \
@@ -31,7 +32,7 @@
       .cut = 256, .missing = mm_cpu_blas_missing, .needs = "OpenBLAS at build time",                         \
       .sources = MM_SOURCES("gpu/cpu/variants/blas.c"), .summary = "OpenBLAS: the yardstick")
 
-/* The same for transpositions. */
+/* One row for each variant that transposes: its name, then members of struct mm_variant. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_naive)},                                             \
       .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                                 \
@@ -44,12 +45,14 @@ mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32
     mm_cpu_blas_narrow;
 mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 
-/* Why this build has no `blas`, or NULL where it has. Any thread. */
+/* Why this build has no `blas`, or NULL if it has. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
 
-/* Lets `blas` use no more threads than there are cores. It spreads a product over all of them where that has
- * more multiplications than this (OpenBLAS's own rule for float32: 4·65536). */
+/* OpenBLAS spreads a product of more multiplications over several threads (its own rule for float32:
+ * 4·65536). */
 #define MM_CPU_BLAS_ALONE_MAX 262144.0
+
+/* Lets `blas` use at most so many threads. */
 void mm_cpu_blas_use(unsigned cores);
 
 /* Positions in the table: MM_CPU_ROW_NAME. */

@@ -1,22 +1,28 @@
-/* How `auto` chooses: by crossovers measured on an H200, among our own kernels unless the client allows
- * the vendor's library. crossovers.h, which `./dev bench crossovers` writes, has those between tensor
- * cores, simt and tiles; the others stand below. It launches nothing. */
+/* How `auto` chooses: by crossovers measured on an H200, among our own kernels unless the client allows the
+ * vendor's library. The crossovers between tensor cores, simt and tiles are in crossovers.h, which `./dev
+ * bench crossovers` writes; the others are below. This file launches nothing. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* TENSOR_EDGE: from the work of a cube of this edge on, `tensor` is faster than tiles. BATCH_EDGE: by tiles
- * small products share launches, by `tensor` they cannot. From 128³ to 192³ tiles served four times as many
- * at 32 connections, and over one connection a reply took as long. So if a product may share one, and its k
- * is at most this edge, tiles take it below the work of this cube. From there on the kernel counts: at 256³
- * of bfloat16 tiles take 13 µs, `tensor` 5. COPY_EDGE: if rows do not begin at multiples of 16 bytes, since
- * `tensor` copies such operands first. TILES_DEPTH_MAX: a block of tiles goes through all of k, so the tiles
- * take no product that is deeper. Measured on an H100. */
+/* Edges of cubes, as measures of work; measured on an H100. */
 enum {
+    /* From here on `tensor` is faster than tiles. */
     MM_CUDA_TENSOR_EDGE = 128,
+
+    /* By tiles small products share launches, by `tensor` they cannot. From 128³ to 192³ tiles served four
+     * times as many products at 32 connections, and over one connection a reply took as long. So up to here
+     * tiles compute a product that may share a launch, if its k is at most this too. At 256³ the kernel
+     * counts: of bfloat16 tiles take 13 µs, `tensor` takes 5. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
+
+    /* From here on `tensor` is faster if rows do not begin at multiples of 16 bytes: it copies such operands
+       first. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
+
     MM_CUDA_TF32_EDGE = 512,
+
+    /* Tiles compute no product with a larger k, because a block of tiles goes through all of k. */
     MM_CUDA_TILES_DEPTH_MAX = 512
 };
 
@@ -28,13 +34,14 @@ static size_t wide_of(const struct mm_product *product) {
     return product->m > product->n ? product->m : product->n;
 }
 
-/* How many squares of this edge cover C, or all of them of a stack. */
+/* How many squares of this edge cover C, or all matrices C of a stack. */
 static size_t blocks_of(const struct mm_product *product, size_t edge) {
     return mm_size_divide_up(product->m, edge) * mm_size_divide_up(product->n, edge) *
            mm_product_count(product);
 }
 
-/* Of `count` ascending edges, the first that the length does not pass; `count` if it passes all. */
+/* The index of the first of `count` ascending edges that is at least as long as `length`; `count` if none is.
+ */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
     while (index < count && length > edges[index])
@@ -50,7 +57,8 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* simt chooses its blocks by the shape itself. Below that edge tiles are as fast and cheaper to batch. */
+/* simt chooses its blocks by the shape. Below the work of a cube of MM_CUDA_SIMT_EDGE tiles are as fast, and
+ * can share launches. */
 static bool is_for_tiles(const struct mm_product *product) {
     const double edge = MM_CUDA_SIMT_EDGE;
     return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
@@ -68,7 +76,7 @@ static unsigned choose_tiles(const struct mm_device *device, const struct mm_pro
     return MM_CUDA_ROW_tiled_16;
 }
 
-/* cuBLAS is up to 5% faster than simt only where the whole chip is busy for long. */
+/* cuBLAS is up to 5% faster than simt, but only if the whole chip is busy for long. */
 static bool is_for_vendor(const struct mm_device *device, const struct mm_product *product) {
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
@@ -77,7 +85,7 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
            mm_cuda_blas_takes(device, product);
 }
 
-/* Rows that begin at multiples of 16 bytes. */
+/* Whether all rows begin at multiples of 16 bytes. */
 static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
@@ -93,7 +101,7 @@ static bool is_worth(const struct mm_device *device, const struct mm_product *pr
            work * (double)mm_product_count(product) >= edge * edge * edge;
 }
 
-/* Whether other products may share its launch, if tiles compute it (mm_cuda_batch_key). */
+/* Whether the product may share a launch, if tiles compute it (mm_cuda_batch_key). */
 static bool fits_batch(const struct mm_product *product) {
     return product->stack == NULL && mm_product_bytes(product) <= MM_CUDA_BATCH_BYTES_MAX;
 }

@@ -1,4 +1,4 @@
-/* The CUDA backend's functions and table, under one name. */
+/* The CUDA backend: its functions and its table of variants. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 

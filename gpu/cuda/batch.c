@@ -1,7 +1,7 @@
 /* Batches: which small products and transpositions may share a launch, and how they are enqueued. Their
- * matrices lie in locked host pages. The kernel writes C there, and reads operands there if they are small
- * or read once; others are gathered first. Operands that are made or stored, and a C that is not wanted, lie
- * in device memory. It chooses no variant. */
+ * matrices lie in locked host pages. The kernel writes C there. It reads operands there if they are small or
+ * read once; other operands are copied to the device first. Generated and stored operands, and a C that is
+ * not wanted, lie in device memory. This file chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"
@@ -56,8 +56,9 @@ static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
-/* Whether the operands in host memory are read there: each element once, or by one block in a few steps.
- * Others would be read again and again. Limits from 4 to 64 KiB made no difference on an H200. */
+/* The kernel reads operands in host memory if it reads each element once, or if one block reads all of them
+ * in a few steps. Other operands would be read again and again. Limits from 4 to 64 KiB made no difference on
+ * an H200. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     const struct mm_layout *layout = &job->plan.layout;
@@ -68,7 +69,6 @@ bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *so
              mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX));
 }
 
-/* Products of one batch may have parts of different depths. */
 static struct mm_cuda_item item_of(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     const unsigned split_depth = job->plan.layout.split_depth;
@@ -82,7 +82,7 @@ static struct mm_cuda_item item_of(const struct mm_job *job) {
                                  .split_depth = split_depth > 0 ? split_depth : (unsigned)product->k};
 }
 
-/* Has the operand copied to device memory. Without depth there is nothing to copy, or to read. */
+/* Adds a copy of the operand to device memory. If k is 0, there is nothing to copy. */
 static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, void *to) {
     const size_t bytes = operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
     const unsigned words = (unsigned)mm_size_divide_up(bytes, sizeof(unsigned));
@@ -123,7 +123,7 @@ static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
     return flops_or_bytes;
 }
 
-/* The jobs' items, and what must come before them. */
+/* Fills in the jobs' items, and what is enqueued before them. */
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
                           struct mm_cuda_items *items, struct preparation *before) {
     const double flops_or_bytes = flops_or_bytes_of(jobs, count);
@@ -162,8 +162,8 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
-/* Copies of stored operands are there, unless memory was short since the key was made. One that is made anew
- * is not part of any job's upload, whose time has not begun. */
+/* Stored operands have device copies, unless these were dropped since the key was set. A copy that is made
+ * again counts in no job's upload, because the time of the upload has not begun. */
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;

@@ -1,5 +1,5 @@
-/* Several products, or transpositions, in one launch: as the kernel sees them, and how they are launched.
- * Only the thread that uses the lane calls mm_cuda_gather and mm_cuda_generate. */
+/* Several products, or transpositions, in one launch: the kernel's parameter, and how they are launched. The
+ * thread that uses the lane calls mm_cuda_gather, mm_cuda_generate and mm_cuda_begin_batch. */
 #pragma once
 
 #include "gpu/queue/job.h"
@@ -24,29 +24,29 @@ struct mm_cuda_item {
     enum mm_dtype c_dtype;
 };
 
-/* The products of a stack differ from the first, an item, in where their matrices begin. Steps are in bytes,
- * else as mm_stack's. */
+/* Where the matrices of each product of a stack begin, seen from those of product 0, which is an item. Like
+ * struct mm_stack, but with steps in bytes. */
 struct mm_cuda_stack {
-    unsigned rank; /* 0: it is no stack */
-    size_t first;  /* the product of the grid's first layer */
+    unsigned rank; /* 0: no stack */
+    size_t first;  /* the product that layer 0 of the grid computes */
     size_t dims[MM_STACK_RANK_MAX];
     size_t a_steps[MM_STACK_RANK_MAX];
     size_t b_steps[MM_STACK_RANK_MAX];
     size_t c_step;
 };
 
-/* A batch kernel's one parameter, by value (at most 4 KiB). Layer z of the grid computes item z, or product z
- * of a stack whose first is item 0, by blocks of block_rows × block_cols; as many as the largest item needs,
- * so others have idle blocks. */
+/* The one parameter of a batch kernel, passed by value (at most 4 KiB). Layer z of the grid computes item z,
+ * or product first + z of a stack whose product 0 is item 0, by blocks of block_rows × block_cols. Every
+ * layer has as many blocks as the largest item needs, so smaller items have idle blocks. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
     struct mm_cuda_stack stack;
     unsigned block_rows;
     unsigned block_cols;
-    unsigned tile; /* of all, as mm_product's */
+    unsigned tile; /* edge of a tile, of all items */
 };
 
-/* Copies of `words` words of 4 bytes each, from locked pages of the host to the device, all at once. */
+/* Copies from locked host pages to the device, all at once. A word has 4 bytes. */
 struct mm_cuda_copies {
     struct {
         const unsigned *from;
@@ -54,10 +54,10 @@ struct mm_cuda_copies {
         unsigned words;
     } copies[2 * MM_BATCH_MAX];
     unsigned count;
-    unsigned words_max; /* of one */
+    unsigned words_max; /* of one copy */
 };
 
-/* Operands of one element type that are made where they are read, all at once. */
+/* Operands of one element type that the device generates, all at once. */
 struct mm_cuda_generated {
     struct {
         struct mm_source source;
@@ -72,16 +72,16 @@ static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copi
                   sizeof(struct mm_cuda_generated) <= 4096,
               "a kernel's parameters may have 4 KiB");
 
-/* Enqueues them as one kernel: cheaper than a copy each by the copy engines, which take microseconds for it.
- */
+/* Enqueues all copies as one kernel. A copy by a copy engine would take microseconds each. */
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream);
 
-/* Enqueues the making of at least one operand as one kernel. */
 struct mm_cuda_device;
+
+/* Enqueues the generation of at least one operand as one kernel. */
 cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
                              const struct mm_cuda_device *device, cudaStream_t stream);
 
-/* Adds an operand that is made at `to`. */
+/* Adds an operand that the device generates at `to`. */
 static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, const struct mm_source *source,
                                          const struct mm_matrix *operand, void *to) {
     assert(generated->count < MM_BATCH_MAX && operand->ld == operand->cols);
@@ -91,15 +91,19 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* The key of jobs that may share a launch with this planned one; 0: none may. Any thread. */
+/* The batch_key of a planned job: jobs with one key may share a launch. 0: the job shares none. Any thread.
+ */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
-/* Whether a shared launch reads the operand that the job has from this source (one of its own two) where it
- * lies in host memory. Any thread. */
+/* Whether a shared launch reads an operand of the job in host memory. `source` is the job's a_source or
+ * b_source. Any thread.
+ */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source);
 
-/* Acquires the memory of jobs of one batch key, and enqueues them as one launch. If that fails, all fail. */
 struct mm_lane;
+
+/* Acquires the memory of jobs of one batch_key, and enqueues them as one launch. If that fails, none is
+ * enqueued. */
 enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                    struct mm_error *error);
 

@@ -1,5 +1,4 @@
-/* Finding, opening and closing CUDA devices, with a reason if there is none; and locking pages of the host
- * for all of them. It runs no jobs. */
+/* Finds, opens and closes CUDA devices, and locks host pages for all of them. It runs no jobs. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
@@ -11,8 +10,8 @@
 
 static int opened_index = -1; /* of a device that was opened; -1 before; __atomic access only */
 
-/* The runtime is linked in. Without a driver and with an old one cudaGetDeviceCount fails alike; the
- * driver's version, 0 without one, tells them apart. */
+/* The runtime is linked in. cudaGetDeviceCount fails alike without a driver and with an old driver. The
+ * driver's version, which is 0 without a driver, tells the two apart. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
     int driver = 0;
     int devices = 0;
@@ -92,7 +91,8 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     return cudaSuccess;
 }
 
-/* A pool that keeps what it once took from the driver, since taking it costs more than a small job. */
+/* A pool that keeps the memory that it got from the driver, because getting it costs more than a small job.
+ */
 static cudaError_t pool_open(struct mm_cuda_device *device) {
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,
@@ -121,7 +121,9 @@ static cudaError_t make(struct mm_cuda_device *device) {
     return code;
 }
 
-/* A build has code for the chips it was made for; what one kernel has, all have. */
+/* MM_NOT_READY if the build has no code for the device's chip. All kernels have code for the same chips, so
+ * this checks one.
+ */
 static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
     struct mm_attributes ignored;
     struct mm_plan plan;
@@ -180,13 +182,13 @@ void mm_cuda_close(struct mm_device *head) {
     free(device);
 }
 
-/* A thread that has no current device would get the first, which may be none of those that were chosen. */
+/* A thread without a current device would get device 0, which may not be one of the chosen devices. */
 static bool use_any(void) {
     const int index = __atomic_load_n(&opened_index, __ATOMIC_RELAXED);
     return index >= 0 && cudaSetDevice(index) == cudaSuccess;
 }
 
-/* An error that is not taken would be found by the thread's next call. */
+/* Fetches the error of a failed call, which CUDA would else report to the thread's next call. */
 static bool lock(void *memory, size_t bytes) {
     if (!use_any())
         return false;

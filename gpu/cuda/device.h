@@ -1,5 +1,5 @@
-/* A CUDA device as the files of this backend share it. Kernel files see lane.h only. Only `error` may be
- * NULL. */
+/* A CUDA device, for the files of this backend. Kernel files include only lane.h. Only `error` may be NULL.
+ */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -10,33 +10,36 @@
 
 __BEGIN_DECLS
 
-/* Lanes of jobs under way at one time: one uploads, one computes, one downloads. */
+/* Lanes of a device: while one uploads, another computes, and another downloads. */
 enum { MM_CUDA_LANES = 3 };
 
 struct mm_cuda_device {
-    struct mm_device head;   /* first, so that the one pointer is the other */
+    struct mm_device head;   /* first, so a pointer to it is a pointer to this */
     cudaMemPool_t pool;      /* where all device memory comes from */
     size_t pitch_bytes_max;  /* the longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* its kernels find the host's locked pages at the host's addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct;     /* for what is not a job: acquire, copies by hand, measure */
+    struct mm_lane direct;     /* for calls that run no job: acquire, upload, download, measure */
     struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
     LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* these two are device_copy.c's */
     size_t copy_bytes;                  /* of all device copies, and of what is derived from them */
     struct mm_cuda_device *next_opened; /* failure.c's */
 };
 
-/* Makes the device the calling thread's current one, as every function of the backend must. Any thread. */
+/* Makes the device the calling thread's current device, which every call of CUDA needs. Any thread. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
-/* Keeps the list of open devices: if one fails, mm_cuda_status asks all of them. Any thread. */
+/* Adds a device to the list of open devices. If one fails, mm_cuda_status checks all of them. Any thread. */
 void mm_cuda_note_opened(struct mm_cuda_device *device);
+
+/* Removes a device from the list of open devices, if it is there. Any thread. */
 void mm_cuda_note_closed(const struct mm_cuda_device *device);
 
-/* Turns what a CUDA call returned into a status: MM_OK for cudaSuccess, else one with a sentence, in which
- * `doing` completes "failed while". Asks the device whether it can go on: if it repeats the error, only a new
- * process can, and the device is marked failed (MM_DEVICE_FAILED), as are all others that cannot go on. Else
- * MM_INTERNAL, or what mm_cuda_fail_memory says of 0 bytes, because CUDA does not say how much it needed. */
+/* Turns the result of a CUDA call into a status: MM_OK for cudaSuccess, else a status with a sentence, in
+ * which `doing` completes "failed while". If the device repeats the error, only a new process can use it:
+ * MM_DEVICE_FAILED, and this device and all others that cannot go on are marked as failed. Else MM_INTERNAL.
+ * If memory ran out, MM_NO_DEVICE_MEMORY by mm_cuda_fail_memory for 0 bytes, because CUDA does not say how
+ * many it needed. */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);
 

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* What a variant derives from the value as an operand. Only the lanes' thread uses it, until the value ends.
+/* What a variant derives from the value. Only the thread of the device's lanes uses it, until the value ends.
  */
 struct derived {
     void *data; /* NULL: nothing */
@@ -19,8 +19,8 @@ struct derived {
     uint64_t key;
     cudaEvent_t
         noted;       /* the memory is there once this is over, and filled if is_filled; NULL: none was made */
-    bool is_over;    /* that is known */
-    bool was_wanted; /* by a job before */
+    bool is_over;    /* `noted` is known to be over */
+    bool was_wanted; /* an earlier job asked for it */
     bool is_filled;
 };
 
@@ -35,14 +35,14 @@ struct mm_cuda_device_copy {
     LIST_ENTRY(mm_cuda_device_copy) listed;
 };
 
-/* Guards the lists of all devices and what the copies on them hold. */
+/* Guards the lists of copies of all devices, and the members `data`, `derived` and `device` of the copies. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_only_copy(const struct mm_cuda_device_copy *copy) {
     return copy->head.read != NULL;
 }
 
-/* Counts so many bytes more. With the mutex held, as all down to `release`. */
+/* Adds to the counts of bytes. With the mutex held, like all functions down to `release`. */
 static void count(const struct mm_cuda_device_copy *copy, size_t bytes) {
     copy->device->copy_bytes += bytes;
     if (is_only_copy(copy))
@@ -89,7 +89,7 @@ static void destroy_events(const struct mm_cuda_device_copy *copy) {
             cudaEventDestroy(events[index]);
 }
 
-/* Takes the copy off its device; returns that, or NULL. */
+/* Removes the copy from its device, which is returned; NULL if the device was closed. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -101,7 +101,7 @@ static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct re
     return device;
 }
 
-/* The value has ended, so no job uses it any more. */
+/* Frees a copy whose value has ended, so no job uses it any more. */
 static void release(struct mm_device_copy *head) {
     struct mm_cuda_device_copy *copy = (struct mm_cuda_device_copy *)head;
     struct removed removed = {.count = 0};
@@ -163,7 +163,7 @@ static struct mm_cuda_device_copy *find(const struct mm_stored *value, const str
     return (struct mm_cuda_device_copy *)mm_stored_find_copy(value, &device->head);
 }
 
-/* Lets the lane's stream wait for what another lane may have enqueued, unless that is known to be over. */
+/* Makes the lane's stream wait for an event of another lane, unless the event is known to be over. */
 static cudaError_t wait_for(cudaEvent_t event, bool *is_over, const struct mm_lane *lane) {
     if (*is_over)
         return cudaSuccess;
@@ -171,11 +171,11 @@ static cudaError_t wait_for(cudaEvent_t event, bool *is_over, const struct mm_la
     *is_over = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return code;
-    (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+    (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
     return cudaStreamWaitEvent(lane->stream, event, 0);
 }
 
-/* Marks the end of what was enqueued there. */
+/* Records the event at the end of the lane's stream. */
 static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
     const cudaError_t code =
         *event == NULL ? cudaEventCreateWithFlags(event, cudaEventDisableTiming) : cudaSuccess;
@@ -194,7 +194,7 @@ static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struc
     return NULL;
 }
 
-/* Without memory. NULL if the system has none. */
+/* Makes a copy without device memory. NULL if host memory runs out. */
 static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, size_t bytes,
                                              struct mm_cuda_device *device) {
     struct mm_cuda_device_copy *copy = calloc(1, sizeof *copy);
@@ -223,7 +223,7 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     return code;
 }
 
-/* Takes memory, if there is some, and enqueues the copy. */
+/* Acquires device memory, if there is some, and enqueues the copy of the value. */
 static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
                               struct mm_lane *lane) {
     void *data = acquire(copy, value->bytes, lane);
@@ -241,8 +241,7 @@ static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_devi
     return cudaSuccess;
 }
 
-/* The value's copy on the lane's device, which is made if there is none; NULL if the system has no memory.
- */
+/* The value's copy on the lane's device, which is made if there is none; NULL if host memory runs out. */
 static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
     struct mm_cuda_device_copy *copy = find(value, lane->device);
     if (copy != NULL)
@@ -280,9 +279,9 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
     return MM_OK;
 }
 
-/* --- what is derived */
+/* --- derived from a copy */
 
-/* The copy of an operand of the lane's job; NULL: it has none. */
+/* The device copy of an operand of the lane's job; NULL: it has none. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
     const struct mm_source *source = job == NULL ? NULL : &job->sources[slot];
@@ -325,7 +324,7 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
 
 /* --- only copies */
 
-/* A stream of its own, for an HTTP thread: the device's work goes on beside it. */
+/* Opens a lane with a stream of its own, for any thread. The device's lanes work on meanwhile. */
 static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
     *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
     if (mm_cuda_use(head, error) != MM_OK)
@@ -334,7 +333,7 @@ static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, st
     return mm_cuda_status(lane->device, code, "making a stream", error);
 }
 
-/* Waits for what was enqueued there, which gave `code`. */
+/* Waits for the lane, and closes it. `code` is the result of what was enqueued. */
 static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
                                  struct mm_error *error) {
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);

@@ -1,4 +1,4 @@
-/* What a CUDA error means for a job, for its device, and for the others of the process. */
+/* What a CUDA error means for a job, for its device, and for other devices of the process. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 
@@ -28,10 +28,9 @@ static void mark_failed(struct mm_cuda_device *device) {
     __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
 }
 
-/* After a kernel's fault CUDA answers every call of the process with its error, on whichever device (so
- * the documentation, and so it was on two H200). The requests that wait for other devices are told at
- * once. */
-static void ask_others(const struct mm_cuda_device *failed) {
+/* After a fault of a kernel CUDA fails every call of the process, on each device (by its documentation, and
+ * on two H200). Checks the other devices, so the requests that wait for them fail at once. */
+static void check_others(const struct mm_cuda_device *failed) {
     size_t free_bytes;
     size_t total_bytes;
     pthread_mutex_lock(&mutex);
@@ -52,16 +51,15 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
                               struct mm_error *error) {
     if (code == cudaSuccess)
         return MM_OK;
-    (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+    (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
 
-    if (code == cudaErrorMemoryAllocation) /* the device goes on, and may take long to come to an end */
+    if (code == cudaErrorMemoryAllocation) /* the device works on, so do not wait for it */
         return mm_cuda_fail_memory(device, 0, error);
 
-    /* After a kernel's fault the context is lost, and every later call repeats the error. That is the
-     * test, rather than a list of codes. */
+    /* After a fault of a kernel the context is lost, and every later call repeats the error. */
     if (cudaDeviceSynchronize() != cudaSuccess) {
         mark_failed(device);
-        ask_others(device);
+        check_others(device);
         return mm_fail(error, MM_DEVICE_FAILED, "%s failed while %s and takes no more jobs: %s (%s)",
                        device->head.name, doing, cudaGetErrorString(code), cudaGetErrorName(code));
     }

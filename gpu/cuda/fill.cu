@@ -1,17 +1,19 @@
-/* Operands made on the device, so that they are never uploaded: random numbers, and identities. Each thread
- * makes every step-th element; neighbouring threads write neighbouring elements. A row of blocks of the grid
- * makes one operand. */
+/* Generates operands on the device, so they are not uploaded: random numbers, and identities. Each thread
+ * generates every step-th element; neighbouring threads write neighbouring elements. Each row of blocks of
+ * the grid generates one operand.
+ */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
 
 namespace {
 
-/* As many blocks as keep every multiprocessor full, whatever the count: a thread then goes round. */
+/* As many blocks as keep every multiprocessor full. If there are more elements, each thread generates
+ * several. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
-/* How an element of each type is made. The bits of 1.0 come from the host. */
+/* The random element of each type. The bits of 1.0 come from the host. */
 #define X(constant, name, TYPE, WORD, ...)                                                                   \
     struct make_##constant {                                                                                 \
         using type = TYPE;                                                                                   \

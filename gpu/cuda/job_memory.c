@@ -1,4 +1,4 @@
-/* Acquires and releases the device memory of jobs, and decides what to try when it is short. It enqueues
+/* Acquires and releases the device memory of jobs, and prepares another try if it is short. It enqueues
  * copies of stored operands, and knows no kernel. */
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/batch.h"
@@ -35,7 +35,7 @@ static size_t figures_bytes(const struct mm_job *job) {
     return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
 }
 
-/* Bytes beside the matrices. A shared launch has none. */
+/* Bytes for the check, figures and workspace. A shared launch has none of these. */
 static size_t bytes_beside(const struct mm_job *job, const struct mm_plan *plan) {
     return job->work.batch_key != 0 ? 0 : check_bytes(job) + figures_bytes(job) + plan->workspace_bytes;
 }
@@ -47,7 +47,8 @@ size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan
     return bytes;
 }
 
-/* Addresses of the matrices that outlive the job: copies of stored operands, and C if it stays; else NULL. */
+/* Acquires memory that outlives the job: for C if it stays on the device, and device copies of stored
+ * operands. The address of another matrix becomes NULL. */
 static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, struct mm_cuda_placed *placed,
                                    struct mm_error *error) {
     enum mm_status status = MM_OK;
@@ -61,7 +62,7 @@ static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, str
 }
 
 /* Places the job's other matrices in the workspace, from *at on, and moves *at past them. Copies stored
- * operands there that found no memory of their own. */
+ * operands there that got no device copy. */
 static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                          struct mm_cuda_placed *placed, char **at) {
     cudaError_t code = cudaSuccess;
@@ -124,7 +125,7 @@ void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count) {
     }
 }
 
-/* Whether jobs are under way in another lane, and hold memory. */
+/* Whether jobs are under way in another lane, which have memory. */
 static bool is_beside_others(const struct mm_lane *lane) {
     bool is_beside = false;
     for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
@@ -134,7 +135,7 @@ static bool is_beside_others(const struct mm_lane *lane) {
     return is_beside;
 }
 
-/* Whether there is a plan that needs less workspace; then it is the plan. */
+/* Changes the plan to one that needs less workspace. False if there is none. */
 static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
     const struct mm_product product = mm_product_dense(&job->product);
     struct mm_plan frugal;
@@ -159,8 +160,8 @@ void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, u
                              const struct mm_plan *plan) {
     struct mm_cuda_device *device = lane->device;
     if (!is_beside_others(lane))
-        mm_cuda_drop_copies(device, false);       /* copies that only these jobs made are free as well */
-    cudaStreamSynchronize(device->direct.stream); /* what was released is free */
+        mm_cuda_drop_copies(device, false);       /* copies that only these jobs needed count as free too */
+    cudaStreamSynchronize(device->direct.stream); /* now the pool counts released memory as free */
     for (unsigned index = 0; index < count; index++)
         mm_cuda_fail_memory(device, mm_cuda_needed_bytes(jobs[index], plan), &jobs[index]->work.error);
 }

@@ -1,14 +1,14 @@
-/* The device memory of jobs that are launched together: one function acquires all of it, one releases it,
- * one decides what to try when there is too little, and one message says how much was needed and free.
- * For the thread of the device's lanes. */
+/* The device memory of jobs that are launched together: acquires all of it, releases it, prepares another try
+ * if there is too little, and says how much was needed and free. The thread of the device's lanes calls these
+ * functions. */
 #pragma once
 
 #include "gpu/cuda/device.h"
 
 __BEGIN_DECLS
 
-/* Addresses of a job's matrices in device memory; undefined of a matrix that a shared launch uses in host
- * memory. They belong to the lane (workspace), to the store (copies of stored operands) or to the job
+/* Addresses of a job's matrices in device memory; undefined for a matrix that a shared launch uses in
+ * host memory. The memory belongs to the lane (workspace), to stored values (device copies) or to the job
  * (job->stored_c). */
 struct mm_cuda_placed {
     void *operands[MM_OPERANDS_MAX];
@@ -21,26 +21,27 @@ struct mm_cuda_memory {
     void *figures;                              /* of mm_cuda_reduce_bytes, if the job reduces C */
 };
 
-/* Device bytes that a job needs by this plan: operands that it does not use in host memory and that are not
- * stored on this device alone, C, check, figures and workspace. */
+/* Device bytes that a job needs by this plan: C, the check, the figures, workspace, and operands, except
+ * those that it reads in host memory and those that only this device has. */
 size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan);
 
-/* Acquires what the jobs need by `plan`, in the order of the lane's stream: C that stays on the device,
- * copies of stored operands, and one workspace for everything else, which includes lane->scratch. Stored
- * operands are copied, and count in uploaded_bytes. MM_NO_DEVICE_MEMORY; MM_STORE_FULL if C may not stay; or
- * the device failed. After a failure the caller waits for the stream and calls mm_cuda_release_memory. */
+/* Acquires what the jobs need by `plan`, in the order of the lane's stream: memory for C if C stays on the
+ * device, device copies of stored operands, and one workspace for everything else, also lane->scratch. Stored
+ * operands are copied, and count in uploaded_bytes. MM_NO_DEVICE_MEMORY; MM_STORE_FULL if C may not stay on
+ * the device; MM_DEVICE_FAILED. After a failure the caller waits for the stream and calls
+ * mm_cuda_release_memory. */
 enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                       const struct mm_plan *plan, struct mm_cuda_memory *memory,
                                       struct mm_error *error);
 
-/* Releases what jobs hold that could not begin. The lane keeps its workspace and the store its copies until
- * memory is short. */
+/* Releases the memory of jobs that could not begin. The lane keeps its workspace, and stored values their
+ * device copies, until memory is short. */
 void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count);
 
-/* What to try when memory is short. All zeros except lane and job: nothing was tried. */
+/* The state of retries. Begins as zeros, with `lane` and, for one job, `job` and `plan` set. */
 struct mm_cuda_retry {
     struct mm_lane *lane;
-    const struct mm_job *job; /* NULL: several jobs, or memory of no job */
+    const struct mm_job *job; /* NULL: there are several jobs, or none */
     struct mm_plan *plan;     /* of `job`; changed to one with less workspace */
     unsigned tries;
 };
@@ -56,8 +57,8 @@ struct mm_cuda_retry {
  *     other last bits. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 
-/* Sets the errors of jobs that found no memory and hold none: MM_NO_DEVICE_MEMORY with the bytes that each
- * job alone needs, and the free bytes. */
+/* Sets the errors of jobs that found no memory, and have none: MM_NO_DEVICE_MEMORY with the bytes that each
+ * job needs, and the free bytes. */
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                              const struct mm_plan *plan);
 

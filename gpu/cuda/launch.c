@@ -24,8 +24,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     return mm_cuda_status(lane->device, code, "launching a kernel", error);
 }
 
-/* A kernel may use 48 KiB of shared memory, and more only if it opts in: here once, to all that the device
- * gives a block. */
+/* A kernel may use more than 48 KiB of shared memory only if it opts in. This opts in once, to all that a
+ * block may have. */
 static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lane, size_t static_bytes,
                              struct mm_error *error) {
     const struct mm_device *head = &lane->device->head;
@@ -39,8 +39,8 @@ static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lan
     return mm_cuda_status(lane->device, code, "opting in to shared memory", error);
 }
 
-/* Asking for a kernel's attributes makes the CUDA runtime load it. They also tell how much dynamic shared
- * memory it may use. */
+/* Loads a kernel: the CUDA runtime does so when it is asked for the kernel's attributes. They also say how
+ * much dynamic shared memory the kernel may use. */
 static enum mm_status load(const struct mm_layout *layout, struct mm_lane *lane,
                            struct cudaFuncAttributes *attributes, struct mm_error *error) {
     const cudaError_t code = cudaFuncGetAttributes(attributes, layout->kernel);
@@ -56,7 +56,7 @@ enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane
     return load(layout, lane, &ignored, error);
 }
 
-/* The first of a stack's products, and where the others lie. */
+/* The parameter of a batch kernel for a stack. */
 static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm_product *product) {
     const struct mm_stack *stack = product->stack;
     const struct mm_product first = mm_product_item(product, 0);
@@ -78,7 +78,8 @@ static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm
     return items;
 }
 
-/* The products of a stack as the layers of a grid, by the batch kernel. The grid's z ends at 65535, too. */
+/* Launches the products of a stack as the layers of a grid, by the batch kernel. The grid's z ends at 65535,
+ * so there may be several launches. */
 static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
@@ -105,7 +106,7 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     enum mm_status status = MM_OK;
     batch.kernel = batch.batch_kernel;
     if (product->stack != NULL && plan->launch_stack == launch_stack)
-        status = mm_cuda_load(&batch, lane, error); /* and below the kernel for products that are cut */
+        status = mm_cuda_load(&batch, lane, error); /* the kernel for products that are cut is loaded below */
     if (status == MM_OK && plan->prepare != NULL)
         status = plan->prepare(plan, product, lane, error);
     else if (status == MM_OK && plan->layout.kernel != NULL)
@@ -113,13 +114,14 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     return status;
 }
 
-/* A kernel that knows one type of C would write past the end of another, or only part of it. */
+/* Whether the variant's kernel writes elements of C's type. */
 static bool suits_c(const struct mm_variant *variant, const struct mm_product *product) {
     return variant->op != MM_MATMUL || variant->converts ||
            product->c.dtype == mm_dtype_result(product->a.dtype);
 }
 
-/* What holds for all variants: kernels count rows and columns in 32 bits. */
+/* Checks what all variants need, because kernels count rows and columns in 32 bits. Then calls the variant's
+ * `plan`. */
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m > DIMENSION_MAX || product->n > DIMENSION_MAX || product->k > DIMENSION_MAX)
         return mm_fail(error, MM_UNSUPPORTED,
@@ -202,7 +204,7 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
     return MM_OK;
 }
 
-/* The lane is this call's own, so that any thread may ask while the device's lanes work. */
+/* This call has a lane of its own, so any thread may call it. */
 enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_plan *plan,
                                   struct mm_attributes *attributes, struct mm_error *error) {
     struct mm_lane lane = {.device = (struct mm_cuda_device *)head};

@@ -24,7 +24,7 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     mm_cuda_gate_open(device->gate);
-    /* Waited for in any case, so that the caller's memory is free of us when this returns. */
+    /* Wait in any case: until then the stream may use the caller's memory. */
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
     if (status != MM_OK)
         return status;
@@ -37,17 +37,18 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     return status;
 }
 
-/* If the gate gave up, the time may include the host's: then it is measured once more, now that the
- * library has loaded its kernel. Under a debugger every launch waits, and that is no better. */
+/* If the gate timed out, the time may include the host's. Then this measures once more, because the library
+ * has loaded its kernel by now. Under a debugger every launch waits, and the second time is no better. */
 static enum mm_status measure_surely(const struct mm_plan *plan, const struct mm_product *product,
                                      struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
     const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);
-    if (status != MM_OK || !mm_cuda_gate_gave_up(lane->device->gate))
+    if (status != MM_OK || !mm_cuda_gate_timed_out(lane->device->gate))
         return status;
     return measure_once(plan, product, lane, kernel_ns, error);
 }
 
-/* Loads the kernels and takes the workspace, never a frugal one: a measurement is of the variant as it is. */
+/* Loads the kernels and acquires the workspace. The plan is never a frugal one, because the variant is
+ * measured as it is. */
 static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
                                  struct mm_lane *lane, struct mm_error *error) {
     const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);
@@ -70,6 +71,6 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_plan *pla
     if (status == MM_OK)
         status = kernel_ns == NULL ? run_once(plan, product, lane, error)
                                    : measure_surely(plan, product, lane, kernel_ns, error);
-    mm_cuda_leave_workspace(lane);
+    mm_cuda_free_large_workspace(lane);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Device memory: a pool of the CUDA runtime's own, in stream order, and copies by hand. It knows no
- * matrices. */
+/* Device memory from a pool of the CUDA runtime, in stream order, and copies for tests and benchmarks. This
+ * file knows no matrices. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/job_memory.h"
@@ -24,7 +24,7 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
     void *taken = NULL;
     const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
     if (code == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+        (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
         return mm_cuda_fail_memory(device, bytes, error);
     }
     if (code == cudaSuccess)
@@ -33,7 +33,7 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
 }
 
 void mm_cuda_pool_free(struct mm_lane *lane, void *memory) {
-    /* It can only fail where the device has failed, and its memory with it. */
+    /* This can only fail if the device has failed, and its memory is lost. */
     cudaFreeAsync(memory, lane->stream);
 }
 
@@ -44,7 +44,7 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* Small workspaces are half as large again, so slowly growing products do not exchange them each time. */
+/* A small workspace gets half as much again, so slowly growing products need not replace it each time. */
 enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
@@ -64,8 +64,7 @@ enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memo
     return MM_OK;
 }
 
-/* What is so much of the device that others would miss it. */
-void mm_cuda_leave_workspace(struct mm_lane *lane) {
+void mm_cuda_free_large_workspace(struct mm_lane *lane) {
     if (lane->workspace_bytes > mm_cuda_large_bytes(&lane->device->head))
         drop_workspace(lane);
 }
@@ -102,7 +101,7 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
         const struct mm_lane *lane = &device->lanes[index];
         if (!__atomic_load_n(&lane->is_busy, __ATOMIC_RELAXED))
             free_bytes +=
-                __atomic_load_n(&lane->workspace_bytes, __ATOMIC_RELAXED); /* a trim gives it back */
+                __atomic_load_n(&lane->workspace_bytes, __ATOMIC_RELAXED); /* mm_cuda_trim frees it */
     }
     free_bytes += __atomic_load_n(&device->direct.workspace_bytes, __ATOMIC_RELAXED);
     return free_bytes;
@@ -124,7 +123,7 @@ enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memo
     const cudaError_t code = cudaStreamSynchronize(device->direct.stream);
     if (code != cudaSuccess) {
         mm_cuda_pool_free(&device->direct, taken);
-        return mm_cuda_status(device, code, "taking device memory", error);
+        return mm_cuda_status(device, code, "acquiring device memory", error);
     }
     *memory = taken;
     return MM_OK;

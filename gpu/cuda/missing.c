@@ -1,5 +1,5 @@
-/* The CUDA backend of a build without CUDA: its rows, to be read, and no device to run them on. So nothing
- * calls the functions that the rows name. */
+/* The CUDA backend of a build without CUDA. Its rows can be read, but there are no devices, so nothing calls
+ * the functions of the rows. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 

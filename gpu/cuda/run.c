@@ -1,5 +1,5 @@
 /* A job on a lane: upload, kernel (in bands of rows if it is long), download, and the time of each. It knows
- * no variant, and leaves memory to job_memory.c. */
+ * no variant; job_memory.c acquires the memory. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
@@ -15,8 +15,8 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
-/* Copies an operand to its place in `product`, or generates it there. A stored operand came with its memory.
- */
+/* Copies or generates an operand at its place in `product`. Stored operands were copied when their memory was
+ * acquired. */
 static cudaError_t upload(struct mm_job *job, const struct mm_product *product, unsigned index,
                           struct mm_lane *lane) {
     const struct mm_source *source = &job->sources[index];
@@ -43,7 +43,8 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
     return mm_cuda_status(lane->device, code, "copying the operands to the device", error);
 }
 
-/* Enqueues the check of the next products, of a stack as many as take some milliseconds if they are small. */
+/* Enqueues the check of the next products. Of a stack these are at most PRODUCTS_MAX, so small ones take some
+ * milliseconds. */
 static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
@@ -62,7 +63,7 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     return MM_OK;
 }
 
-/* Copies what is wanted of C. */
+/* Copies the wanted part of C. */
 static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
     const struct mm_matrix *to = &job->product.c;
     job->outcome.downloaded_bytes = mm_job_returned_bytes(job);
@@ -73,8 +74,8 @@ static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const
     return mm_cuda_copy_matrix(to, c, cudaMemcpyDeviceToHost, lane);
 }
 
-/* The reduction comes first, in the span of the download. The check comes when C is on its way to the host,
- * so that no span has its time. */
+/* The reduction is first, and counts in the span of the download. The check is last, so it counts in no span.
+ */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_matrix *c = &bands->product.c;
@@ -92,11 +93,11 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 
 /* --- bands of rows ------------------------------------------------------------------------------- */
 
-/* What a band takes at most, about. */
+/* The longest that a band should take. */
 #define BAND_NS 100e6
 
-/* Whether a block computes the same in a band of so many rows as in all of C: by the same kernel and the same
- * splits of k. */
+/* Whether a band of so many rows has the kernel and the splits of k of the whole product, so its result has
+ * the same bits. */
 static bool is_alike(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
     const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
@@ -106,8 +107,9 @@ static bool is_alike(const struct mm_plan *whole, const struct mm_product *produ
            plan.workspace_bytes <= whole->workspace_bytes;
 }
 
-/* The products of a stack that a band has, if none of them is cut: as many as take no longer than a band may.
- * What is launched in a loop takes the host's time as well. A library is given all. */
+/* How many products of a stack a band has, if the products are not cut: as many as take BAND_NS. Products
+ * that are launched one by one are limited to LOOP_MAX, because launching takes time of the host. A library
+ * gets all. */
 static size_t band_products(const struct mm_plan *plan, const struct mm_product *product) {
     enum { LOOP_MAX = 1024 };
     const size_t count = mm_product_count(product);
@@ -136,7 +138,7 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
     return product->m;
 }
 
-/* Enqueues the next band, and behind the last one the download. */
+/* Enqueues the next band, and after the last band the download. */
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
     struct mm_progress *progress = &bands->job->progress;
@@ -163,15 +165,15 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     return mm_progress_end(progress, product, 0) ? MM_OK : enqueue_download(lane, error);
 }
 
-/* Whether a band is over, and another one is to follow. */
+/* Whether bands, or checks, are left to enqueue. */
 static bool has_bands_left(const struct mm_lane *lane) {
     const struct mm_cuda_bands *bands = &lane->bands;
     return bands->job != NULL && bands->error.status == MM_OK &&
            (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
-/* Enqueues the next band, unless the job was cancelled; bands.error says why not. The device does not
- * hang, however long others' bands keep it. */
+/* Enqueues the next band or check, unless the job was cancelled. On failure bands.error says why. The job
+ * shows progress, so the watch does not take it for hung while the bands of other jobs keep the device. */
 static void go_on(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
     mm_work_show_progress(&bands->job->work);
@@ -183,8 +185,8 @@ static void go_on(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* Enqueues a job by this plan. Acquiring memory counts as part of the upload: a large first job spends its
- * time there. */
+/* Enqueues a job by this plan. Acquiring memory counts in the span of the upload, because it may take long.
+ */
 static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
@@ -219,8 +221,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     return status;
 }
 
-/* Tries to begin jobs as one launch. After a failure they hold nothing. A job that may share a launch goes
- * that way also when it is alone: it is the shorter one. */
+/* Tries to begin jobs as one launch. After a failure they have no memory. A job that may share a launch takes
+ * the way of a batch also when it is alone, because that is shorter. */
 static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                           const struct mm_plan *plan, struct mm_error *error) {
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
@@ -229,13 +231,14 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
                                                                : enqueue(lane, jobs[0], plan, error);
     if (status == MM_OK)
         return MM_OK;
-    cudaStreamSynchronize(lane->stream); /* nothing touches the jobs' matrices any more */
+    cudaStreamSynchronize(lane->stream); /* until then the stream may use the jobs' matrices */
     mm_cuda_release_memory(jobs, count);
     return status;
 }
 
-/* Begins one job, or several as one launch: all, or none. Then their errors say why. If several do not all
- * fit into the quarter of memory that stored matrices may take, some may fit alone. */
+/* Begins one job, or several as one launch: all or none. On failure their errors say why. If the results of
+ * several jobs do not all fit into the memory for stored matrices, that counts as MM_NO_DEVICE_MEMORY,
+ * because one may fit alone. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
@@ -253,7 +256,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return status;
 }
 
-/* The jobs found no memory together. Tries each alone until one has begun; the worker begins the others
+/* Tries jobs that found no memory together one by one, until one has begun. The worker begins the others
  * again. If no job fits, each error says what that job needs. */
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     enum mm_status status = MM_NO_DEVICE_MEMORY;
@@ -278,11 +281,11 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     if (status == MM_NO_DEVICE_MEMORY && count > 1)
         status = begin_one(lane, jobs, count);
     if (status != MM_OK)
-        mm_cuda_leave_workspace(lane);
+        mm_cuda_free_large_workspace(lane);
     __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);
 }
 
-/* CUDA tells milliseconds, in steps of about 500 ns. */
+/* CUDA gives milliseconds, in steps of about 500 ns. */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns) {
     float ms = 0.0f;
     const cudaError_t code = cudaEventElapsedTime(&ms, lane->marks[from], lane->marks[from + 1]);
@@ -297,7 +300,7 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
         return true;
     const cudaError_t code = cudaEventQuery(lane->marks[lane->last]);
     if (code == cudaErrorNotReady)
-        (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+        (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
     if (code == cudaSuccess && has_bands_left(lane)) {
         go_on(lane);
         return lane->bands.error.status != MM_OK;
@@ -305,7 +308,7 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
     return code != cudaErrorNotReady;
 }
 
-/* The spans of what is over in the lane. */
+/* Reads the spans of the jobs that are over in the lane. */
 static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
     cudaError_t code = cudaSuccess;
     span_ns[MM_SPAN_UPLOAD] = span_ns[MM_SPAN_DOWNLOAD] = 0;
@@ -336,7 +339,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
             code = cudaEventSynchronize(lane->marks[lane->last]);
         }
         if (code == cudaSuccess && lane->bands.error.status != MM_OK)
-            code = cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
+            code = cudaStreamSynchronize(lane->stream); /* until then the stream may use the jobs' matrices */
         error = lane->bands.error;
         if (code == cudaSuccess && error.status == MM_OK)
             code = read_spans(lane, span_ns);
@@ -353,11 +356,11 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
         if (jobs[job]->reduces)
             jobs[job]->outcome.reduction = *lane->reduction;
     }
-    mm_cuda_leave_workspace(lane);
+    mm_cuda_free_large_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }
 
-/* A job that takes much of the memory runs alone: beside it another of its size might find none. */
+/* A job that needs much of the memory is exclusive, because a second job of its size might find none. */
 void mm_cuda_schedule(struct mm_job *job) {
     job->work.batch_key = 0;
     job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device);

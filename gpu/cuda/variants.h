@@ -12,11 +12,13 @@ __BEGIN_DECLS
 
 /* clang-format off */
 #define MM_CUDA_WGMMA_SOURCES \
-    "gpu/cuda/variants/wgmma/block.cuh", "gpu/cuda/variants/wgmma/hopper.cuh", "gpu/cuda/variants/wgmma/schedule.cuh", \
-    "gpu/cuda/variants/wgmma/schedule.h", "gpu/cuda/variants/wgmma/schedule.c", "gpu/cuda/variants/follow.cuh"
+    "gpu/cuda/variants/wgmma/block.cuh", "gpu/cuda/variants/wgmma/mbarrier.cuh", "gpu/cuda/variants/wgmma/tma.cuh", \
+    "gpu/cuda/variants/wgmma/instructions.cuh", "gpu/cuda/variants/wgmma/cluster.cuh", "gpu/cuda/variants/wgmma/consumers.h", \
+    "gpu/cuda/variants/wgmma/schedule.cuh", "gpu/cuda/variants/wgmma/schedule.h", "gpu/cuda/variants/wgmma/schedule.c", \
+    "gpu/cuda/variants/follow.cuh"
 #define MM_CUDA_TENSOR_SOURCES \
     "gpu/cuda/variants/tensor/product.cuh", "gpu/cuda/variants/tensor/wgmma.cuh", "gpu/cuda/variants/tensor/store.cuh", \
-    "gpu/cuda/variants/tensor/tensor.c", "gpu/cuda/variants/tensor/way.c", "gpu/cuda/variants/tensor/parts.h", \
+    "gpu/cuda/variants/tensor/tensor.c", "gpu/cuda/variants/tensor/way.c", "gpu/cuda/variants/tensor/plan.h", \
     "gpu/cuda/variants/tensor/float64.cu", "gpu/cuda/variants/tensor/float16.cu", "gpu/cuda/variants/tensor/bfloat16.cu", \
     "gpu/cuda/variants/tensor/float8_e4m3fn.cu", "gpu/cuda/variants/tensor/float8_e5m2.cu", "gpu/cuda/variants/tensor/int8.cu", \
     "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
@@ -120,9 +122,10 @@ __BEGIN_DECLS
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor},     \
       .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0",                \
       .sources = MM_SOURCES(                                                                                 \
-          "gpu/cuda/variants/fp32_tensor/product.cu", "gpu/cuda/variants/fp32_tensor/split.cu",              \
-          "gpu/cuda/variants/fp32_tensor/repair.cu", "gpu/cuda/variants/fp32_tensor/fp32_tensor.c",          \
-          "gpu/cuda/variants/fp32_tensor/parts.h", "gpu/cuda/variants/fp32_tensor/guard.h",                  \
+          "gpu/cuda/variants/fp32_tensor/product.cu", "gpu/cuda/variants/fp32_tensor/epilogue.cuh",          \
+          "gpu/cuda/variants/fp32_tensor/split.cu", "gpu/cuda/variants/fp32_tensor/repair.cu",               \
+          "gpu/cuda/variants/fp32_tensor/fp32_tensor.c",                                                     \
+          "gpu/cuda/variants/fp32_tensor/plan.h", "gpu/cuda/variants/fp32_tensor/guard.h",                   \
           MM_CUDA_WGMMA_SOURCES),                                                                            \
       .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three "          \
                  "products, results checked and repaired")                                                    \

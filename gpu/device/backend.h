@@ -152,8 +152,8 @@ static inline bool mm_device_has_failed(const struct mm_device *device) {
     return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
 }
 
-/* The most bytes of stored matrices that only this device has: a quarter of its memory. Device copies of
- * other matrices get at most as much. */
+/* The most bytes of stored matrices that only this device has: a quarter of its memory. Copies of other
+ * matrices are made while they and these matrices together do not exceed that. */
 static inline size_t mm_device_stored_bytes_max(const struct mm_device *device) {
     return device->memory_bytes / 4;
 }

@@ -14,8 +14,9 @@ struct mm_engine_options {
     unsigned host_jobs; /* the most products at a time on a host device; 0: the device decides */
     struct mm_queue_limits queue;
     struct mm_watch_limits watch;
-    size_t device_bytes_max; /* the most device memory for generated operands, C and workspace of a product
-                                that has generated operands; 0: an eighth of the device's */
+    size_t device_bytes_max; /* the most device memory for generated operands, C and workspace of a product,
+                                unless both operands come with the request and C is not stored; 0: an eighth
+                                of the device's */
     uint64_t kernel_ms_max;  /* the most kernel time of a product, by the devices' rates; 0: no limit */
 };
 

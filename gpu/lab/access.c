@@ -1,4 +1,4 @@
-/* The addresses of the patterns, and the banks and sectors that they need. It measures nothing. */
+/* The addresses of the patterns, and the banks and sectors that they need. This file measures nothing. */
 #include "gpu/lab/access.h"
 
 #include "gpu/names.h"

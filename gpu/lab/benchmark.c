@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A matrix begins at a multiple of this in its set, as device memory does. A run on the host uses another set
- * than the run before, if two fit. */
+/* Matrices begin at multiples of this in their set, as device memory does. A run on the host uses another set
+ * than the run before, if two sets fit. */
 enum { ALIGNMENT = 256, HOST_SETS = 2 };
 
 /* The operations of one run. */
@@ -133,8 +133,8 @@ static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
     benchmark->host_set_count = bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
-/* Divides what is allocated behind the struct: the times of each row, then the memory of the check, what is
- * given, and the part of C. */
+/* Divides the memory after the struct: the times of each row, then the memory of the check, the given
+ * operands, and the part of C. */
 static void divide_memory(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_product *product = &benchmark->product;
@@ -152,7 +152,7 @@ static void divide_memory(struct mm_benchmark *benchmark) {
     product->b.data = benchmark->given + benchmark->b_offset;
 }
 
-/* Says in their rows which models do not take the shape. */
+/* Sets the errors of the rows whose models do not take the shape. */
 static void refuse_models(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t row = 0; row < request->subject_count; row++)
@@ -161,7 +161,7 @@ static void refuse_models(struct mm_benchmark *benchmark) {
                                          &benchmark->rows[row].error);
 }
 
-/* Of a product whose operands are random. */
+/* Prepares the check of a product of random operands. */
 static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
@@ -265,7 +265,7 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* C is cut into strips `tile` wide. Each loads an operand of rows × depth elements once. */
+/* Elements that strips of C, each `tile` wide, load of an operand of rows × depth elements. */
 static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
     return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }

@@ -1,5 +1,5 @@
-/* A benchmark: variants timed against one another on one shape, on random matrices that the device makes
- * itself, or on operands that the request gives. It goes through the queue as one task for each backend
+/* A benchmark: variants timed against one another on one shape, with random matrices that the device
+ * generates, or with operands of the request. It goes through the queue as one task for each backend
  * (gpu/queue/task.h), one after the other.
  *
  * Each backend's rows run in turn (A B C A B C), on sets of operands that rotate and together exceed three
@@ -40,7 +40,7 @@ struct mm_benchmark_request {
     bool transpose_a;      /* of a product: the operand is stored transposed */
     bool transpose_b;
     uint64_t repeats;
-    uint64_t row_ns; /* a row that has run for so long runs no more; each runs once. 0: MM_BENCHMARK_ROW_NS */
+    uint64_t row_ns;        /* a row that has run for so long starts no further run. 0: MM_BENCHMARK_ROW_NS */
     uint64_t kernel_ms_max; /* a row fails if its run would take longer by its device's rates; 0: any time */
 
     /* Given operands. MM_SOURCE_HOST: none is given, and the matrices are random. A product has both or
@@ -58,10 +58,13 @@ struct mm_benchmark_limits {
     uint64_t run_flops_max; /* of one run */
 };
 
-/* Judge a request: MM_TOO_LARGE names the limit. The first needs no subjects. Models do no work. They
- * allocate nothing. error may be NULL. */
+/* Checks the matrices of a request against the limits: MM_TOO_LARGE names the limit. The subjects need not be
+ * set. error may be NULL. */
 enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
+
+/* Checks the operations of all runs of a request against the limits: MM_TOO_LARGE names the limit. Models run
+ * nothing. error may be NULL. */
 enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
 
@@ -84,8 +87,8 @@ struct mm_benchmark_row {
     /* In a sample of a product, the largest error as a fraction of its bound (gpu/check/bounds.h). INFINITY
      * if an element is not finite, or a whole number is wrong; NAN if the bound is so wide that the sample
      * says nothing. Of given operands, the largest residual of a row as a fraction of its bound
-     * (gpu/check/verify.h), or NAN likewise. Of a transposition, the fraction of elements that are out of
-     * place. */
+     * (gpu/check/verify.h), or NAN if no row could be checked. Of a transposition, the fraction of elements
+     * that are out of place. */
     double max_error;
 
     double of_yardstick; /* its rate as a fraction of the rate of `blas` on the same backend, or of a plain

@@ -1,7 +1,7 @@
 /* Whether a row's first result is right. All of C is overwritten before the run and read back after it, in
  * parts. A product of random matrices is projected (gpu/check/projection.h), and a sample of it is compared
  * with the worst that its type may do (gpu/check/sample.h). Given operands may be infinite, or add up past
- * the range of whole numbers, which those two do not check: their product is verified (gpu/check/verify.h). A
+ * the range of whole numbers, which those two cannot check: their product is verified (gpu/check/verify.h). A
  * transposition is compared bit for bit. It knows no times. */
 #include "gpu/lab/benchmark_state.h"
 
@@ -32,8 +32,9 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* With NaN: a single one makes the whole projection NaN, and its row's residual infinite. No random number is
- * one. What has no NaN, or may have it in the right place, is overwritten with random bits. */
+/* Overwrites with NaN: a single NaN that is left makes the whole projection NaN, and the residual of its row
+ * infinite. Types without NaN, and transpositions, whose elements may be NaN, are overwritten with random
+ * bits. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);
@@ -61,7 +62,7 @@ static inline __attribute__((always_inline)) bool is_element(const char *element
 }
 
 /* How many elements of a part of C are not those of A's transpose. A is given, or the beginning of the
- * stream. Inlined, so that each size has its own loop. */
+ * stream. Inlined, so each size has its own loop. */
 static inline __attribute__((always_inline)) size_t count_misplaced(const struct mm_product *product,
                                                                     const char *given, size_t bytes,
                                                                     const char *part, size_t first,
@@ -93,7 +94,7 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
     return count;
 }
 
-/* Finds the largest error of the sample. If zeros are within the bound as well, it says nothing. */
+/* Finds the largest error of the sample. If zeros would be within the bound too, the error is NAN. */
 static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;
@@ -116,7 +117,7 @@ static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct 
     return MM_OK;
 }
 
-/* Takes the next elements of a product. */
+/* Adds the next elements of a product to its projection or verification. */
 static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmetic, const struct mm_matrix *c,
                      size_t first, size_t count) {
     if (benchmark->given == NULL) {

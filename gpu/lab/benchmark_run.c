@@ -1,19 +1,19 @@
-/* The measuring: what a benchmark does with one device, a step at a time. It knows no request's wording and
- * no limits. */
+/* Measures: what a benchmark does with one device, step by step. This file knows no texts and no limits of
+ * requests. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A device takes some runs to reach its clocks. A CPU fills a part of the matrices in well under a slice. */
+/* A device needs some runs to reach its clocks. A CPU fills FILL_NUMBERS elements in well under a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
-/* A run that takes longer is no warm-up, since it may be the only one. */
+/* A run that takes longer counts, because it may be the only one. */
 #define SLOW_NS UINT64_C(1000000000)
 
-/* As many as exceed three times the L2 cache together, within half of the free memory; 0 if one does not fit.
- * The budget has reserved a host's memory. */
+/* How many sets to rotate over: together they exceed three times the L2 cache, but take at most half of the
+ * free memory; 0 if one set does not fit. On the host the budget has reserved the memory. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     if (device->backend->is_host)
         return benchmark->host_set_count;
@@ -22,7 +22,7 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* A benchmark holds its memory while products run, so it must leave them some. */
+/* Products run between the steps of a benchmark, so it leaves them half of the free memory. */
 static enum mm_status fail_room(const struct mm_benchmark *benchmark, const struct mm_device *device,
                                 struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
@@ -64,7 +64,7 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
-/* Copies more of the given operands to host memory, or makes it; they are not all there. */
+/* Copies or generates more elements of the given operands in host memory. */
 static enum mm_status copy_given(struct mm_benchmark *benchmark, struct mm_error *error) {
     const struct mm_product *product = &benchmark->product;
     const size_t of_a = product->a.rows * product->a.cols;
@@ -84,7 +84,7 @@ static bool lacks_given(const struct mm_benchmark *benchmark) {
     return benchmark->given != NULL && benchmark->given_count < a->rows * a->cols + b->rows * b->cols;
 }
 
-/* What is left to fill, as benchmark->filled counts it. */
+/* How much is left to fill, in the unit of benchmark->filled. */
 static size_t left_to_fill(const struct mm_benchmark *benchmark) {
     if (benchmark->given != NULL)
         return benchmark->set_count * benchmark->c_offset - benchmark->filled;
@@ -92,7 +92,7 @@ static size_t left_to_fill(const struct mm_benchmark *benchmark) {
            benchmark->filled;
 }
 
-/* Fills a set, or a part of it, with what is given. */
+/* Uploads given operands, or a part of them, to a set. */
 static enum mm_status fill_given(struct mm_benchmark *benchmark, struct mm_device *device,
                                  struct mm_error *error) {
     const size_t set = benchmark->filled / benchmark->c_offset;
@@ -182,7 +182,7 @@ static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device 
     return MM_OK;
 }
 
-/* A step of the row's turn. A result is checked on the first set, since its product is known. */
+/* Does a step of the row's turn. The first set is used for the check, because its product is known. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_course *course = &benchmark->courses[index];

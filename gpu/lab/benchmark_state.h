@@ -1,5 +1,5 @@
-/* What benchmark.c (requests and figures), benchmark_run.c (the measuring) and benchmark_check.c (right and
- * wrong) share. No other file includes it.
+/* What benchmark.c (requests and figures), benchmark_run.c (the measuring) and benchmark_check.c (whether
+ * results are right) share. No other file includes it.
  *
  * Once a benchmark's task is in the queue, only the thread of its device's worker calls these functions, and
  * only it uses the state. No pointer may be NULL. If a function returns a status, it fills the error in, and
@@ -14,7 +14,7 @@
 /* The library's variant, with which products are compared. */
 #define MM_BENCHMARK_YARDSTICK "blas"
 
-/* Every set of matrices is made of this random stream, from its beginning on. */
+/* The seed of the random stream that fills every set of matrices. */
 #define MM_BENCHMARK_SEED UINT64_C(0x6d61746d756c64)
 
 /* The part of C that one step overwrites or checks: well under a millisecond, and longer than the latency of
@@ -25,9 +25,9 @@ enum { MM_BENCHMARK_PART_BYTES = 1 << 18 };
  * Every other turn is one more run. */
 enum mm_benchmark_phase {
     MM_BENCHMARK_CHOOSE, /* plans what is run */
-    MM_BENCHMARK_POISON, /* overwrites C of the first set, a part a step */
+    MM_BENCHMARK_POISON, /* overwrites C of the first set, one part in each step */
     MM_BENCHMARK_PROVE,  /* runs on the first set */
-    MM_BENCHMARK_READ,   /* reads that result back and checks it, a part a step */
+    MM_BENCHMARK_READ,   /* reads that result back and checks it, one part in each step */
     MM_BENCHMARK_REPEAT, /* runs on all sets in turn */
 };
 
@@ -74,7 +74,7 @@ struct mm_benchmark {
     void *check;                         /* that memory */
     char *part;                          /* of C */
     size_t part_bytes;
-    size_t c_bytes_done; /* bytes of C that are overwritten or read back; 0 once all of it is */
+    size_t c_bytes_done; /* bytes of C that are overwritten or read back so far; 0 once all are */
 
     /* Of the current backend. */
     const struct mm_backend *backend;

@@ -7,12 +7,12 @@
 
 MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
 
-/* The same on every chip of the table. */
+/* Constants that are equal on every chip of the table. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
-/* One row a compute capability, as 10·major + minor, and of its multiprocessors: resident warps and blocks;
- * and of shared memory, in bytes: all of it, the most of one block (with opting in), what the system reserves
- * of each block, and the unit of allocation. */
+/* One row for each compute capability, as 10·major + minor. Of a multiprocessor: resident warps and blocks.
+ * Of its shared memory, in bytes: all, the most of one block (with opting in), what the system reserves for
+ * each block, and the unit of allocation. */
 #define CHIP_TABLE(X)                                                                                        \
     X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
     X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \

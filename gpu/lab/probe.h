@@ -29,8 +29,8 @@ struct mm_probe {
                                        the probe never becomes a task */
 };
 
-/* Makes the task of a probe, for devices of a backend that has `probe`. If a step fails, none of its accesses
- * counts as done. */
+/* Makes the task of a probe, for devices of a backend that has `probe`. If a step fails, none of the step's
+ * accesses counts as done. */
 struct mm_task mm_probe_task(struct mm_probe *probe, const struct mm_backend *backend);
 
 /* Whether the device can time all accesses of the probe: reads by all lanes, in banks like its own. Any

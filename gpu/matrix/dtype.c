@@ -1,4 +1,4 @@
-/* What the table of element types says of each, and elements as float64 whatever their type. */
+/* Reads the table of element types, and converts elements of any type from and to float64. */
 #include "gpu/matrix/dtype.h"
 
 #include <assert.h>

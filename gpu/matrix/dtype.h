@@ -24,7 +24,7 @@ __BEGIN_DECLS
  *     unit     the most that rounding to the type is off by, as a fraction of the value
  *     least    the smallest number above 0
  *     largest  the largest that is finite
- * The last three are 0 of whole numbers. float32 comes first: it is the type of what says nothing. */
+ * The last three are 0 for whole numbers. float32 comes first, because it is the default. */
 #define MM_DTYPE_TABLE(X)                                                                                    \
     X(MM_FLOAT32, "float32", float, uint32_t, float, MM_ITSELF, MM_FLOAT32, MM_16_BITS, 0x1p-24, 0x1p-149,   \
       0x1.fffffep127)                                                                                        \
@@ -59,10 +59,10 @@ enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 const char *mm_dtype_name(enum mm_dtype dtype);
 size_t mm_dtype_bytes(enum mm_dtype dtype);
 
-/* Whether it has a point; if not, it holds whole numbers. */
+/* Whether it is a floating-point type; if not, its elements are whole numbers. */
 bool mm_dtype_is_float(enum mm_dtype dtype);
 
-/* What a type with a point can tell apart: the table's unit, least and largest. */
+/* The precision of a floating-point type: the table's unit, least and largest. */
 struct mm_precision {
     double unit;
     double least;
@@ -71,24 +71,26 @@ struct mm_precision {
 
 struct mm_precision mm_dtype_precision(enum mm_dtype dtype);
 
-/* What products of such operands add up in: MM_FLOAT32, MM_FLOAT64, MM_INT32 or MM_INT64. Whole numbers stand
- * for the unsigned ones of their size. */
+/* The type in which products of such operands are added up: MM_FLOAT32, MM_FLOAT64, MM_INT32 or MM_INT64. The
+ * last two mean the unsigned types of their size. */
 enum mm_dtype mm_dtype_sum(enum mm_dtype operand);
 
-/* The type of a product of such operands, and all that it may have: MM_DTYPE_BIT of each. */
+/* The default type of a product of such operands. */
 enum mm_dtype mm_dtype_result(enum mm_dtype operand);
+
+/* All types that a product of such operands may have: MM_DTYPE_BIT of each. */
 unsigned mm_dtype_results(enum mm_dtype operand);
 
-/* Finds a type by its wire name among those of the set; MM_UNSUPPORTED, with the names of the set, if it is
- * none of them. `field` names the parameter. */
+/* Finds a type by its wire name in a set of types. MM_UNSUPPORTED, with the names of the set, if it is none
+ * of them. `field` names the parameter. */
 enum mm_status mm_dtype_find(const char *field, const char *name, unsigned dtypes, enum mm_dtype *dtype,
                              struct mm_error *error);
 
 /* Element `index` as a float64. It is exact, except for an int64 past 2⁵³, which is rounded. */
 double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index);
 
-/* Sets element `index` to the value of the type that is nearest, ties to even. A whole number must be one and
- * fit. */
+/* Sets element `index` to the nearest value of the type, ties to even. For an integer type `value` must be a
+ * whole number that fits. */
 void mm_dtype_put(enum mm_dtype dtype, void *elements, size_t index, double value);
 
 __END_DECLS

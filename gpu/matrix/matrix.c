@@ -1,4 +1,4 @@
-/* Views, and a checked sum of sizes. */
+/* Views of matrices, and sums of sizes that may overflow. */
 #include "gpu/matrix/matrix.h"
 
 _Static_assert(sizeof(size_t) == 8, "sizes are 64 bits wide");

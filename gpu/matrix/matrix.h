@@ -29,19 +29,18 @@ struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, 
 /* Bytes of the storage that a view covers: rows·ld·element. The view's sizes were checked before. */
 size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 
-/* What a caller may ask for. 0 is a limit like any other. */
+/* The limits of a request. 0 is a limit like any other. */
 struct mm_limits {
     size_t dimension_max;    /* a row or column count, or a leading dimension */
     size_t body_bytes_max;   /* a request's body */
-    size_t memory_bytes_max; /* operands and result of one request together; SIZE_MAX: they are not in the
-                                host's memory, or not yet known to be */
+    size_t memory_bytes_max; /* operands and result of one request together; SIZE_MAX: they are not in host
+                                memory, or that is not known yet */
 };
 
-/* Adds sizes from outside: false, and *sum untouched, where the sum passes SIZE_MAX. */
+/* Adds sizes from outside. False, and *sum untouched, if the sum exceeds SIZE_MAX. */
 bool mm_size_add(size_t a, size_t b, size_t *sum);
 
-/* How many parts of this size cover a whole; the smaller of two; the least multiple of `by` that covers a
- * whole. `by` is not 0. */
+/* How many parts of the size `by`, which is not 0, cover a whole. */
 static inline size_t mm_size_divide_up(size_t whole, size_t by) {
     return whole / by + (whole % by != 0);
 }
@@ -50,6 +49,7 @@ static inline size_t mm_size_min(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
+/* Rounds up to a multiple of `by`, which is not 0. */
 static inline size_t mm_size_round_up(size_t whole, size_t by) {
     return mm_size_divide_up(whole, by) * by;
 }

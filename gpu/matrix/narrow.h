@@ -44,10 +44,9 @@ MM_HOST_AND_DEVICE uint32_t mm_bits_of_float(float value) {
     return bits;
 }
 
-/* The two functions below are for any type of `exponent` and `mantissa` bits behind a sign. */
-
-/* Its value, exactly. The bits are moved to where a float32 has them, and a multiplication by a power of two
- * mends the exponent; so subnormals need no case of their own, and a loop of these is vectorised. */
+/* The exact value of a float that has a sign and so many bits of exponent and mantissa. The bits are moved to
+ * where a float32 has them, and a multiplication by a power of two corrects the exponent. So subnormals need
+ * no case of their own, and the compiler vectorises a loop of these. */
 MM_HOST_AND_DEVICE float mm_narrow_value(uint32_t bits, unsigned exponent, unsigned mantissa,
                                          bool has_infinity) {
     const unsigned shift = 23 - mantissa;
@@ -62,8 +61,8 @@ MM_HOST_AND_DEVICE float mm_narrow_value(uint32_t bits, unsigned exponent, unsig
     return mm_float_of_bits(wide | sign << 31);
 }
 
-/* The bits of the value that is nearest, ties to even. What rounds past the largest is infinity, or NaN if
- * the type has no infinity. */
+/* The bits of the nearest value, ties to even, of a float that has a sign and so many bits of exponent and
+ * mantissa. Numbers that round past the largest become infinity, or NaN if the type has no infinity. */
 MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsigned mantissa,
                                            bool has_infinity) {
     const unsigned shift = 23 - mantissa;
@@ -101,8 +100,8 @@ MM_NARROW(mm_bfloat16, uint16_t, 8, 7, true)
 MM_NARROW(mm_float8_e4m3fn, uint8_t, 4, 3, false)
 MM_NARROW(mm_float8_e5m2, uint8_t, 5, 2, true)
 
-/* A float32 from which the functions above round as they would from the float64: cut off, and its last bit
- * set if that lost anything. The narrow types have at least two bits less, so only that bit matters. */
+/* Cuts a float64 off to a float32, and sets the last bit if that lost anything. The narrow types have at
+ * least two bits less, so rounding this float32 to them gives the result of rounding the float64. */
 MM_HOST_AND_DEVICE float mm_round_to_odd(double value) {
     const float nearest = (float)value;
     const uint32_t bits = mm_bits_of_float(nearest);

@@ -47,7 +47,7 @@ MM_HOST_AND_DEVICE float mm_random_element(uint64_t seed, size_t index) {
     return (float)(odd - (INT32_C(1) << 24)) * 0x1p-24f;
 }
 
-/* A whole number from -8 to 7: the highest four bits of the stream's. */
+/* A whole number from -8 to 7: the highest four of the random bits. */
 MM_HOST_AND_DEVICE int64_t mm_random_whole(uint64_t seed, size_t index) {
     return (int64_t)mm_random_bits(seed, index) >> 60;
 }
@@ -82,7 +82,7 @@ static inline double mm_random_mean(enum mm_dtype dtype) {
     return mm_dtype_is_float(dtype) ? 0.0 : -0.5;
 }
 
-/* The value of such an element; all are exact. */
+/* The value of element `index` of a type, exactly. */
 static inline double mm_random_number(enum mm_dtype dtype, uint64_t seed, size_t index) {
     switch (dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \

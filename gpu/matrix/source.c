@@ -1,4 +1,4 @@
-/* Operands that are made in host memory, or copied to it. */
+/* Generates operands in host memory, or copies stored operands there. */
 #include "gpu/matrix/source.h"
 
 #include "gpu/matrix/random.h"

@@ -1,4 +1,4 @@
-/* Where a part of a stack lies, and moving it together. */
+/* Views of a part of a stack, and copies of it. */
 #include "gpu/matrix/window.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtyp
     return item;
 }
 
-/* Within a stack no row moves up past elements that are still to be moved. */
+/* If `to` is the stack itself, rows move towards its beginning, so no row overwrites elements that have not
+ * moved yet. */
 void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *stack, void *to) {
     const size_t row_bytes = part->cols * mm_dtype_bytes(dtype);
     char *end = to;

@@ -19,7 +19,7 @@ struct mm_window {
     size_t cols;
 };
 
-/* How many elements it has. */
+/* How many elements the part has. */
 static inline size_t mm_window_elements(const struct mm_window *part) {
     return part->count * part->rows * part->cols;
 }
@@ -32,12 +32,13 @@ static inline bool mm_window_is_all(const struct mm_window *part) {
 struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtype, void *elements,
                                 size_t index);
 
-/* Whether its elements lie side by side in the stack. */
+/* Whether the part's elements lie side by side in the stack. */
 static inline bool mm_window_is_dense(const struct mm_window *part) {
     return part->cols == part->all_cols && (part->count == 1 || part->rows == part->all_rows);
 }
 
-/* Copies the part's elements: dense, its matrices one below another. `to` may be where the stack begins. */
+/* Copies the part's elements to `to`, where they lie dense, one matrix below another. `to` may be equal to
+ * `stack`. */
 void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *stack, void *to);
 
 __END_DECLS

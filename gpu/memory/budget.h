@@ -60,11 +60,11 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
 
 /* Reserves `more` bytes, or nothing and returns false. A small request counts in the main part while no
  * request waits for that and there is room, else in the sixteenth. If the part changes, all of the
- * reservation moves there. Any thread. */
+ * reservation moves there. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
 
-/* Reserves `more` bytes by mm_reservation_extend, but returns false if a request waits that goes first. Any
- * thread. */
+/* Reserves `more` bytes by mm_reservation_extend, but returns false if a request waits that goes
+ * first. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);
 
 /* How many bytes a request that has `bytes` reserves next while its body arrives or is decoded: as many as it

@@ -4,7 +4,7 @@
 /* How many blocks of a class are looked at to find one with enough open bytes. */
 enum { LOOKS = 8 };
 
-/* Four classes to an octave, so that a block of the next class is at most a quarter larger than the largest
+/* Four classes to an octave, so a block of the next class is at most a quarter larger than the largest
  * of this one. */
 static unsigned class_of(size_t bytes) {
     const unsigned octave = 63 - (unsigned)__builtin_clzll((unsigned long long)bytes);

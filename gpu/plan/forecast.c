@@ -21,21 +21,22 @@ static double work_of(const struct mm_variant *ran, const struct mm_product *pro
     return ran->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
-/* Rows past the table, of which there are none, would have nothing foretold. */
+/* Rows past the table would have no forecast; there are none. */
 static size_t row_of(const struct mm_device *device, const struct mm_variant *ran) {
     const size_t row = (size_t)(ran - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
 }
 
-/* A first rate needs much work and more than a launch's time: a hiccup in a small job would foretell hours
- * for a large one. Any faster job improves it. */
+/* A first rate needs much work and more than a launch's time: with the rate of an interrupted small job, a
+ * large job would be forecast to take hours. Any faster job improves the rate. */
 enum { TELLING_NS = 50000, TELLING_WORK = 1000000 };
 
-/* A first job this many times slower than assumed was held up, or has a bad shape: its rate would refuse
- * all large jobs. */
+/* A first job so many times slower than assumed was interrupted, or has a bad shape. With its rate all large
+ * jobs would be refused. */
 enum { ASSUMED_TIMES_MAX = 32 };
 
-/* Whether a rate was learned. assumed_ns: what the job would take by what was assumed; 0: nothing was. */
+/* Updates a rate by a job; returns whether it did. assumed_ns is the job's time by the assumed rate; 0: none
+ * is assumed. */
 static bool keep_best(double *best, bool is_first, double assumed_ns, uint64_t ns, double work) {
     const bool is_telling = ns >= TELLING_NS && work >= TELLING_WORK &&
                             (assumed_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * assumed_ns);
@@ -46,7 +47,7 @@ static bool keep_best(double *best, bool is_first, double assumed_ns, uint64_t n
     return true;
 }
 
-/* The same of a rate that is not assumed before. */
+/* Updates a rate for which nothing is assumed. */
 static void keep_best_known(double *best, uint64_t ns, double work) {
     (void)keep_best(best, read_rate(best) == 0.0, 0.0, ns, work);
 }
@@ -57,8 +58,8 @@ static bool is_thin(const struct mm_variant *ran, const struct mm_product *produ
     return ran->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
 }
 
-/* Of operations and of bytes. A thin product is the first to tell a rate of bytes, if they kept it waiting.
- */
+/* Updates the rates for operations and for bytes. The first rate for bytes comes from a thin product that
+ * waited for memory. */
 static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
     const enum mm_dtype dtype = job->product.a.dtype;
     const uint64_t ns = job->outcome.span_ns[MM_SPAN_KERNEL];
@@ -90,7 +91,7 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     struct mm_forecast *forecast = &device->forecast;
     const double copied = (double)job->outcome.uploaded_bytes + (double)job->outcome.downloaded_bytes;
     const bool computed =
-        job->outcome.ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
+        job->outcome.ran->op != MM_MATMUL || job->product.k > 0; /* if k is 0, zeros are quickly written */
     if (computed)
         learn_kernel(forecast, row_of(device, job->outcome.ran), job);
     keep_best_known(&forecast->copy_ns,
@@ -100,7 +101,7 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
                         (double)mm_product_bytes(&job->product));
 }
 
-/* For this many operations, and for the product's bytes: the longer time. */
+/* The time of so many operations or of the product's bytes, whichever is longer. */
 static double work_ns(const struct mm_device *device, const struct mm_variant *ran,
                       const struct mm_product *product, double work) {
     const struct mm_forecast *forecast = &device->forecast;
@@ -111,7 +112,7 @@ static double work_ns(const struct mm_device *device, const struct mm_variant *r
     return by_bytes > by_work ? by_bytes : by_work;
 }
 
-/* What each further product of a stack takes at least, however small: on a CPU some 200 ns. */
+/* The least time of each further product of a stack, however small: on a CPU some 200 ns. */
 #define PRODUCT_NS 200.0
 
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
@@ -126,8 +127,8 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
     return ns == 0.0 ? 0.0 : ns + PRODUCT_NS * (count - 1.0);
 }
 
-/* The largest edge of a square product (or transposition) of these element types that should take no longer;
- * 0 if none does. */
+/* The largest edge of a square product (or transposition) of these element types that is within the limit; 0
+ * if none is. */
 static size_t largest_edge(const struct mm_device *device, const struct mm_variant *ran,
                            const struct mm_product *like, double most_ns) {
     enum { EDGE_BITS = 24 };
@@ -164,7 +165,8 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
-    /* Not by mm_forecast_kernel_ns: small products share launches, so its least C would count many times. */
+    /* This does not use mm_forecast_kernel_ns, whose least C would count once for each product of a shared
+     * launch. */
     return work_ns(device, ran, &job->product, work_of(ran, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);

@@ -1,4 +1,5 @@
-/* Rows of the variant tables: what they resolve to, and whether a device can run them. */
+/* Questions about rows of the variant tables: which shapes and types they take, and whether a device can run
+ * them. */
 #include "gpu/plan/variant.h"
 
 #include <stdio.h>

@@ -22,7 +22,7 @@ enum {
     TRANSPOSITION_N = 200,
 };
 
-/* The known product: small whole numbers, so that every order of summation gives the exact result. There is
+/* The known product: small whole numbers, so every order of summation gives the exact result. There is
  * room for elements of any type. */
 struct known_product {
     size_t m;
@@ -97,7 +97,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
                                   enum mm_dtype dtype, unsigned tile, struct known_product *known,
                                   struct mm_error *error) {
     struct mm_job job = {.work.backend = device->backend, .variant = variant};
-    memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so that elements left out show */
+    memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so elements left out show */
     job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
     job.product.tile = tile;

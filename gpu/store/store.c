@@ -327,8 +327,8 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
 
 /* --- using */
 
-struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const char *name, bool used,
-                                uint64_t now_ns) {
+struct mm_stored *mm_store_acquire(struct mm_store *store, uint64_t space, const char *name, bool used,
+                                   uint64_t now_ns) {
     pthread_mutex_lock(&store->mutex);
     struct mm_stored *value = look_up(store, space, name, now_ns);
     if (value != NULL)

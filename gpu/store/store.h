@@ -90,8 +90,8 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
 
 /* Returns a reference to the value of this name, or NULL if there is none. The time does not tell whether
  * other namespaces have the name. Allocates nothing. `used`: sets used_ns. */
-struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const char *name, bool used,
-                                uint64_t now_ns);
+struct mm_stored *mm_store_acquire(struct mm_store *store, uint64_t space, const char *name, bool used,
+                                   uint64_t now_ns);
 
 /* Fills in MM_NO_SUCH_MATRIX for this name, which the request gave in `field`, and returns it. */
 enum mm_status mm_store_fail_missing(const char *field, const char *name, struct mm_error *error);

@@ -42,7 +42,7 @@ struct mm_stored {
     char etag[MM_ETAG_MAX + 1];            /* 128 random bits, quoted as in HTTP */
     uint64_t created_ns;                   /* mm_clock_ns */
     uint64_t expires_ns;                   /* 0: never */
-    uint64_t used_ns;                      /* when it was last held for use; __atomic access only */
+    uint64_t used_ns;                      /* when it was last acquired for use; __atomic access only */
     char name[MM_STORE_NAME_MAX + 1];
 
     struct mm_device_copy *only_copy; /* the one of `copies` that is the only place of the elements;

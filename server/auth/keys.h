@@ -43,7 +43,9 @@ void mm_key_set_close(struct mm_key_set *set);
 enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes,
                                    struct mm_error *error);
 
-/* The same for keys separated by commas, which may repeat keys of the set. Labels are env:1, env:2, …. */
+/* Adds keys separated by commas, which may repeat keys of the set. A key is 16 to 256 printable ASCII
+ * characters without spaces and commas. Labels are env:1, env:2, …. MM_BAD_REQUEST in *error, which shows no
+ * key, if one is malformed, or if there are none or more than MM_KEYS_MAX; only close the set then. */
 enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, struct mm_error *error);
 
 /* The index of this key, or MM_KEY_NONE. Takes the same time for every key, right or wrong. `key` may hold

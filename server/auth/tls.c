@@ -238,8 +238,8 @@ static bool is_plain_http(char first) {
     return first >= 'A' && first <= 'Z';
 }
 
-/* Answers and reads what has come, since a close with unread bytes would reset the connection and could take
- * the reply with it. */
+/* Answers and reads what has come, because a close with unread bytes would reset the connection and could
+ * take the reply with it. */
 static void refuse_plain_http(int fd) {
     static const char reply[] = "HTTP/1.1 400 Bad Request\r\n"
                                 "Content-Type: text/plain\r\n"

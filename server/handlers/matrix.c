@@ -57,7 +57,7 @@ static enum mm_status fail_condition(struct mm_request *request, const char *nam
 enum mm_status mm_matrix_check_condition(struct mm_request *request, const char *name,
                                          char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there) {
     struct mm_store *store = request->server->store;
-    struct mm_stored *value = mm_store_hold(store, request->space, name, false, mm_clock_ns());
+    struct mm_stored *value = mm_store_acquire(store, request->space, name, false, mm_clock_ns());
     *is_there = value != NULL;
     strcpy(etag, value == NULL ? "" : value->etag);
     mm_store_release(store, value);
@@ -99,8 +99,8 @@ static bool reduces(const struct get *get) {
 }
 
 static void hold_value(struct mm_request *request) {
-    struct mm_stored *value =
-        mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
+    struct mm_stored *value = mm_store_acquire(request->server->store, request->space,
+                                               mm_matrix_name(request), true, mm_clock_ns());
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
 }
 
@@ -174,7 +174,7 @@ static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether no body is made at all. A short text is, since its length keeps the connection open. That of
+/* Whether no body is made at all. A short text is, because its length keeps the connection open. That of
  * elements is known without them. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
@@ -300,7 +300,7 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
     return MHD_NO;
 }
 
-/* Judges the name, and that the query is empty. */
+/* Checks the name, and that the query is empty. */
 static enum mm_status check_target(struct mm_request *request) {
     if (mm_matrix_check_name(request, MM_STORE_DELETE) == MM_OK)
         MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);

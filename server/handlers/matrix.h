@@ -10,7 +10,7 @@ const char *mm_matrix_name(const struct mm_request *request);
 /* MM_OK if it is one, or MM_BAD_REQUEST in request->error. Notes `op` for the counters. */
 enum mm_status mm_matrix_check_name(struct mm_request *request, enum mm_store_op op);
 
-/* Judges the request's conditions on the value that this name has now: MM_OK, or MM_PRECONDITION_FAILED in
+/* Checks the request's conditions on the value that this name has now: MM_OK, or MM_PRECONDITION_FAILED in
  * request->error, or MM_BAD_REQUEST if a list is too long. *is_there: the name has a value. *expected is then
  * what mm_store_put and mm_store_remove have to find: `etag`, which gets the value's tag or "" if there is
  * none; or NULL without conditions. */

@@ -46,7 +46,7 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
 
 /* Stores the result, whose memory the store takes over, once the reply is encoded: a request that ends before
  * that stores nothing. MM_PRECONDITION_FAILED if the name has another value
- * by now, MM_STORE_FULL, MM_INTERNAL. The same threads. */
+ * by now, MM_STORE_FULL, MM_INTERNAL. On the connection's thread or one of the worker pool. */
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 
 /* Chooses the variant and sets the product, without the memory of the result and, before the body, without
@@ -58,7 +58,8 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
  * into request->error. The connection's thread. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
-/* By the limit in the query before the body, in the body after it. */
+/* The deadline of the request, by the limit in the query before the body has come, and by that of the body
+ * after it. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 
 /* --- its memory (operation_need.c) */
@@ -70,16 +71,20 @@ enum mm_status mm_operation_check_verify(const struct mm_request *request, struc
  * and need together can never fit. The connection's thread. */
 enum mm_status mm_operation_check_need(struct mm_request *request);
 
-/* Acquires all memory that the request needs beside its operands, and lays them, C and the check into it: a
- * job that has run can be answered. MM_BUSY with needed_bytes, MM_TOO_LARGE. On failure the caller releases
- * what was acquired. The connection's thread or one of the worker pool. */
+/* Acquires all memory that the request needs beside its operands, and places generated operands, C and the
+ * check there. So a job that has run can be answered. MM_BUSY with needed_bytes, MM_TOO_LARGE. On failure the
+ * caller calls mm_operation_release_need. The connection's thread or one of the worker pool. */
 enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error);
+
+/* Releases what mm_operation_acquire_need has acquired, if anything. */
 void mm_operation_release_need(struct mm_request *request);
 
 /* Bytes of the part of the result that the client wants. */
 size_t mm_operation_part_bytes(const struct mm_operation *operation);
 
 /* Whether the reply is a copy of a part of the result, because the store takes the result over and the part
- * has gaps; and where the copy lies. */
+ * has gaps. */
 bool mm_operation_copies_part(const struct mm_operation *operation);
+
+/* The memory of that copy. */
 void *mm_operation_copy(const struct mm_operation *operation);

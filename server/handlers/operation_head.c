@@ -57,8 +57,8 @@ static enum mm_status check_length(struct mm_request *request) {
     return MM_OK;
 }
 
-/* The query is read first, since it says whether there is a body and what the reply is. What is wrong with it
- * is told only if nothing else is. */
+/* The query is read first, because it says whether there is a body and what the reply is. What is wrong with
+ * it is told only if nothing else is. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_input_read_query(request, &mm_operation_of(request)->call.operands.parameters);
     if (check_length(request) == MM_OK)

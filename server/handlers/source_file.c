@@ -75,7 +75,7 @@ enum mm_status mm_source_file_get(struct mm_request *request) {
     struct mm_error *error = &request->error;
     struct query query = {.error = error};
     const char *start = request->path + strlen("/v1/variants/");
-    char name[64]; /* longer than any, so that what is cut is no name of a variant */
+    char name[64]; /* longer than any, so what is cut is no name of a variant */
     snprintf(name, sizeof name, "%.*s", (int)(strlen(start) - strlen("/source")), start);
     MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, &query);
     if (error->status != MM_OK)

@@ -1,4 +1,5 @@
-/* Each open connection has a slot, found by its descriptor, with the thread and the address that count it. */
+/* Each open connection has a slot, found by its descriptor: the thread and the address in whose counts it is.
+ */
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"
@@ -43,7 +44,8 @@ struct mm_acceptor {
     int stopping;  /* __atomic access only */
     unsigned open; /* connections; changed with the mutex held, read by __atomic */
 
-    pthread_mutex_t mutex; /* guards the next two and open_by_thread; no lock is taken within it */
+    pthread_mutex_t mutex; /* guards the next two members and open_by_thread; no other lock is acquired while
+                              it is held */
     struct slot slots[SLOT_COUNT];
     void *addresses; /* struct address, a tree of tsearch's */
 
@@ -51,8 +53,8 @@ struct mm_acceptor {
     unsigned next_thread;     /* the first candidate for the next connection */
     unsigned full_naps;       /* in a row */
     uint64_t evicted;         /* connections, not logged yet */
-    uint64_t told_ns;         /* of the last warning that none could be taken; 0: none */
-    uint64_t evicted_told_ns; /* of the last that idle ones were closed; 0: none */
+    uint64_t told_ns;         /* when the log last said that no connection could be accepted; 0: never */
+    uint64_t evicted_told_ns; /* when the log last said that idle connections were closed; 0: never */
 
     unsigned open_by_thread[]; /* daemon_count */
 };
@@ -69,13 +71,14 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
     return ip;
 }
 
-/* gcc's analyzer takes what a tree keeps for lost. */
+/* gcc's analyzer reports memory that only a tree points to as leaked. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* NULL if the address has as many connections as it may, or if memory runs out. With the mutex held. */
+/* Counts a connection of this address. NULL if the address has its most connections, or memory runs out. With
+ * the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -196,7 +199,7 @@ static void tell_evicted(struct mm_acceptor *acceptor) {
     acceptor->evicted = 0;
 }
 
-/* Closes idle connections if few descriptors are free; false if none is. */
+/* Closes idle connections if few descriptors are free. False if no descriptor is free. */
 static bool make_room(struct mm_acceptor *acceptor) {
     const unsigned open = mm_acceptor_open(acceptor);
     if (open > acceptor->kept_max)

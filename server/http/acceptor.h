@@ -12,18 +12,18 @@
 struct mm_acceptor;
 
 /* Starts the thread, and sets server->acceptor before the first connection. listener: blocking. daemons: one
- * thread each, without a listening socket. connections_max: over all of them, 1 or more. Listener, daemons
- * and server stay the caller's, and outlive the thread. NULL if memory or threads run out. */
+ * thread each, without a listening socket. connections_max: over all of them, 1 or more. The caller owns
+ * listener, daemons and server, which outlive the thread. NULL if memory or threads run out. */
 struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, struct MHD_Daemon **daemons,
                                       unsigned daemon_count, unsigned connections_max);
 
 /* Joins the thread. Once, by one thread. */
 void mm_acceptor_stop(struct mm_acceptor *acceptor);
 
-/* After mm_acceptor_stop and the end of all connections. NULL is allowed. */
+/* Frees the acceptor, after mm_acceptor_stop and the end of all connections. NULL is allowed. */
 void mm_acceptor_free(struct mm_acceptor *acceptor);
 
-/* MHD is about to close the descriptor of a connection. Any thread. */
+/* Removes a connection from the counts. Call this before MHD closes the descriptor. Any thread. */
 void mm_acceptor_closed(struct mm_acceptor *acceptor, int fd);
 
 /* How many connections are open; 0 for NULL. Any thread. */

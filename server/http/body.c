@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Smaller bodies gain nothing by a larger receive buffer. A client whose body we have stopped reading then
- * costs the system a few times what it costs us, at most. */
+/* Smaller bodies gain nothing by a larger receive buffer. So a client whose body is not read costs the system
+ * at most a few times the memory that it costs the server. */
 enum { LARGE_BYTES = 1 << 20 };
 
 /* The first step is whole, if it is at most FIRST_BYTES_MAX and this part of the budget; else SMALL_BYTES. */
@@ -19,7 +19,7 @@ static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
 
-/* Of the process, or of the route if that is less. */
+/* The limit of the process, or of the route if that is less. */
 static size_t body_bytes_max(const struct mm_request *request) {
     size_t process = request->server->limits.body_bytes_max;
     size_t route = request->route->body_bytes_max;
@@ -72,7 +72,7 @@ bool mm_body_is_small(const struct mm_request *request) {
     return bytes_max(request) <= SMALL_BYTES;
 }
 
-/* How much is kept of so many bytes of the body. */
+/* How many of the first `bytes` of the body are kept. */
 static size_t kept_bytes(const struct mm_request *request, uint64_t bytes) {
     return request->passes_on && bytes > MM_BODY_PASSED_BYTES ? MM_BODY_PASSED_BYTES : (size_t)bytes;
 }
@@ -115,7 +115,7 @@ static enum mm_status make_room(struct mm_request *request, size_t bytes) {
                                &request->error);
 }
 
-/* The body goes before elements that its reader has decoded: these can be decoded again. */
+/* If memory is short, drops elements that the reader has decoded: they can be decoded again. */
 static enum mm_status grow(struct mm_request *request, size_t bytes) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, &request->error);
@@ -202,7 +202,7 @@ static void exchange_memory(struct mm_request *request) {
     request->body = locked;
 }
 
-/* Passes on what is kept, each time that its memory is full. */
+/* Passes on what is kept of the body each time that its memory is full. */
 static void keep_and_pass(struct mm_request *request, const char *data, size_t bytes) {
     while (bytes > 0 && request->error.status == MM_OK) {
         const size_t part = mm_size_min(bytes, MM_BODY_PASSED_BYTES - request->body_bytes);

@@ -4,7 +4,7 @@
 
 #include "server/http/request.h"
 
-/* What is kept of a body that is passed on. */
+/* The most bytes that are kept of a body that is passed on. */
 enum { MM_BODY_PASSED_BYTES = 2 << 20 };
 
 /* Checks the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. A route of MM_BODY_SIZED checks
@@ -32,8 +32,8 @@ bool mm_body_is_small(const struct mm_request *request);
  * while the request waits. */
 void mm_body_drop(struct mm_request *request);
 
-/* Releases all memory of a request that ends, and what its route holds: its client may come again as soon as
- * it hears of that. With server->mutex held, while the request waits or in MM_PHASE_CUT. */
+/* Releases all memory of a request that ends, also its route's, before the client gets the reply: it may send
+ * the next request at once. With server->mutex held, while the request waits or in MM_PHASE_CUT. */
 void mm_body_drop_all(struct mm_request *request);
 
 /* How long the upload has taken so far, without its waits for memory. With server->mutex held. */
@@ -43,6 +43,6 @@ uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns);
  * held. */
 bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
-/* How long a byte may take at the constant rate that completes the body by the request's deadline. A chunked
- * body counts as long as what has come, and needs --receive-rate. Any thread. */
+/* The time of a byte at the constant rate that completes the body at the request's deadline. The length of a
+ * chunked body counts as what has come, and its rate is at least --receive-rate. Any thread. */
 double mm_body_byte_ns(const struct mm_request *request);

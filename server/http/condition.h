@@ -11,9 +11,9 @@ enum mm_condition {
     MM_CONDITION_BAD_NONE_MATCH
 };
 
-/* Judges the request's conditions on a value with this ETag; NULL: there is no value. The connection's
+/* Decides the request's conditions on a value with this ETag; NULL: there is no value. The connection's
  * thread. */
 enum mm_condition mm_condition_decide(const struct mm_request *request, const char *etag);
 
-/* Whether it has any. */
+/* Whether the request has a condition. */
 bool mm_condition_is_given(const struct mm_request *request);

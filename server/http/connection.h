@@ -1,9 +1,9 @@
-/* A connection: the phase it is in, and how it is cut off while a head or a body still arrives, when MHD
- * takes no reply. Knows no request. The phases:
+/* A connection: its phase, and how to cut it off while a head or a body still arrives, when MHD does not
+ * accept a reply. Knows no request. The phases:
  *
  *   HEAD     nothing, or a part of a head has arrived; the sweep may cut
  *   BODY     the head was checked and the body arrives; the sweep may cut
- *   HANDLED  the request is checked, worked on or answered; nobody cuts
+ *   HANDLED  the request is checked, worked on or answered; nothing cuts
  *   CUT      refused past MHD, or closed as idle; what still arrives is dropped
  *
  * The thread that moves a connection on from HEAD or BODY has it to itself: either the connection's thread,
@@ -60,50 +60,52 @@ struct mm_connection {
 void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code);
 
-/* NULL if memory ran out for it. The connection's thread. */
+/* The state of a connection of MHD; NULL if memory ran out for it. The connection's thread. */
 struct mm_connection *mm_connection_of(struct MHD_Connection *connection);
 
 enum mm_phase mm_connection_phase(const struct mm_connection *connection);
 
-/* False if the connection is not in `from` any more. Any thread. */
+/* Moves a connection from one phase to another. False if it is not in `from` any more. Any thread. */
 bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
 
 /* Writes the reply past MHD and ends our sending side; returns the bytes of the body that were sent. Does not
- * wait: what the socket does not take is lost, and so is the reply if memory runs out. The connection's
- * thread, which has it to itself. */
+ * wait: what the socket does not accept is lost, and the whole reply if memory runs out. The connection's
+ * thread, which has the connection to itself. */
 size_t mm_connection_cut(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
-/* The same for another thread, which has moved the connection and holds server->mutex. With TLS the
- * connection's thread alone may write: it is made to read an end and then writes, if the handshake is over; 0
- * is returned, and late_bytes counts later. */
+/* Writes the reply past MHD and ends our sending side; returns the bytes of the body that were sent. For
+ * another thread than the connection's, which has moved the connection and holds server->mutex. With TLS only
+ * the connection's thread may write. This returns 0 then, and ends our reading side, so the connection's
+ * thread wakes and writes the reply if the handshake is over; late_bytes counts that. */
 size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
-/* Sends what another thread has left to be said when it cut the connection off, if MHD does not read on. The
- * connection's thread, no mutex held. */
+/* Sends the reply that mm_connection_cut_from_outside has left to this thread, if there is one and MHD does
+ * not read on. The connection's thread, no mutex held. */
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
 
 /* Marks the connection as idle from now on: it becomes the first of the list. With server->mutex held. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
-/* Whether it has received bytes that no thread has read. With server->mutex held. */
+/* Whether the connection has received bytes that no thread has read. With server->mutex held. */
 bool mm_connection_has_unread(const struct mm_connection *connection);
 
 /* Whether no connection has a request or unread bytes. Any thread, no mutex held. */
 bool mm_connection_all_quiet(struct mm_server *server);
 
-/* Lets the system hold 2 MiB that were received and not yet read. By itself it finds the size by how much is
- * read at a time, often too small: the client then waits for its window more than half of the time. The
- * connection's thread. */
+/* Sets the socket's receive buffer to 2 MiB. The system would choose a size by how much is read at a time,
+ * which is often too small: the client then waits for its window more than half of the time. The connection's
+ * thread. */
 void mm_connection_widen(struct mm_connection *connection);
 
-/* Ends our reading side: its thread sees an end and closes. With server->mutex held. */
+/* Ends our reading side: the connection's thread reads an end, and closes the connection. With server->mutex
+ * held. */
 void mm_connection_stop_reading(struct mm_connection *connection);
 
-/* Resets it; what waits to be sent is lost. With server->mutex held. */
+/* Resets the connection; what waits to be sent is lost. With server->mutex held. */
 void mm_connection_drop(struct mm_connection *connection);
 
-/* Closes an idle connection and moves it to MM_PHASE_CUT; what was sent still arrives. False if it has a
- * request. With server->mutex held. */
+/* Closes an idle connection and moves it to MM_PHASE_CUT; what was sent still arrives. False if the
+ * connection has a request. With server->mutex held. */
 bool mm_connection_close_idle(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
 /* Ends our reading side in MM_PHASE_CUT, with a reset if the client still sends: else the client would hang

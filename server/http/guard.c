@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What a byte may be part of. */
+/* The classes to which a byte may belong. */
 enum { TOKEN = 1, HOST = 2, DIGIT = 4, HEX = 8, CONTROL = 16 };
 
 /* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, less the
@@ -94,7 +94,8 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* RFC 9112, 6.1. Nor a space after the word: the library would then read to the end of the connection. */
+/* RFC 9112, 6.1. A space after the word is refused too: the library would then read to the end of the
+ * connection. */
 static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding stands twice; send it once");

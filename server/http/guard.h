@@ -17,10 +17,10 @@ struct mm_guard {
     uint64_t length; /* Content-Length; 0 if there is none */
 };
 
-/* Call begin, then header for each header in order, then end. Each returns MM_OK, or MM_BAD_REQUEST with
- * *error filled in: close the connection without reading the body, and do not call the guard again. `version`
- * is such as "HTTP/1.1", `path` the decoded target without its query. Texts with a size may hold any bytes,
- * and be NULL if the size is 0. Any thread. */
+/* Checks a head: call begin, then header for each header in order, then end. Each returns MM_OK, or
+ * MM_BAD_REQUEST with *error filled in: close the connection without reading the body, and do not call the
+ * guard again. `version` is a text like "HTTP/1.1", `path` the decoded target without its query. Texts with a
+ * size may hold any bytes, and be NULL if the size is 0. Any thread. */
 enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const char *path,
                               struct mm_error *error);
 enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t name_bytes, const char *value,

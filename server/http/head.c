@@ -15,7 +15,7 @@ struct reading {
     struct mm_guard guard;
     struct mm_request *request;
     bool looks_for_gaps;
-    const char *end; /* of the last text; its line end follows */
+    const char *end; /* the end of the last text; its line end follows */
 };
 
 /* The handler gets a C string, which %00 would end early: /healthz%00x would be /healthz. */
@@ -65,7 +65,7 @@ static void note(struct mm_request *request, const char *name, size_t name_bytes
             request->headers[header] = value;
 }
 
-/* Goes on after a refusal, whose reply depends on headers, too. */
+/* Goes on after a refusal, because its reply depends on headers too. */
 static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, const char *name,
                                    size_t name_bytes, const char *value, size_t value_bytes) {
     struct reading *reading = argument;

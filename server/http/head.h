@@ -1,5 +1,5 @@
-/* Whether a head as libmicrohttpd has read it is what the client sent. The guard checks what its headers
- * hold. */
+/* Checks whether a head, as libmicrohttpd has read it, is what the client sent. The guard checks the values
+ * of headers. */
 #pragma once
 
 #include "gpu/names.h"
@@ -31,7 +31,7 @@ struct mm_request;
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text);
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
-/* Sets request->headers, and whether every parser would read the head alike: MM_OK, with
+/* Sets request->headers, and checks whether every parser would read the head alike: MM_OK, with
  * request->content_length, or MM_BAD_REQUEST in request->error. The texts are what MHD passes to the handler
  * at its first call, the url decoded. The connection's thread, at that call. */
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
@@ -41,7 +41,7 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
  * thread. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
-/* Whether the refusal is that one: its reply names the codings that are taken, which is MM_HEAD_CODINGS, in
- * Accept-Encoding (RFC 9110, 15.5.16). Any thread. */
+/* Whether request->error is that of a compressed body. The reply then has MM_HEAD_CODINGS in Accept-Encoding
+ * (RFC 9110, 15.5.16). Any thread. */
 #define MM_HEAD_CODINGS "identity"
 bool mm_head_is_about_coding(const struct mm_error *error);

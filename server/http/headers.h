@@ -9,7 +9,7 @@
 /* Which pages of other origins may read a response (the CORS protocol of the Fetch standard,
  * https://fetch.spec.whatwg.org/#http-cors-protocol). All 0: the response says nothing of that. */
 struct mm_cors {
-    const char *origin; /* that may read the response, or "*"; NULL: none. Of the options */
+    const char *origin; /* the origin that may read the response, or "*"; NULL: none. A text of the options */
     bool varies;        /* other origins get another answer */
 };
 
@@ -18,7 +18,7 @@ struct mm_cors mm_cors_decide(const struct mm_options *options, const char *orig
 
 enum { MM_HEADERS_MAX = 10 };
 
-/* A list, empty as zeros. It owns no text but Retry-After's. */
+/* A list of headers; zeros are an empty list. It owns no text except Retry-After's. */
 struct mm_headers {
     struct {
         const char *name;
@@ -28,7 +28,7 @@ struct mm_headers {
     char retry_after[MM_DIGITS_MAX + 1];
 };
 
-/* Adds what every response has. `closes`: the connection ends with it. */
+/* Adds the headers that every response has. `closes`: the connection ends with this response. */
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
                            bool closes);
 
@@ -54,8 +54,8 @@ struct mm_problem_reply {
     unsigned retry_after_s; /* 0: no Retry-After */
 };
 
-/* Adds what such a reply has beside that. */
+/* Adds the headers that the reply to a failed request has beside those of every response. */
 void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply);
 
-/* Adds what the response to OPTIONS has, for a path with these methods ("GET, HEAD"). */
+/* Adds the headers of the response to OPTIONS, for a path with these methods ("GET, HEAD"). */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods);

@@ -93,7 +93,7 @@ static unsigned look_at_address(int listener, bool *is_local) {
     return address.ss_family == AF_INET ? ntohs(v4->sin_port) : 0;
 }
 
-/* As many as the process may have, up to our own limit. */
+/* How many descriptors to use: as many as the process may have, up to our own limit. */
 static unsigned descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -115,7 +115,8 @@ static unsigned connection_descriptors(unsigned threads) {
     return most >= taken + threads ? most - taken : 0;
 }
 
-/* By descriptors, and by a quarter of the memory: connections do not count in the budget. */
+/* The most connections, by descriptors and by a quarter of the memory, because connections do not count in
+ * the budget. */
 static unsigned connection_limit(const struct mm_server *server) {
     size_t bytes =
         CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
@@ -144,7 +145,7 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server) {
         tls, MHD_OPTION_END);
 }
 
-/* False if that fails; the caller stops what was started. */
+/* Starts the daemons. False if one fails to start; the caller then stops the others. */
 static bool start_threads(struct mm_server *server, struct mm_http *http, unsigned connections) {
     const unsigned count = (unsigned)server->options->threads;
     if (!mm_sweep_start(&http->sweep, server))

@@ -1,4 +1,5 @@
-/* The line: requests that wait for memory of the budget, and what the server does to find some for the first.
+/* The line: requests that wait for memory of the budget, and what the server does to get memory for the
+ * first.
  *
  *   head ──► first step ──► later steps ──► need ──► job ──► reply
  *            body and need  as much as the   operands, result,
@@ -7,14 +8,14 @@
  *            64 KiB
  *
  * A step that does not fit waits here. There are two lines: one for small requests, which have a sixteenth of
- * the budget to themselves, and one for all others. In each, requests that hold memory go before those that
- * hold none, and the request that arrived first goes first. Memory goes to the first of a line alone. While
- * that does not fit, mm_line_look
+ * the budget to themselves, and one for all others. In each line, requests that have memory go before those
+ * that have none, and then the request that arrived first goes first. Only the first of a line gets memory.
+ * While it does not fit, mm_line_look
  *
- *   1. answers who has waited for --memory-wait-ms with 429;
- *   2. ends uploads and replies that are too slow (pace.h), those that hold most first;
- *   3. if waiting requests hold so much that the first would not fit even if all others ended, answers the
- *      waiting request that arrived last, and holds memory, with 429.
+ *   1. answers requests that have waited for --memory-wait-ms with 429;
+ *   2. ends uploads and replies that are too slow (pace.h), those with most memory first;
+ *   3. if waiting requests have so much memory that the first would not fit even if all others ended, answers
+ * the one of them that arrived last with 429.
  *
  * server->mutex guards the lines and the places. */
 #pragma once
@@ -48,8 +49,10 @@ void mm_line_open(struct mm_line *line);
 void mm_line_enter(struct mm_request *request, size_t lacked_bytes);
 void mm_line_leave(struct mm_request *request);
 
-/* Memory has been released: gives it to those that wait, if there are any. Any thread, no mutex held. */
+/* Gives memory that was released to requests that wait. Call this after a release. Any thread, no mutex held.
+ */
 void mm_line_serve(struct mm_server *server);
 
-/* Serves the lines, and makes room for their first as said above. The sweep's thread, no mutex held. */
+/* Serves the lines, and makes room for their first requests as said above. The sweep's thread, no mutex held.
+ */
 void mm_line_look(struct mm_server *server, uint64_t now_ns);

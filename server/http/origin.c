@@ -1,4 +1,4 @@
-/* Hosts and ports, and what may differ between two that are the same. */
+/* Reads hosts and ports, and compares them. */
 #include "server/http/origin.h"
 
 #include "api/slice.h"
@@ -14,7 +14,7 @@ struct authority {
 
 enum { PORT_MAX = 65535 };
 
-/* False if the text is neither. */
+/* Reads HOST or HOST:PORT. False if the text is neither. */
 static bool cut(const char *text, const char *end, struct authority *authority) {
     const char *host_end = text;
     if (text < end && *text == '[')
@@ -44,7 +44,7 @@ static bool same_host(const struct authority *left, const struct authority *righ
            strncasecmp(left->host, right->host, left->host_bytes) == 0;
 }
 
-/* An address or localhost: no name that another site could point at us. */
+/* Whether a host is an address or localhost, so no other site's name can resolve to this server. */
 static bool is_own(const struct authority *authority) {
     static const struct authority local = {.host = "localhost", .host_bytes = sizeof "localhost" - 1};
     char text[INET6_ADDRSTRLEN];
@@ -60,7 +60,7 @@ static bool is_own(const struct authority *authority) {
     return inet_pton(is_bracketed ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
-/* Returns where the next one begins; NULL: this was the last. */
+/* Reads a host of a list. Returns where the next one begins; NULL: this was the last. */
 static const char *next_of(const char *hosts, struct authority *authority, bool *good) {
     const size_t length = strcspn(hosts, ",");
     *good = cut(hosts, hosts + length, authority);

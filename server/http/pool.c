@@ -1,4 +1,4 @@
-/* The pool's threads, their list of tasks, and the work that they share. Knows nothing of what a task is. */
+/* The pool's threads, their list of tasks, and shared work. */
 #include "server/http/pool.h"
 
 #include "gpu/mutex.h"
@@ -28,7 +28,8 @@ struct mm_pool {
     pthread_t threads[];
 };
 
-/* Does the next part of a share on the list. With the mutex held, except meanwhile. */
+/* Does the next part of a share on the list. Called with the mutex held, which is unlocked during the part.
+ */
 static void do_part(struct mm_pool *pool, struct share *share) {
     const unsigned index = share->begun++;
     if (share->begun == share->count)
@@ -40,7 +41,7 @@ static void do_part(struct mm_pool *pool, struct share *share) {
         pthread_cond_signal(&share->done); /* with the mutex held: once unlocked, the share may be gone */
 }
 
-/* Helps with shares only while no task waits. */
+/* A thread of the pool. It helps with shared work only while no task waits. */
 static void *work_on(void *argument) {
     struct mm_pool *pool = argument;
     pthread_mutex_lock(&pool->mutex);

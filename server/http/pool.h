@@ -1,5 +1,5 @@
-/* A worker pool: threads for work that would hold up a connection's thread, and all of that thread's
- * connections. The caller embeds the task in what its work needs. */
+/* A worker pool: threads for long work, which would delay all connections of a connection's thread. The
+ * caller embeds the task in a struct of its own. */
 #pragma once
 
 #include <sys/queue.h>
@@ -13,7 +13,8 @@ struct mm_pool_task {
     STAILQ_ENTRY(mm_pool_task) listed; /* for the pool */
 };
 
-/* Starts so many threads, or fewer if the system has no more; NULL if it has none. */
+/* Starts so many threads, or fewer if the system has no more. NULL if it has none. The caller owns the pool.
+ */
 struct mm_pool *mm_pool_start(unsigned thread_count);
 
 /* Ends the pool once it has done all tasks. NULL is allowed. */

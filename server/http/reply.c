@@ -1,4 +1,4 @@
-/* Headers and bodies, handed to MHD. */
+/* Makes responses of MHD, and queues them. */
 #include "server/http/reply.h"
 
 #include "api/problem.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If memory runs out for a header, drops the response, which is NULL from then on: without it the reply would
- * be wrong. */
+/* Adds a header. If memory runs out, drops the response and sets it to NULL, because without the header it
+ * would be wrong. */
 static void add_header(struct MHD_Response **response, const char *name, const char *value) {
     if (*response == NULL || MHD_add_response_header(*response, name, value) == MHD_YES)
         return;
@@ -53,7 +53,7 @@ static enum mm_status reply(struct mm_request *request, unsigned http, struct MH
     return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
-/* Takes over a malloc'ed text, or NULL if memory ran out for it. */
+/* Makes a response of a malloc'ed text, which is taken over; NULL if memory ran out for it. */
 static struct MHD_Response *respond_with_text(char *text, size_t length) {
     struct MHD_Response *response =
         text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
@@ -104,7 +104,7 @@ static struct MHD_Response *respond_with_nothing(void) {
     return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 }
 
-/* A client may keep the value, but has to ask whether it is still this one. */
+/* A client may keep the value, but has to revalidate it before each use. */
 static void add_validators(struct MHD_Response **response, const char *etag) {
     add_header(response, MHD_HTTP_HEADER_ETAG, etag);
     add_header(response, MHD_HTTP_HEADER_VARY, "Accept");

@@ -284,7 +284,7 @@ static enum MHD_Result accept_head(struct mm_request *request, const char *versi
     return MHD_YES;
 }
 
-/* Judges the head before the body. */
+/* Checks the head before the body. */
 static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *target,
                              const char *method, const char *version, void **slot) {
     struct mm_connection *peer = mm_connection_of(connection);

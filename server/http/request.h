@@ -96,7 +96,8 @@ enum { MM_ACCEPT_BYTES = 4096 };
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
                             char text[MM_ACCEPT_BYTES], bool *is_cut);
 
-/* The same of Accept. */
+/* The values of all Accept headers joined by commas, as far as they fit; NULL if there is none. The
+ * connection's thread. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
 
 /* Any thread. Only with server->mutex held does a waiting request keep waiting. */
@@ -117,13 +118,13 @@ void mm_request_free(struct mm_request *request);
  * thread. */
 char mm_request_first_character(const struct mm_request *request);
 
-/* The deadline of a client that asked for so many milliseconds (0: it did not). The process's limit still
- * holds. */
+/* The deadline if the client asked for so many milliseconds (0: it did not), within the process's limit. */
 uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms);
 
-/* Whether the client chose this deadline, else the process did; and what to do if it has passed. Any
- * thread. */
+/* Whether the client chose this deadline; else the process did. Any thread. */
 bool mm_request_chose_deadline(const struct mm_request *request, uint64_t deadline_ns);
+
+/* What a client can do if this deadline has passed, for an error. Static; any thread. */
 const char *mm_request_deadline_advice(const struct mm_request *request, uint64_t deadline_ns);
 
 /* Whether the refused body is too long to read and drop; the connection is closed then. */
@@ -138,8 +139,8 @@ size_t mm_request_stored_bytes(const struct mm_request *request);
 /* Releases request->value, if there is one. The thread that works on the request. */
 void mm_request_release_value(struct mm_request *request);
 
-/* Gives back what the request has reserved but does not use. The thread that works on the request, no mutex
- * held. */
+/* Releases the memory that the request has reserved but does not use. The thread that works on the request,
+ * no mutex held. */
 void mm_request_trim(struct mm_request *request);
 
 /* The reply to this error. Borrows both arguments. For the thread that has the connection to itself or has
@@ -165,7 +166,9 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
  * calls the handler again, to answer or with request->error set. The connection's thread. */
 void mm_request_decode_on_pool(struct mm_request *request);
 
-/* As mm_request_decode_on_pool, with the route's work of MM_ENCODING, for a request without a job. */
+/* Suspends the connection of a request without a job, and adds the route's work of MM_ENCODING to the worker
+ * pool. After the wait MHD calls the handler again, to answer or with request->error set. The connection's
+ * thread. */
 void mm_request_encode_on_pool(struct mm_request *request);
 
 /* Suspends the connection, and submits request->work, which is prepared (gpu/queue/queue.h), to the queue.

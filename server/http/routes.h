@@ -62,7 +62,7 @@ struct mm_route {
     enum mm_body_use body;
     size_t body_bytes_max; /* beside the process's limit; 0: none */
 
-    /* Judges the head, before the body: MM_OK, or the refusal in request->error. NULL: accept all. */
+    /* Checks the head, before the body: MM_OK, or the refusal in request->error. NULL: accept all. */
     enum mm_status (*admit)(struct mm_request *request);
 
     /* The body is complete, or passed over. Queues a reply, or begins a wait, after which `answer` is called.

@@ -164,7 +164,7 @@ static bool has_taken_enough(const struct mm_options *options, const struct mm_c
 }
 
 /* A reply that the client has not read, whether MHD or the system holds the rest. Each span of
- * --send-timeout-ms is checked by itself, since sockets take their fill at once. If nothing waits, we are
+ * --send-timeout-ms is checked by itself, because sockets take their fill at once. If nothing waits, we are
  * slow, not the client; and a client that has sent the next request has read the reply. */
 static void look_at_reader(struct mm_server *server, struct mm_connection *connection,
                            const struct tcp_info *info, uint64_t now_ns) {

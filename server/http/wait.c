@@ -175,8 +175,7 @@ static void work_done(struct mm_work *first) {
  * meanwhile, its connection's thread reads nothing of this work. */
 static void run_on_pool(struct mm_pool_task *task) {
     struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
-    struct mm_error error;
-    error.status = MM_OK;
+    struct mm_error error = {.status = MM_OK};
     pthread_mutex_lock(&request->server->mutex);
     if (mm_request_waits(request)) {
         const enum mm_request_state state = mm_request_state(request);

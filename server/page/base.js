@@ -15,9 +15,19 @@ export function make(tag, properties = {}, ...children) {
   return node;
 }
 
-// Text with `code` in it.
 export const code = (text) => make('code', {}, text);
-export const rich = (text = '') => make('span', {}, ...text.split('`').map((part, index) => (index % 2 ? code(part) : part)));
+
+// Text with `code`, *emphasis*, **strong** and [links](address) in it; link(address, node) makes a link.
+export function rich(text = '', link) {
+  const mark = (part) => {
+    const [, label, address] = part.match(/^\[(.*)\]\((.*)\)$/) || [];
+    if (address) return link(address, rich(label));
+    if (part[0] === '`') return code(part.slice(1, -1));
+    return part[1] === '*' ? make('strong', {}, rich(part.slice(2, -2), link)) : make('em', {}, part.slice(1, -1));
+  };
+  const parts = text.split(/(`[^`]+`|\*\*.+?\*\*|\*[^*\s][^*]*\*|\[[^\]]+\]\([^)]+\))/);
+  return make('span', {}, ...parts.map((part, index) => (index % 2 ? mark(part) : part)));
+}
 
 // An error of the server, as RFC 9457 has it, or of the network (status 0).
 export class Problem extends Error {

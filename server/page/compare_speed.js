@@ -50,7 +50,7 @@ function showRoof(part, { m, k, n, dtype }, timed, rate) {
 }
 
 export function speed(part, variants) {
-  const form = $('form', part);
+  const form = $('form', part), roof = part.nextElementSibling;
   const { op, m, k, n, dtype, repeats } = form;
   const usable = variants.filter((one) => one.available);
   const boxes = usable.flatMap((one) => ['', ...one.tiles || []].map((tile) => {
@@ -70,7 +70,7 @@ export function speed(part, variants) {
       .sort((one, other) => other.tile - one.tile)[0];
     const { rows: [row] } = await post(
       { op: 'transpose', m: COPIED, n: COPIED, variants: [`${backend}:${name}`], repeats: 3 },
-      'Timing a plain copy for “What limits it?”');
+      'Timing a plain copy', $('.note', roof));
     if (row.error) throw new Error(row.error.detail);
     return row.gigabytes_per_second / row.of_copy;
   }
@@ -84,7 +84,7 @@ export function speed(part, variants) {
     if (!isProduct || !right.length) return '';
     const { backend } = right[0];
     rates[backend] ||= await copyRate(post, backend);
-    showRoof(part.nextElementSibling, reply, right.filter((row) => row.backend === backend), rates[backend]);
+    showRoof(roof, reply, right.filter((row) => row.backend === backend), rates[backend]);
     return '';
   });
   function show() {

@@ -1,6 +1,7 @@
 // The view Learn: a page for each lesson of docs/lessons, with a control, a picture, figures, and the requests behind
 // them. Kernels for GPUs are predicted on a server without a GPU, and also measured on one that has a GPU.
-import { $, call, copied, make, number, remember, rich } from './base.js';
+import { $, call, copied, make, number, problemBox, remember, rich } from './base.js';
+import { markdown } from './markdown.js';
 import { asker, figures, options, text, variantList } from './part.js';
 import { access, lanesOf, matrices, PATTERNS, sectors, squares } from './learn_draw.js';
 
@@ -11,7 +12,18 @@ const TRAFFIC = ['variant', 'global_loads', 'global_load_sectors', 'global_store
   ['remark', (row) => (row.error ? row.error.detail : null)]];
 const kind = ({ rows, device = rows[0].device }) =>
   (rows.some((row) => row.measured) ? 'Predicted, and measured on ' + device : 'Predicted, not measured');
-const traffic = (part, reply) => figures(part, kind(reply), reply.rows, ...TRAFFIC);
+// What the columns mean whose titles have these words.
+const MEANINGS = { 'global loads': 'elements that threads load from global memory',
+  sectors: 'the parts of global memory, of 32 bytes each, that are moved',
+  'load passes': 'shared memory has 32 banks, and in one pass each serves one word',
+  'conflict passes': 'those added because a bank has several words to serve',
+  'FLOP/byte': 'floating-point operations for each byte of the sectors', 'error / bound': 'above 1 the result is wrong' };
+function traffic(part, reply) {
+  figures(part, kind(reply), reply.rows, ...TRAFFIC);
+  const titles = $('.figures thead', part).textContent;
+  const told = Object.entries(MEANINGS).filter(([words]) => titles.includes(words));
+  $('.figures', part).append(make('p', { class: 'note' }, rich(told.map(([words, meaning]) => `*${words}*: ${meaning}.`).join(' '))));
+}
 const cuda = (...names) => names.map((name) => 'cuda:' + name);
 // The number of a field, or the nearest that the field takes.
 const within = ({ value, min, max }) => Math.min(max, Math.max(min, Math.round(value)));
@@ -21,11 +33,13 @@ const plural = (count, what) => `${number(count, 15)} ${what}${count === 1 ? '' 
 // show(values, post, part) asks the server by post(body), draws into part, and returns a sentence.
 const LESSONS = {
   memory: { title: 'Global memory', file: '1-memory.md',
-    look: ['Each row is a line of 128 bytes of global memory, in 4 sectors of 32 bytes. The 32 lanes (threads) of a warp ' +
+    look: ['Each row is a line of 128 bytes of global memory, in 4 *sectors* of 32 bytes. The 32 *lanes* (threads) of a warp ' +
       'load one word each; a number is a lane. Memory sends whole sectors: what is grey is moved for nothing.',
-    'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. So for one step ' +
-      'the lanes of `naive_uncoalesced`, which walk down a column of A, load 32 sectors, and one of B, which they share. ' +
-      'Those of `naive` load 4 of B and one of A: 33 against 5. With stride 1 and an offset of 1 the access is misaligned, and takes a fifth sector.'],
+    'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. With stride 1 the ' +
+      'lanes use all of each sector: the load is *coalesced*. With an offset of 1 as well it is misaligned, and takes a fifth.',
+    'The kernel `naive` computes an element of C in each thread. For one step of its sum a warp loads 4 sectors of B, and ' +
+      'one of A that all lanes share. The lanes of `naive_uncoalesced` walk down a column of A instead: 32 sectors, and ' +
+      'one of B. That is 33 against 5.'],
     controls: [['stride', 'Stride, in words', 2, 1, 32], ['offset', 'Offset, in words', 0, 0, 31], ['word_bytes', 'Bytes of a word', [4, 8]]],
     async show({ stride, offset, word_bytes }, post, part) {
       const reply = await post({ op: 'shared_access', patterns: 'stride', strides: stride, offset, word_bytes: +word_bytes,
@@ -37,22 +51,22 @@ const LESSONS = {
         `${number(row.predicted_bytes_moved, 15)} are moved` + (row.measured ? `, ${row.cycles_per_access} cycles apart.` : '.');
     } },
   tiles: { title: 'Tiles', file: '2-tiles.md',
-    look: ['A block computes a tile of C, a thread for each element. It needs the grey rows of A and columns of B, and ' +
-      'goes along them tile by tile (blue): it copies a tile of A and one of B to shared memory, and then uses each ' +
-      'element T times.',
+    look: ['A block computes a *tile* of C, a square of T×T elements, one in each thread. It needs the grey rows of A and ' +
+      'columns of B, and goes along them in steps: it copies a tile of A and one of B (blue) to shared memory, and then ' +
+      'uses each element T times.',
     'Double T: the global loads halve. Without tiles (`naive`) each multiplication loads its two elements itself.'],
-    controls: [['tile', 'Edge of a tile, T', [8, 16, 32]], ['edge', 'm = k = n', 128, 32, 4096]],
-    async show({ tile, edge }, post, part) {
+    controls: [['tile', 'Edge of a tile, T', [8, 16, 32]], ['edge', 'm = k = n', 128, 32, 4096], ['step', 'Step along k', 1, 0, 511]],
+    async show({ tile, edge, step }, post, part) {
       const reply = await post({ m: edge, k: edge, n: edge, variants: cuda('naive', 'tiled_' + tile) });
       const middle = Math.floor(edge / tile / 2);
-      matrices(part, reply, +tile, { row: middle, column: middle, step: 1 });
+      matrices(part, reply, +tile, { row: middle, column: middle, step: Math.min(step, Math.ceil(edge / tile) - 1) });
       traffic(part, reply);
       const [naive, tiled] = reply.rows.map((row) => row.global_loads);
       return `${number(naive, 15)} global loads without tiles, ${number(tiled, 15)} with tiles: 1/${number(naive / tiled)}.`;
     } },
   barriers: { title: 'Barriers', file: '3-barriers.md',
-    look: ['Threads read what other threads of their block have stored in shared memory. At `__syncthreads()` each waits ' +
-      'until all have arrived; the comment beside it says for what.',
+    look: ['Threads read what other threads of their block have stored in shared memory. `__syncthreads()` is a *barrier*: ' +
+      'each thread waits there until all of its block have arrived. The comment above it says for what.',
     'Compare `tiled_32` with `tiled_racy`, which lacks the first barrier of each step (MISSING). The predictions ' +
       'say nothing of that: no model sees a race. On a GPU its error is far above the bound. `staged_copy` needs no ' +
       'barrier, so its threads share nothing.'],
@@ -97,13 +111,13 @@ const LESSONS = {
         `its first one is ${reply.c[0][0]}.`;
     } },
   banks: { title: 'Banks and padding', file: '5-banks.md',
-    look: ['Shared memory has 32 banks, and neighbouring words lie in neighbouring banks. Each row has one word of every ' +
-      'bank; a number is the lane that reads the word. In one pass each bank serves one word: a bank with more ' +
-      'words in its column takes more.',
+    look: ['Shared memory has 32 *banks*, and neighbouring words lie in neighbouring banks. Each row has one word of every ' +
+      'bank; a number is the lane (thread of the warp) that reads the word. In one *pass* each bank serves one word: a bank ' +
+      'with more words in its column (orange, red) takes more.',
     'Stride 32 is a column of a tile with 32 columns: all its words lie in bank 0, and are served one after another. ' +
-      'The most words of one bank are the degree. Padding leaves one word unused (·) after every 32. So each row of the ' +
-      'tile begins one bank further on. But padding hurts an access that had no conflict: set stride 31, padded. Words of 8 bytes take two banks ' +
-      'each, and each half of the warp has passes of its own.'],
+      'The most words of one bank are the *degree*. Padding leaves one word unused (·) after every 32. So each row of the ' +
+      'tile begins one bank further on. But padding hurts an access that had no conflict: set stride 31, padded. Words of ' +
+      '8 bytes take two banks each, and each half of the warp has passes of its own.'],
     controls: [['pattern', 'Pattern', [...Object.keys(PATTERNS), 'offsets']], ['stride', 'Stride, in words', 32, 1, 32],
       ['padded', 'Padding', ['no', 'yes']], ['word_bytes', 'Bytes of a word', [4, 8]], ['bank_bytes', 'Bytes of a bank', [4, 8]],
       ['offsets', 'The word of each lane; with a dash it takes no part']],
@@ -127,26 +141,26 @@ const LESSONS = {
     } },
   occupancy: { title: 'Occupancy', file: '6-occupancy.md',
     look: ['A multiprocessor keeps several blocks at a time, so some warps compute while others wait. Each square is the ' +
-      'room for a warp; a number is the block that has it. Threads, registers and shared memory limit how many ' +
-      'blocks fit.',
+      'room for a warp; a number is the block that has it. Threads, *registers* (where each thread has its variables) and ' +
+      'shared memory limit how many blocks fit. *Occupancy* is the share of the squares that are taken.',
     'Take 1024 threads and 32 registers, then 33: half of the warps are gone. More warps are no aim in ' +
       'themselves: a kernel that does much with its registers is faster with few.'],
     controls: [['threads', 'Threads of a block', 256, 1, 1024], ['registers', 'Registers of a thread', 40, 1, 255],
-      ['shared', 'Shared bytes of a block', 8192, 0, 1048576]],
+      ['shared', 'Shared memory of a block, in bytes', 8192, 0, 1048576]],
     async show({ threads, registers, shared }, post, part, variants) {
       const { rows: [row] } = await post({ op: 'occupancy', threads_per_block: threads, registers_per_thread: registers,
         shared_bytes: shared });
       const each = row.warps / row.blocks, all = Array.from({ length: row.warps_max }, (_, warp) =>
-        (warp < row.warps ? { text: Math.floor(warp / each), kind: 'series' + Math.floor(warp / each) % 2 } : {}));
+        (warp < row.warps ? { text: Math.floor(warp / each), kind: 'series' + Math.floor(warp / each) % 2 } : { kind: 'free' }));
       squares(part, `Warps on a multiprocessor of compute capability ${row.compute_capability}`, 'warp',
-        Array.from({ length: all.length / 16 }, (_, at) => [16 * at, all.slice(16 * at, 16 * at + 16)]));
+        Array.from({ length: all.length / 16 }, (_, at) => [() => 16 * at, all.slice(16 * at, 16 * at + 16)]));
       const known = variants.flatMap((one) =>
         (one.occupancy || []).map((entry) => ({ ...entry, kernel: `${one.op} ${one.name}` })));
       figures(part, 'What a multiprocessor holds', [{ kernel: 'yours', ...row }, ...known], 'kernel', 'tile',
         ['threads', (one) => one.threads_per_block], ['registers', (one) => one.registers_per_thread], 'shared_bytes', 'blocks', 'warps',
         ['% of all warps', (one) => one.warps_max && 100 * one.warps / one.warps_max], ['limited by', (one) => one.limiters]);
       return `${plural(row.blocks, 'block')} of ${plural(Math.ceil(threads / 32), 'warp')}, limited by ${text(row.limiters)}. ` +
-        `Each would allow so many blocks: ${text(row.blocks_by)}.`;
+        `Blocks that each limit alone would allow: ${text(row.blocks_by)}.`;
     } },
   transposition: { title: 'Transposition', file: '7-transposition.md',
     look: ['`naive` stores down a column of C, so each lane stores to a sector of its own. `shared` goes through a tile: ' +
@@ -166,22 +180,23 @@ const LESSONS = {
       return `${variant}: ${plural(row.global_store_sectors, 'sector')} stored, ${plural(row.bank_conflict_passes, 'pass')} for conflicts.`;
     } },
   asynchronous: { title: 'Asynchronous copies', file: '8-asynchronous.md',
-    look: ['A column is a turn. `tiled_32` copies the tiles of a step, waits, multiplies them, and copies the next. ' +
-      '`tiled_async` has two stages, so it copies the next tiles while it multiplies these. A number is a step ' +
-      'along k.',
+    look: ['A column is a *turn*: the time in which a block copies or multiplies the tiles of one step. A number is a step ' +
+      'along k. `tiled_32` copies the tiles of a step, waits, multiplies them, and copies the next. A *stage* is shared ' +
+      'memory for a tile of A and one of B. `tiled_async` has two stages, so it copies the next tiles to one while it ' +
+      'multiplies those of the other.',
     'Both load as much and read shared memory as often: copying ahead saves none of that. It gains only if no ' +
       'other block of the multiprocessor fills the wait, as with this small product; see its times on a GPU.'],
     controls: [['k', 'k', 240, 32, 480]],
     async show({ k }, post, part) {
       const reply = await post({ m: 228, k, n: 112, variants: cuda('tiled_32', 'tiled_async') });
       const steps = Math.ceil(reply.k / 32), turns = Array.from({ length: 2 * steps });
-      const row = (name, kind, stepAt) => [name, turns.map((_, turn) => {
+      const row = (name, kind, stepAt) => [() => name, turns.map((_, turn) => {
         const step = stepAt(turn);
         return step >= 0 && step < steps && Number.isInteger(step) ? { text: step, kind } : {};
       })];
-      squares(part, 'Turns of a block: above of tiled_32, below of tiled_async', 'turn', [row('copy', 'few', (turn) => turn / 2),
-        row('multiply', 'one', (turn) => (turn - 1) / 2), row('copy', 'few', (turn) => turn),
-        row('multiply', 'one', (turn) => turn - 1)]);
+      squares(part, 'What a block does in each turn', 'turn', [row('tiled_32 copies', 'few', (turn) => turn / 2),
+        row('tiled_32 multiplies', 'one', (turn) => (turn - 1) / 2), row('tiled_async copies', 'few', (turn) => turn),
+        row('tiled_async multiplies', 'one', (turn) => turn - 1)]);
       traffic(part, reply);
       return `${plural(steps, 'step')}: ${2 * steps} turns of tiled_32, ${steps + 1} of tiled_async.`;
     } },
@@ -197,6 +212,32 @@ function control([name, label, first, least, most]) {
   return make('label', {}, label, input);
 }
 
+// The lesson's text, read when it is opened. A link to another lesson leads to its page here; tutorials.md opens in place; the
+// server has no other file.
+function lesson(own) {
+  const text = make('div');
+  const read = async (file, at) => {
+    try {
+      const got = await (await call('page/' + file)).text();
+      text.replaceChildren(...markdown(got.replaceAll('http://127.0.0.1:8080/', new URL('.', location)), link));
+      if (at) $('#at-' + at, text).scrollIntoView();
+    } catch (error) {
+      text.replaceChildren(problemBox(error));
+    }
+  };
+  const link = (address, label) => {
+    const [file, at] = address.split('#'), [name] = Object.entries(LESSONS).find(([, one]) => one.file === file) || [];
+    if (name) return make('a', { href: '#learn?lesson=' + name }, label);
+    if (file && file !== 'tutorials.md') return make('span', { title: address }, label);
+    return make('a', { href: 'page/tutorials.md', onclick: (event) => {
+      event.preventDefault();
+      read('tutorials.md', at);
+    } }, label);
+  };
+  return make('details', { class: 'lesson', ontoggle: ({ target }) => target.open && target === text.parentNode && read(own) },
+    make('summary', {}, 'Read the lesson, docs/lessons/' + own), text);
+}
+
 // A line of curl: tables for people where the server has them.
 function curl(path, body) {
   const words = [`curl -sS --fail-with-body '${new URL(path, document.baseURI)}'`];
@@ -210,8 +251,7 @@ function build(name, host, variants) {
   const { title, file, look, controls, prepare, show } = LESSONS[name];
   const form = make('form', { class: 'row' }, ...controls.map(control)), lines = make('div');
   host.replaceChildren(make('h3', {}, title), ...look.map((one) => make('p', {}, rich(one))), form, make('div', { class: 'picture' }),
-    make('div', { class: 'figures' }), make('p', {}, 'Read on: ', make('a', { href: 'page/' + file }, 'docs/lessons/' + file)),
-    make('h4', {}, 'The requests behind this page'), lines);
+    make('div', { class: 'figures' }), lesson(file), make('h4', {}, 'The requests behind this page'), lines);
   const { show: ask, stop } = asker(form, async (_, signal) => {
     const values = Object.fromEntries(controls.map(([name]) =>
       [name, form[name].type === 'number' ? within(form[name]) : form[name].value]));

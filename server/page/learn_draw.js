@@ -12,20 +12,29 @@ export const PATTERNS = {
 const all = Array.from({ length: 32 }, (_, index) => index);
 export const lanesOf = (pattern, stride) => all.map((lane) => PATTERNS[pattern](lane, stride));
 
-// rows: [title, squares], where a square is { text, kind, label }; the columns are numbered from 0.
+const draw = (part, caption, ...pictures) =>
+  $('.picture', part).replaceChildren(make('figure', {}, make('figcaption', {}, caption), ...pictures));
+
+// rows: [title(first), squares], where a square is { text, kind, label }; the columns are numbered from 0. Each 16 columns
+// have a table of their own, which a phone shows below the one before; `first` is the first column of a table.
 export function squares(part, caption, corner, rows) {
   const cell = ({ text = '', kind, label }) => make('td', { class: kind, title: label }, `${text}`);
-  $('.picture', part).replaceChildren(make('table', { class: 'squares' }, make('caption', {}, caption),
-    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, corner), ...rows[0][1].map((_, column) =>
-      make('th', { scope: 'col' }, `${column}`)))),
-    make('tbody', {}, ...rows.map(([title, cells]) => make('tr', {}, make('th', { scope: 'row' }, `${title}`), ...cells.map(cell))))));
+  const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && !/\d/.test(text)); // a phone leaves out such a row
+  const firsts = rows[0][1].map((_, column) => column).filter((column) => column % 16 === 0);
+  draw(part, caption, make('div', { class: 'squares', tabindex: '0', role: 'group', 'aria-label': caption }, ...firsts.map((first) => {
+    const ours = rows.map(([title, cells]) => [title(first), cells.slice(first, first + 16)]);
+    return make('table', {}, make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, corner),
+      ...ours[0][1].map((_, column) => make('th', { scope: 'col' }, `${first + column}`)))),
+    make('tbody', {}, ...ours.map(([title, cells]) => make('tr', { class: isIdle(cells) && 'idle' },
+      make('th', { scope: 'row' }, `${title}`), ...cells.map(cell)))));
+  })));
 }
 
 // Draws what lanes access, in rows of 32 units of so many bytes. places: { lane, unit, kind } for each unit of each
 // lane. rest(unit) is the square of a unit that no lane has. Only rows with a lane are drawn.
 function memory(part, caption, corner, bytes, places, rest, last = []) {
   const used = [...new Set(places.map(({ unit }) => Math.floor(unit / 32)))].sort((one, other) => one - other);
-  squares(part, caption, corner, [...used.map((row) => [32 * row * bytes, all.map((column) => {
+  squares(part, caption, corner, [...used.map((row) => [(first) => (32 * row + first) * bytes, all.map((column) => {
     const here = places.filter(({ unit }) => unit === 32 * row + column);
     if (!here.length) return rest(32 * row + column);
     const lanes = [...new Set(here.map(({ lane }) => lane))];
@@ -57,29 +66,33 @@ export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bank
   const isGap = (one) => padded && Math.floor(one * bankBytes / bytes) % 33 === 32;
   memory(part, 'A column for each bank of shared memory; the last row counts the words that it serves one after another',
     'byte', bankBytes, places, (one) => (isGap(one) ? { text: '·', label: 'padding' } : {}),
-    [['words', served.map((count) => ({ text: count || '' }))]]);
+    [[() => 'words', served.map((count) => ({ text: count || '' }))]]);
 }
 
-// A, B and C of a product, with the tiles of edge T that a block of C uses in one step.
+// A, B and C of a product, with the tiles of edge T that a block of C uses in one step. A tile may reach past an edge of
+// its matrix, by less than T.
 export function matrices(part, { m, k, n }, T, { row, column, step }) {
-  const gap = (k + n) / 30, font = (k + n) / 16;
-  const parts = [['A', 0, k + gap, k, m, step, row], ['B', k + gap, 0, n, k, column, step],
-    ['C', k + gap, k + gap, n, m, column, row]];
-  const box = (kind, x, y, width, height) =>
-    `<rect class="${kind}" x="${x}" y="${y}" width="${Math.max(0, width)}" height="${Math.max(0, height)}"/>`;
+  const font = Math.max(k + n + 2 * T, .8 * (k + m + 2 * T)) / 22, gap = Math.max(T, 1.5 * font);
+  const range = (at, length) => `${at * T} to ${Math.min((at + 1) * T, length) - 1}`;
+  const parts = [['A m×k', 0, k + gap, k, m, step, row], ['B k×n', k + gap, 0, n, k, column, step],
+    ['C m×n', k + gap, k + gap, n, m, column, row]];
+  const box = (kind, x, y, width, height) => `<rect class="${kind}" x="${x}" y="${y}" width="${width}" height="${height}"/>`;
   const figure = make('div');
-  figure.innerHTML = `<svg viewBox="${-gap} ${-gap} ${k + n + T + 2 * gap} ${k + m + T + 2 * gap}" role="img"
+  figure.innerHTML = `<svg viewBox="-1 ${-1.5 * font} ${k + gap + n + T + 2} ${k + gap + m + gap + 2 * font}" role="img"
     aria-label="A, B and C, with the tiles of block (${row}, ${column}) at step ${step}">
     <pattern id="zeros" width="${T / 4}" height="${T / 4}" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
     <path d="M0 0V${T / 4}" stroke-width="${T / 8}"/></pattern>` +
     parts.map(([name, x, y, width, height, right, down]) => {
-      const isC = name === 'C', left = x + right * T, top = y + down * T;
-      const band = name === 'A' ? box('band', x, top, width, Math.min(T, m - row * T)) :
-        isC ? '' : box('band', left, y, Math.min(T, n - column * T), height);
-      return box('whole', x, y, width, height) + band + (isC ? '' :
+      const isC = name[0] === 'C', left = x + right * T, top = y + down * T;
+      const wide = Math.min(T, width - right * T), high = Math.min(T, height - down * T);
+      return box('whole', x, y, width, height) + (isC ? '' :
+        (name[0] === 'A' ? box('band', x, top, width, high) : box('band', left, y, wide, height)) +
         `<rect class="zeros" fill="url(#zeros)" x="${left}" y="${top}" width="${T}" height="${T}"/>`) +
-        box('tile', left, top, Math.min(T, width - right * T), Math.min(T, height - down * T)) +
-        `<text x="${x + gap / 2}" y="${y + height - gap / 2}" font-size="${font}">${name}</text>`;
+        box('tile', left, top, wide, high) +
+        `<text x="${x}" y="${isC ? y + height + 1.2 * font : y - font / 3}" font-size="${font}">${name}</text>`;
     }).join('') + '</svg>';
-  $('.picture', part).replaceChildren(figure.firstChild);
+  draw(part, `Block (${row}, ${column}) computes the blue tile of C. At step ${step} it copies the blue tiles of A and B to shared ` +
+    `memory: rows ${range(row, m)} and columns ${range(step, k)} of A, rows ${range(step, k)} and columns ${range(column, n)} of B.` +
+    ([[row, m], [step, k], [column, n]].some(([at, length]) => (at + 1) * T > length) ?
+      ' What is hatched lies past an edge: there the tile has zeros.' : ''), figure.firstChild);
 }

@@ -24,8 +24,8 @@ export function options(select, values) {
 }
 
 // Lets a form ask the server: when its button is pressed, or without a button by show(). work(post, signal) does it,
-// where post(body, what) sends a benchmark, and returns what to say behind the form. While a benchmark runs, `what` is said
-// there, if it is given. A new request ends the one before it.
+// where post(body, what, place) sends a benchmark, and returns what to say. While a benchmark runs, `what` is said, if it is
+// given: behind the form, or behind another place. A new request ends the one before it.
 export function asker(form, work) {
   const button = $('button', form);
   const said = make('p', { role: 'status' });
@@ -38,7 +38,8 @@ export function asker(form, work) {
     try {
       if (!button) await new Promise((resolve) => setTimeout(resolve, 40)); // the user types on
       signal.throwIfAborted();
-      said.textContent = await work((body, what) => {
+      said.textContent = await work((body, what, place = form) => {
+        if (place.nextSibling !== said) place.after(said);
         const cancel = make('button', { onclick: () => now.abort() }, 'Cancel');
         if (what) said.replaceChildren(what, '… ', elapsed(), ' ', cancel);
         return callJson('v1/benchmark', body, { signal });

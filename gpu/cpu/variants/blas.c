@@ -1,6 +1,6 @@
 /* blas: OpenBLAS, the yardstick that the other variants are compared with. It has float32 and float64; the
- * narrower floats are converted to float32 in blocks. In a build without OpenBLAS the row stands in the table
- * and says why it cannot run. */
+ * narrower floats are converted to float32 in blocks. In a build without OpenBLAS the row is in the table
+ * too, and says why it cannot run. */
 #include "gpu/cpu/variants.h"
 
 #include "gpu/queue/progress.h"
@@ -34,12 +34,12 @@ static bool has_memory(void) {
     return has;
 }
 
-/* Leading dimensions must be at least 1, also where a matrix has no columns. */
+/* Leading dimensions must be at least 1, also if a matrix has no columns. */
 static int leading_dimension(const struct mm_matrix *matrix) {
     return matrix->ld > 0 ? (int)matrix->ld : 1;
 }
 
-/* The operands may have no storage if k is 0: nothing for a library. */
+/* If k is 0, the operands may have no storage, so C is set to zeros without the library. */
 static void clear(const struct mm_matrix *c) {
     const size_t bytes = mm_dtype_bytes(c->dtype);
     for (size_t row = 0; row < c->rows; row++)

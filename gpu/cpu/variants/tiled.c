@@ -1,10 +1,10 @@
 /* tiled_8, tiled_16, tiled_32: the shared-memory idea on a CPU. Squares of TILE×TILE elements of A
  * and of B are copied side by side into small arrays, and each copied element is used TILE times from
- * there, so that reads of the matrices fall to 1/TILE and the column walk of `naive` becomes a walk
+ * there, so reads of the matrices fall to 1/TILE and the column walk of `naive` becomes a walk
  * along rows that the L1 cache holds and the compiler can vectorise. Elements are converted to the type of
  * the sums on their way, once for TILE uses. It costs three squares of sums on the stack (of 4 bytes 12 KiB
  * at 32, a quarter of a usual L1) and the copying. Each element is still one sum in the order of depth. The
- * idea is that of the CUDA tutorials' shared memory; no barriers, since one thread does both halves. */
+ * idea is that of the CUDA tutorials' shared memory; no barriers, because one thread does both halves. */
 #include "gpu/cpu/variants.h"
 #include "gpu/matrix/sums.h"
 
@@ -23,7 +23,7 @@ static struct operand operand_of(const struct mm_matrix *matrix, bool transpose)
     return (struct operand){matrix->data, matrix->ld, 1};
 }
 
-/* Adds the product of a square's rows × depths and another's depths × cols to a third. Inlined, so that whole
+/* Adds the product of a square's rows × depths and another's depths × cols to a third. Inlined, so whole
  * squares have loops of a known length. At an edge of a matrix the squares hold less. */
 #define ACCUMULATE(SUM)                                                                                      \
     static inline __attribute__((always_inline)) void accumulate_##SUM(                                      \

@@ -21,7 +21,7 @@ enum { TILE = 32 };
             for (size_t col = 0; col < product->n; col++)                                                    \
                 c[row * product->c.ld + col] = a[col * product->a.ld + row];                                 \
     }                                                                                                        \
-    /* The rows × cols of C whose first element is (row, col). Inlined, so that whole squares have loops of \
+    /* The rows × cols of C whose first element is (row, col). Inlined, so whole squares have loops of      \
      * a known length. */                                                                                    \
     static inline __attribute__((always_inline)) void move_##TYPE(                                           \
         const struct mm_product *product, size_t row, size_t col, size_t rows, size_t cols) {                \

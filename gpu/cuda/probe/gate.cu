@@ -1,19 +1,19 @@
-/* A gate in a stream: what is enqueued behind it starts once the host opens it. A measurement is enqueued
- * as a whole behind one, so the time between its marks is the device's and not the host's, which cuBLAS
- * takes tens of microseconds of. */
+/* A gate in a stream: work that is enqueued after it starts once the host opens the gate. A whole measurement
+ * is enqueued after a gate, so the time between its marks has no time of the host, of which cuBLAS needs tens
+ * of microseconds. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
-/* In the host's memory, which the device reads and writes where it lies. */
+/* In locked host memory, where the device reads and writes it. */
 struct mm_cuda_gate {
     unsigned is_open;
-    unsigned has_given_up;
+    unsigned has_timed_out;
 };
 
 namespace {
 
-/* What a gate waits at most, by the device's clock: a launch may itself wait until the stream is empty
- * (under a debugger, or while a library loads a kernel), and nobody would open the gate. */
+/* The longest that a gate waits, by the device's clock. A launch may wait until the stream is empty (under a
+ * debugger, or while a library loads a kernel), and then nobody could open the gate. */
 constexpr unsigned long long WAIT_NS_MAX = 2000000;
 
 __device__ unsigned long long now_ns() {
@@ -26,7 +26,7 @@ __global__ void wait(volatile struct mm_cuda_gate *gate) {
     const unsigned long long until_ns = now_ns() + WAIT_NS_MAX;
     while (gate->is_open == 0) {
         if (now_ns() >= until_ns) {
-            gate->has_given_up = 1;
+            gate->has_timed_out = 1;
             break;
         }
     }
@@ -45,7 +45,7 @@ void mm_cuda_gate_free(struct mm_cuda_gate *gate) {
 
 cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream) {
     void *arguments[] = {&gate};
-    __atomic_store_n(&gate->has_given_up, 0u, __ATOMIC_RELAXED);
+    __atomic_store_n(&gate->has_timed_out, 0u, __ATOMIC_RELAXED);
     __atomic_store_n(&gate->is_open, 0u, __ATOMIC_RELEASE);
     return cudaLaunchKernel(reinterpret_cast<const void *>(wait), dim3(1), dim3(1), arguments, 0, stream);
 }
@@ -54,6 +54,6 @@ void mm_cuda_gate_open(struct mm_cuda_gate *gate) {
     __atomic_store_n(&gate->is_open, 1u, __ATOMIC_RELEASE);
 }
 
-bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate) {
-    return __atomic_load_n(&gate->has_given_up, __ATOMIC_ACQUIRE) != 0;
+bool mm_cuda_gate_timed_out(const struct mm_cuda_gate *gate) {
+    return __atomic_load_n(&gate->has_timed_out, __ATOMIC_ACQUIRE) != 0;
 }

@@ -6,7 +6,7 @@
 
 namespace {
 
-/* Cycles since some moment. Volatile and said to touch memory, so that the compiler moves no volatile read
+/* Cycles since some moment. Volatile and said to touch memory, so the compiler moves no volatile read
  * or write past it. */
 __device__ __forceinline__ long long now_cycles() {
     long long now;

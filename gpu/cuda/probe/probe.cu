@@ -65,7 +65,7 @@ const char *unread(struct probe *probe, size_t bytes) {
     return part;
 }
 
-/* Bytes from one access to the next behind it, so that the two share no line of a cache. */
+/* Bytes from one access to the next behind it, so the two share no line of a cache. */
 size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
     size_t end = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
@@ -129,8 +129,8 @@ unsigned cache_lines(const struct probe *probe) {
     return lines;
 }
 
-/* Lays a chain and reads it all once, since the cache holds no more of a sector than was written: reading the
- * first time fetches the rest from memory. */
+/* Lays a chain and reads it all once, because the cache holds no more of a sector than was written: reading
+ * the first time fetches the rest from memory. */
 cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     const struct sweep once = {BLOCKS_PER_MULTIPROCESSOR * probe->lane->device->head.multiprocessors, 1,
                                probe->second, (size_t)lines * LINE_BYTES, &probe->findings->sink};
@@ -181,7 +181,7 @@ cudaError_t read_back(struct probe *probe, struct mm_access_time *times, size_t 
 }
 
 /* Zeros in all of the memory: they end in the second half, and nothing is read that was not written. The
- * sweeps come first, since they wake the device's clocks. */
+ * sweeps come first, because they wake the device's clocks. */
 cudaError_t run(struct probe *probe, const struct mm_access *accesses, size_t count,
                 struct mm_access_time *times, struct mm_memory_speed *speed) {
     const size_t bytes = 2 * probe->half_bytes + (count + 1) * sizeof *probe->times + sizeof *probe->findings;

@@ -212,9 +212,10 @@ cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, s
     return cudaGetLastError();
 }
 
-/* The same in global memory, where each access lies span_bytes (a multiple of 8) behind the one before, so
- * that none finds what another has brought to a cache; time->latency_cycles becomes 0. From `memory` on,
- * GLOBAL_SPANS spans can be read; they are in no cache if the time shall be global memory's. */
+/* Times one warp reading words of word_bytes (4 or 8) at these offsets in global memory, into *time;
+ * time->latency_cycles becomes 0. Each access lies span_bytes (a multiple of 8) after the access before, so
+ * none finds its words in a cache. GLOBAL_SPANS spans can be read from `memory` on; for the time of global
+ * memory they must be in no cache. */
 cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, const char *memory,
                                size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
     if (word_bytes == 4)

@@ -1,7 +1,7 @@
 /* Asynchronous copies from global to shared memory (cp.async), without a register in between. A copy runs
  * while its thread goes on. The thread may read what it copied after mm_wait_copies. It may read what other
- * threads copied after their mm_wait_copies and a barrier behind that, or behind an mbarrier at which copies
- * arrive (wgmma/hopper.cuh). For kernel files alone.
+ * threads copied after their mm_wait_copies and a barrier after that, or after an mbarrier at which copies
+ * arrive (wgmma/mbarrier.cuh). For kernel files alone.
  *
  * cp.async needs compute capability 8.0. On older devices these are ordinary copies, complete at once, and
  * the same code is correct. */

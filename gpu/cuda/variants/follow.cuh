@@ -1,10 +1,10 @@
-/* A kernel may start while the one before it still runs (programmatic dependent launch, from compute
- * capability 9.0 on), so starting it costs no time of its own. layout.follows asks for that. Such a kernel
- * must wait before it touches memory. Without such a launch both calls do nothing. For kernel files alone. */
+/* Programmatic dependent launch, from compute capability 9.0 on: a kernel starts while the one before it
+ * still runs, so starting it costs no time of its own. layout.follows asks for that. A kernel that it is set
+ * for must wait before it touches memory. In other launches both calls do nothing. For kernel files alone. */
 #pragma once
 
-/* Whether this file's kernels wait where a device can do it. Those that were compiled for less do not, though
- * newer devices run them too: then layout.follows must not be set. */
+/* Whether this file's kernels wait. Kernels that were compiled for an older capability do not, even if a
+ * newer device runs them; layout.follows must not be set for them. */
 constexpr bool mm_kernels_wait() {
     for (const int architecture : {__CUDA_ARCH_LIST__})
         if (architecture >= 900)
@@ -12,8 +12,8 @@ constexpr bool mm_kernels_wait() {
     return false;
 }
 
-/* Waits until the kernel before has ended and its stores are visible. Every thread of such a kernel calls it.
- * So a kernel ends only after the one before it, and the wait covers all earlier kernels too. */
+/* Waits until the kernel before has ended and its stores are visible. Every thread of a kernel calls it. So a
+ * kernel ends only after the one before it, and the wait covers all earlier kernels too. */
 __device__ __forceinline__ void mm_wait_for_kernel_before() {
 #if __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();

@@ -1,5 +1,5 @@
-/* Wraps the block function of a variant into kernels: for one product and for a batch of small products, with
- * the same bits; likewise for transpositions. For kernel files alone.
+/* Wraps the block function of a variant, which multiplies or transposes, into two kernels: for one product,
+ * and for a batch of small products. Both give the same bits. For kernel files alone.
  *
  * A variant's file gives a type with
  *     ROWS, COLS            elements of C that a block computes
@@ -38,7 +38,7 @@ __device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsi
     return matrix; /* an operand's element type is what the kernel was made for */
 }
 
-/* The product of the block in a batch, or the first of its stack; NULL if the block lies outside its C. */
+/* The product of a batch that the block computes, or the first of a stack; NULL if the block is outside C. */
 __device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
     const struct mm_cuda_item &item = batch.items[batch.stack.rank == 0 ? blockIdx.z : 0];
     const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;
@@ -139,7 +139,7 @@ template <class KERNEL> struct mm_layout mm_layout_of(const struct mm_product *p
     return layout;
 }
 
-/* The variant's `plan`: one launch of such a kernel (mm_cuda_launch). */
+/* The `plan` of a variant for one element type: one launch of its kernel (mm_cuda_launch). */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan *plan,
                                struct mm_error *error) {
@@ -173,8 +173,8 @@ template <class KERNEL, typename ELEMENT> struct mm_layout mm_transpose_layout_o
     return layout;
 }
 
-/* The same for a transposition. Elements are moved as unsigned words of their size: arithmetic might quiet a
- * NaN, or flush a subnormal. */
+/* The `plan` of a transposition for every element type. Elements are moved as unsigned words of their size:
+ * arithmetic might quiet a NaN, or flush a subnormal. */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struct mm_plan *plan,
                                          struct mm_error *error) {

@@ -25,12 +25,12 @@ struct mm_simt_params {
     const unsigned *run_flag;
 };
 
-/* Whether the kernel runs. The same for all of its threads. */
+/* Whether the kernel runs. All of its threads get the same answer. */
 __device__ __forceinline__ bool mm_simt_should_run(const unsigned *run_flag) {
     return run_flag == nullptr || *run_flag != 0;
 }
 
-/* One of these shapes, with its derived constants. */
+/* Shape INDEX of mm_simt_shapes, with constants that follow from it. */
 template <unsigned INDEX> struct mm_simt_tile {
     static constexpr struct mm_simt_shape SHAPE = mm_simt_shapes[INDEX];
     static constexpr unsigned ROWS = SHAPE.rows;
@@ -168,7 +168,7 @@ template <class OPERAND> struct mm_simt_loader {
     }
 };
 
-/* A thread's fragment of an operand, in registers. If the slab has a row for each depth, the fragment is
+/* A thread's fragment of an operand, in registers, if the slab has a row for each depth. The fragment is
  * double-buffered: the next depth is loaded before this one is multiplied. */
 template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct mm_simt_fragment {
     float values[2][OPERAND::THREAD_LINES];
@@ -189,8 +189,9 @@ template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct m
     }
 };
 
-/* If the slab is SHARED_K_MAJOR: four depths of each line. The next four of a line are loaded as soon as its
- * last depth is multiplied, while other lines still are. So they need no registers of their own. */
+/* A thread's fragment of a SHARED_K_MAJOR slab: four depths of each line. The next four of a line are loaded
+ * as soon as its last depth is multiplied, while other lines still are. So they need no registers of their
+ * own. */
 template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     float values[OPERAND::THREAD_LINES][MM_QUAD];
 

@@ -12,10 +12,10 @@ __BEGIN_DECLS
 enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues the kernels of such a plan on the lane. `workspace` is device memory of plan->workspace_bytes,
- * aligned to 256 bytes. It may be reused once the kernels have run, and may be NULL if plan->workspace_bytes
- * is 0. `run_flag` points into device memory: if *run_flag is 0 when a kernel starts, the kernel returns at
- * once and stores nothing. NULL: the kernels always run. */
+/* Enqueues the kernels of a plan that mm_cuda_simt made. `workspace` is device memory of
+ * plan->workspace_bytes, aligned to 256 bytes. It may be reused once the kernels have run, and may be NULL if
+ * plan->workspace_bytes is 0. `run_flag` points into device memory: if *run_flag is 0 when a kernel starts,
+ * the kernel returns at once and stores nothing. NULL: the kernels always run. */
 enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error);

@@ -146,7 +146,8 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
     const int lines_left = static_cast<int>(params.lines - first_line);
     float sums[VECTORS][MM_QUAD] = {};
     for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
-        /* Both barriers as in mm_simt_k_contiguous. */
+        /* All threads have read the last chunk before it is overwritten, and this chunk is complete before a
+         * thread reads it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
         __syncthreads();

@@ -1,5 +1,5 @@
 /* The kernels that read a matrix once and add up its lines, each multiplied by a few vectors. Lines are cut
- * into parts, so that few long lines are work for the whole chip. The order of sums depends on the shape
+ * into parts, so few long lines are work for the whole chip. The order of sums depends on the shape
  * alone. For verify.cu and the files beside this one. */
 #pragma once
 

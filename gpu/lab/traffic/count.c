@@ -5,7 +5,7 @@
 
 /* --- global memory -------------------------------------------------------------------------------- */
 
-/* Rectangles whose first bytes lie alike in a sector, so that they count alike. */
+/* Rectangles whose first bytes have one place in a sector, so their counts are equal. */
 struct span {
     size_t first; /* row, or column, of one of them */
     uint64_t count;
@@ -13,7 +13,7 @@ struct span {
 
 enum { SPANS_MAX = MM_SECTOR_BYTES + 1 };
 
-/* Those along one edge of a matrix, `stride` bytes apart. The last one may be cut. */
+/* The rectangles along one edge of a matrix, `stride` bytes apart. The last one may be cut. */
 static unsigned spans_of(size_t length, unsigned edge, size_t stride, struct span spans[SPANS_MAX]) {
     const size_t whole = length / edge;
     const size_t step = stride % MM_SECTOR_BYTES;
@@ -33,7 +33,8 @@ struct asked {
     uint64_t sectors;
 };
 
-/* One instruction of a warp, whose first place is `first`, in the rectangle that begins at (row, col). */
+/* Counts one instruction of a warp, whose first place is `first`, in the rectangle that begins at (row, col).
+ */
 static void ask(const struct mm_matrix *x, const struct mm_share *share, size_t row, size_t col,
                 unsigned first, struct asked *asked) {
     enum { FAR_BYTES = 1 << 20 }; /* rows that lie further apart than they are long share no sector */

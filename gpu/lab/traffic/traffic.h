@@ -17,7 +17,7 @@ __BEGIN_DECLS
  * - the sectors of 32 bytes that loads, and stores, of global memory ask for before any cache: those of a
  *   warp's one access that hold a byte of it. Asynchronous copies are loads;
  * - the passes over the banks of shared memory that loads, and stores, take a warp;
- * - those of these passes that only repeat another one, since a bank has more than one word to serve. */
+ * - those of these passes that only repeat another one, because a bank has more than one word to serve. */
 #define MM_TRAFFIC_TABLE(X)                                                                                  \
     X(MM_GLOBAL_LOADS, "global_loads", "global loads")                                                       \
     X(MM_GLOBAL_LOAD_SECTORS, "global_load_sectors", "load sectors")                                         \

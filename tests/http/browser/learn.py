@@ -1,10 +1,10 @@
 """The view Learn: each lesson opens, follows its control, shows what the API answers, and its lines of curl work."""
 
 import json
+import re
 import subprocess
-import urllib.request
 
-from browser import LOOKS, URL, Browser, fetch
+from browser import LOOKS, Browser, fetch
 from selenium.webdriver.common.keys import Keys
 
 TRAFFIC = {"m": 512, "k": 512, "n": 512, "variants": ["cuda:tiled_32"]}
@@ -43,9 +43,14 @@ window.fetch = async (path, options) => {
   for (const row of made.rows) Object.assign(row, { measured: true, kernel_ms: { median: 0.25 }, relative_error: 0.35 });
   return new Response(JSON.stringify(made));
 };"""
-SQUARES = """return [...document.querySelectorAll('.squares tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"""
-LANES = """return [...document.querySelectorAll('.squares td[title^=lane]')].flatMap(cell =>
-  cell.title.slice(5).split(', ').map(lane => [+lane, cell.cellIndex - 1]))"""
+# A square's column, as the head of its table has it.
+COLUMN = "const column = cell => +cell.closest('table').tHead.rows[0].cells[cell.cellIndex].textContent;"
+SERVED = "return [...document.querySelectorAll('.squares tbody tr:last-child td')].map(cell => +cell.textContent)"
+LANES = COLUMN + """return [...document.querySelectorAll('.squares td[title^=lane]')].flatMap(cell =>
+  cell.title.slice(5).split(', ').map(lane => [+lane, column(cell)]))"""
+# The smallest text of the picture, in pixels on the screen.
+SMALLEST = """return Math.min(...[...document.querySelectorAll('#learn .picture :is(th, td, text, code, figcaption)')]
+  .filter(one => one.textContent).map(one => parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM?.().a ?? 1)))"""
 
 
 def said(page):
@@ -68,8 +73,24 @@ def check_lines(page):
     for line in lines:
         reply = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, check=True, timeout=60).stdout
         assert reply, line
-    link = page.find("#learn article > p a").get_attribute("href")
-    assert urllib.request.urlopen(link, timeout=20).read().startswith(b"# "), link
+
+
+def check_text(page, name):
+    """The lesson opens in place, and nothing of its Markdown is left."""
+    def check(selector):
+        page.wait(lambda page: page.find_all(selector), selector)
+        left = page.run("const text = document.querySelector('#learn .lesson').cloneNode(true);"
+                        "text.querySelectorAll('code').forEach(one => one.remove()); return text.textContent")
+        assert not re.search(r"[`*#|]|\]\(|^- |details", left, re.MULTILINE), left
+        faults = page.judge()
+        assert not faults, faults
+
+    page.run("document.querySelector('#learn .lesson summary').click()")
+    check("#learn .lesson h5")
+    if name == "memory":  # a link leads to a request of tutorials.md, in place too
+        page.run("document.querySelector('#learn .lesson a[href$=\"tutorials.md\"]').click()")
+        check("#at-request-5")
+        assert page.run("return scrollY && document.querySelector('#at-request-5').getBoundingClientRect().top < innerHeight")
 
 
 def check_lessons(browser):
@@ -81,11 +102,14 @@ def check_lessons(browser):
             assert page.find("#learn nav [aria-current=page]").text.startswith(f"{number}. ")
             page.finish(f"learn-{name}")
             assert not page.clipped("#learn"), page.clipped("#learn")
+            assert page.run(SMALLEST) >= 12, page.run(SMALLEST)
+            assert page.run("return [...document.querySelectorAll('#learn .squares')].every(one => one.scrollWidth <= one.clientWidth)")
         put(page, control, value)
         until(page, then)
         assert page.find("#learn .picture").get_attribute("innerHTML") != before, name
         assert f"{control}={value}" in page.run("return location.hash")
         check_lines(page)
+        check_text(page, name)
 
 
 def check_banks(browser):
@@ -100,7 +124,8 @@ def check_banks(browser):
         degree, wide = want["predicted_degree"], want["word_bytes"] > want["bank_bytes"]
         banks = sorted([lane, bank + half] for lane, bank in enumerate(want["banks"]) if bank is not None for half in range(1 + wide))
         page.wait(lambda page: said(page).startswith(f"Degree {degree}, {want['predicted_wavefronts']} pass")
-                  and sorted(page.run(LANES)) == banks and max(int(count or 0) for count in page.run(SQUARES)[-1][1:]) == degree,
+                  and sorted(page.run(LANES)) == banks
+                  and max(page.run(SERVED)) == degree and len(page.run(SERVED)) == 32,
                   f"{controls} as the API predicts: {want}")
 
 

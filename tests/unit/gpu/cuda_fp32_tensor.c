@@ -3,7 +3,7 @@
  * part. What they compute of it, of each shape and orientation, is for kernels/cuda. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
-#include "gpu/cuda/variants/fp32_tensor/parts.h"
+#include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
 #include "tests/unit/unit.h"
@@ -152,7 +152,7 @@ static size_t offset_of(const void *piece) {
 static void expect_pieces(size_t bytes) {
     const struct mm_fp32_plan *plan = &seen.plan;
     const size_t blocks = (size_t)plan->schedule.clusters * MM_FP32_CLUSTER;
-    const size_t sums = blocks * MM_FP32_COMPUTING * MM_FP32_SUMS * sizeof(float);
+    const size_t sums = blocks * MM_FP32_CONSUMER_THREADS * MM_FP32_SUMS * sizeof(float);
     const size_t lines = plan->product.m + plan->product.n;
     const size_t line_bytes = (size_t)plan->schedule.steps * 2 * MM_FP32_LINE_BYTES;
     const struct {
@@ -162,13 +162,13 @@ static void expect_pieces(size_t bytes) {
         {plan->flags, sizeof *plan->flags},
         {plan->max_a, lines * sizeof *plan->max_a},
         {plan->lost_a, lines * sizeof *plan->lost_a},
-        {plan->partial.ready, blocks * MM_FP32_CONSUMERS * sizeof *plan->partial.ready},
-        {plan->costs, blocks * MM_FP32_COMPUTING_WARPS * sizeof *plan->costs},
+        {plan->partial.ready, blocks * MM_CONSUMERS * sizeof *plan->partial.ready},
+        {plan->costs, blocks * MM_FP32_CONSUMER_WARPS * sizeof *plan->costs},
         {plan->uncertain, plan->uncertain_max * sizeof *plan->uncertain},
         {plan->partial.sums, sums},
         {plan->flushed, sums},
-        {plan->a, (size_t)plan->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE * line_bytes},
-        {plan->b, (size_t)plan->schedule.cluster_tile_cols * MM_FP32_WIDE * line_bytes},
+        {plan->a, (size_t)plan->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_ROWS * line_bytes},
+        {plan->b, (size_t)plan->schedule.cluster_tile_cols * MM_FP32_COLS * line_bytes},
         {seen.simt_scratch, SIMT_BYTES},
     };
     size_t end = 0;

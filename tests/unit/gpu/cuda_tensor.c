@@ -5,7 +5,7 @@
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"
-#include "gpu/cuda/variants/tensor/parts.h"
+#include "gpu/cuda/variants/tensor/plan.h"
 #include "tests/unit/unit.h"
 
 enum { MULTIPROCESSORS = 132 };
@@ -167,7 +167,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     if (layout->threads_x == MM_TENSOR_REDUCE_THREADS) {
         assert_ptr_equal(layout->kernel, &reduces[seen.sums]);
         assert_int_equal(grid.x, mm_shared_tiles(&seen.plan.schedule) * seen.plan.cluster);
-        assert_int_equal(grid.y * MM_TENSOR_REDUCE_THREADS * 4, seen.plan.rows * seen.plan.wide);
+        assert_int_equal(grid.y * MM_TENSOR_REDUCE_THREADS * 4, seen.plan.rows * seen.plan.cols);
         seen.reduced++;
         return MM_OK;
     }
@@ -257,7 +257,7 @@ static void launch(const struct mm_product *product) {
     if (seen.reduced > 0) { /* a slot for each cluster that shares, and for each tile */
         end = (size_t)((char *)seen.plan.sums - scratch);
         end += (size_t)(seen.plan.schedule.sharers + mm_shared_tiles(&seen.plan.schedule)) *
-               seen.plan.cluster * seen.plan.rows * seen.plan.wide * mm_dtype_bytes(seen.sums);
+               seen.plan.cluster * seen.plan.rows * seen.plan.cols * mm_dtype_bytes(seen.sums);
     }
     for (unsigned index = 0; index < seen.copied; index++) {
         const struct mm_matrix *copy = &seen.copies[index];
@@ -314,7 +314,7 @@ static void each_shape_has_its_memory(void **state) {
             expect_lines(&seen.plan.a, &seen.plan.unaligned_a, seen.plan.a_lines, product.m, seen.plan.rows,
                          product.transpose_a ? square : 0);
             expect_lines(&seen.plan.b, &seen.plan.unaligned_b, seen.plan.b_lines, product.n,
-                         seen.plan.wide / seen.plan.cluster, product.transpose_b ? 0 : square);
+                         seen.plan.cols / seen.plan.cluster, product.transpose_b ? 0 : square);
             assert_int_equal(seen.plan.maps_c,
                              !copies && product.c.ld * mm_dtype_bytes(product.c.dtype) % 16 == 0);
             assert_int_equal(seen.maps, 2 - (copies && is_odd_a) - (copies && is_odd_b) + seen.plan.maps_c);
@@ -384,7 +384,7 @@ static void tiles_are_chosen(void **state) {
         product.tile = cases[index].tile;
         launch(&product);
         assert_int_equal(seen.plan.rows, cases[index].rows);
-        assert_int_equal(seen.plan.wide, cases[index].wide);
+        assert_int_equal(seen.plan.cols, cases[index].wide);
         assert_int_equal(seen.plan.schedule.sharers > 0, cases[index].is_shared);
     }
 }

@@ -182,7 +182,7 @@ cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream) {
 void mm_cuda_gate_open(struct mm_cuda_gate *gate) {
 }
 
-bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate) {
+bool mm_cuda_gate_timed_out(const struct mm_cuda_gate *gate) {
     return false;
 }
 

@@ -69,7 +69,7 @@ static enum mm_status put(const char *name, size_t rows) {
 }
 
 static struct mm_stored *hold(uint64_t space, const char *name) {
-    return mm_store_hold(store, space, name, true, now_ns);
+    return mm_store_acquire(store, space, name, true, now_ns);
 }
 
 static bool has(uint64_t space, const char *name) {

@@ -1,32 +1,33 @@
-/* What fp32_tensor's product does with the sums of a tile: undoes their scale, stores them in C, and applies
- * the guard (guard.h). Most threads are done by the fast epilogue. For product.cu alone. */
+/* The epilogue of fp32_tensor's product: undoes the scale of a tile's sums, stores them in C, and applies the
+ * guard (guard.h). All warps run the fast epilogue. A warp with sums to note, or costs to add up, also runs
+ * the slow one. For product.cu alone. */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
-#include "gpu/cuda/variants/fp32_tensor/parts.h"
+#include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/wgmma/block.cuh"
 
 namespace {
 
-constexpr unsigned EDGE = MM_FP32_EDGE;
-constexpr unsigned WIDE = MM_FP32_WIDE;
+constexpr unsigned ROWS = MM_FP32_ROWS;
+constexpr unsigned COLS = MM_FP32_COLS;
 constexpr unsigned SUMS = MM_FP32_SUMS;
 
-/* Of the producer: warp 0 has the copying thread, the others prepare the epilogue's lines. */
+/* The warps of the producer but warp 0 prepare the lines. */
 constexpr unsigned PREPARING_FIRST = 32;
-constexpr unsigned PREPARING_THREADS = MM_GROUP - PREPARING_FIRST;
+constexpr unsigned PREPARING_THREADS = MM_WARPGROUP - PREPARING_FIRST;
 constexpr unsigned PREPARING_WARPS = PREPARING_THREADS / 32;
 
 using line = mm_fp32_line;
 
-/* The largest of a tile's columns, as unscaled_up has them. */
+/* The largest values of a tile's columns, rounded by unscaled_up. */
 struct column_peaks {
-    float largest; /* element */
+    float largest; /* magnitude of an element */
     float lost;
 };
 
-/* x·2^exponent, or more: what is not 0 does not become subnormal, where it would be rounded. x is not
- * negative. */
+/* x·2^exponent, or the smallest normal float if that is larger and x is not 0: a subnormal result would be
+ * rounded. x is not negative. */
 __device__ __forceinline__ float unscaled_up(float x, int exponent) {
     return x == 0.0f ? 0.0f : fmaxf(mm_fp32_unscaled(x, exponent), 0x1p-126f);
 }
@@ -55,21 +56,21 @@ __device__ __forceinline__ double sum_of_warp(double x) {
     return x;
 }
 
-/* Which fours of the thread's sums have one that is not certified, a bit each. */
+/* One bit for each four of the thread's sums: whether one of the four is not certified. */
 __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], const line *lines) {
     unsigned fours = 0;
 #pragma unroll
     for (unsigned i = 0; i < SUMS; i++) {
         const mm_tile at = mm_fragment_position(i);
-        if (!(fabsf(sums[i]) >= mm_fp32_least(lines[at.row], lines[EDGE + at.col])))
+        if (!(fabsf(sums[i]) >= mm_fp32_least(lines[at.row], lines[ROWS + at.col])))
             fours |= 1u << i / 4;
     }
     return fours;
 }
 
-/* The slow epilogue, by a whole warp: stores these fours of a thread's sums again, notes which sums are not
- * certified, and adds up what the range may cost if `adds`. It reads the sums from memory, where they can be
- * indexed. */
+/* The slow epilogue, which a whole warp runs: goes through the thread's sums that the bits of `fours` name,
+ * stores them again, notes which are not certified, and if `adds`, adds up what the range may cost. It reads
+ * the sums from memory, because an index that is not constant cannot select a register. */
 __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, unsigned slot,
                                               const mm_tile &tile, unsigned fours, bool adds) {
     const mm_product &product = plan.product;
@@ -78,14 +79,14 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
 #pragma unroll 1
     for (; fours != 0; fours &= fours - 1) {
         const unsigned four = __ffs(static_cast<int>(fours)) - 1;
-        const mm_four_sums<float> sums = mm_load_past_l1(&stored[four * MM_GROUP]);
+        const mm_four_sums<float> sums = mm_load_past_l1(&stored[four * MM_WARPGROUP]);
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             const mm_tile fragment = mm_fragment_position(four * 4 + i);
-            const unsigned row = tile.row * EDGE + fragment.row;
-            const unsigned col = tile.col * WIDE + fragment.col;
+            const unsigned row = tile.row * ROWS + fragment.row;
+            const unsigned col = tile.col * COLS + fragment.col;
             const line &of_row = lines[fragment.row];
-            const line &of_col = lines[EDGE + fragment.col];
+            const line &of_col = lines[ROWS + fragment.col];
             const int exponent = of_row.exponent + of_col.exponent;
             const float least = mm_fp32_least(of_row, of_col);
             if (row >= product.m || col >= product.n)
@@ -105,13 +106,13 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
         return;
     cost = {sum_of_warp(cost.error_squares), sum_of_warp(cost.squares)};
     if (threadIdx.x % 32 == 0) {
-        mm_fp32_cost &all = plan.costs[slot * MM_FP32_COMPUTING_WARPS + threadIdx.x / 32 - MM_GROUP / 32];
+        mm_fp32_cost &all = plan.costs[slot * MM_FP32_CONSUMER_WARPS + threadIdx.x / 32 - MM_WARPGROUP / 32];
         all = {all.error_squares + cost.error_squares, all.squares + cost.squares};
         plan.flags->has_costs = 1;
     }
 }
 
-/* Where the thread's two rows begin in C, and the columns left from there; 0 for a row past C. */
+/* Where the thread's first two rows begin in C, and how many columns C has from there; 0 for a row past C. */
 struct destination {
     float *to[2];
     unsigned cols[2];
@@ -119,14 +120,14 @@ struct destination {
 
 __device__ __forceinline__ destination destination_of(const mm_matrix &c, const mm_tile &tile,
                                                       const mm_tile &first) {
-    const unsigned row = tile.row * EDGE + first.row;
-    const unsigned col = tile.col * WIDE + first.col;
+    const unsigned row = tile.row * ROWS + first.row;
+    const unsigned col = tile.col * COLS + first.col;
     const unsigned left = col < c.cols ? static_cast<unsigned>(c.cols) - col : 0;
     float *to = static_cast<float *>(c.data) + row * c.ld + col;
     return {{to, to + 8 * c.ld}, {row < c.rows ? left : 0, row + 8 < c.rows ? left : 0}};
 }
 
-/* Stores two neighbours `col` columns behind the thread's first one, in one access if `TWO`. */
+/* Stores two neighbours `col` columns after the thread's first one, in one access if TWO. */
 template <bool TWO>
 __device__ __forceinline__ void store_pair(const destination &destination, unsigned down, unsigned col,
                                            const float (&x)[2]) {
@@ -139,15 +140,16 @@ __device__ __forceinline__ void store_pair(const destination &destination, unsig
         to[1] = x[1];
 }
 
-/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if `TWO`. Returns whether
- * every scale is a normal float, whether all were certified, and the largest magnitude of C. It is fully
- * unrolled and bound by instruction fetches, so each instruction counts. */
+/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if TWO. Sets is_certain if
+ * all are certified, and `largest` to the largest magnitude of the thread's elements of C. Returns false if a
+ * scale is no normal float; `largest` is then wrong. The code is fully unrolled and bound by instruction
+ * fetches, so each instruction counts. */
 template <bool TWO>
 __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
                                               const mm_tile &first, const destination &destination,
                                               bool &is_certain, float &largest) {
     const line rows[2] = {lines[first.row], lines[first.row + 8]};
-    const line *cols = lines + EDGE + first.col;
+    const line *cols = lines + ROWS + first.col;
     int lowest = cols[0].exponent;
     int highest = cols[0].exponent;
     is_certain = true;
@@ -175,11 +177,11 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
     return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
 }
 
-/* Whether the range costs the thread's elements of C so little that the guard need not add it up. `largest`
- * is the largest magnitude of them. */
+/* Whether the range costs the thread's elements of C so little that the guard need not add up the cost.
+ * `largest` is their largest magnitude. */
 __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
                                                     const line *lines, unsigned row, float largest) {
-    constexpr float PARTS = 0x1p23f * 9.8f; /* more than the square root of SUMS */
+    constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is more than the square root of SUMS */
     float col_largest = peaks[0].largest;
     float col_lost = peaks[0].lost;
     for (unsigned warp = 1; warp < PREPARING_WARPS; warp++) {
@@ -191,10 +193,11 @@ __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, co
         const line &of_row = lines[row + down];
         least = fmaxf(least, unscaled_up(mm_fp32_least(of_row, {col_lost, col_largest, 0}), of_row.exponent));
     }
-    return least * plan.range_share * PARTS <= largest;
+    return least * plan.range_share * RATIO <= largest;
 }
 
-/* The epilogue of a tile. `lines` are its rows, then its columns; `peaks` those of each preparing warp. */
+/* The epilogue of a tile. `lines` are its rows, then its columns. `peaks` has one element for each preparing
+ * warp. */
 __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *lines,
                                          const column_peaks *peaks, unsigned slot, const mm_tile &tile,
                                          const float (&sums)[SUMS]) {
@@ -207,7 +210,6 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *l
     const bool is_normal = by_two
                                ? epilogue_fast<true>(sums, lines, first, destination, is_certain, largest)
                                : epilogue_fast<false>(sums, lines, first, destination, is_certain, largest);
-    /* If a scale is no normal float, `largest` is wrong. */
     const bool adds = !is_normal || !is_range_negligible(plan, peaks, lines, first.row, largest);
     if (!__all_sync(~0u, (is_certain && !adds) || is_too_uncertain(plan))) {
         mm_store_sums(sums, mm_sums_at<SUMS>(plan.flushed, slot));

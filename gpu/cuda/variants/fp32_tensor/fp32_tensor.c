@@ -1,36 +1,36 @@
-/* fp32_tensor: products of float32 accuracy on Hopper's tensor cores, at four times the rate of cuBLAS's
- * float32 at 4096³ on an H200, all passes included.
+/* fp32_tensor computes products of float32 accuracy on Hopper's tensor cores, at four times the rate of
+ * cuBLAS's float32 at 4096³ on an H200, all passes included.
  *
  * Each element is scaled by a power of two for its row of op(A) or column of op(B), and split into two
  * float16, x = high + low. The tensor cores add up three of the four products of halves; low·low is below
  * float32's precision. Three things stand between that and float32's accuracy:
  *
  * 1. The tensor cores truncate. They cut each addend to multiples of 2^-25 of the largest, and the sum to 24
- * bits, so the error grows with k. So every 64 of k the sum is added to one in registers by ordinary
- * arithmetic, which rounds; after 8192 of k another one begins.
+ * bits, so the error grows with k. So every 64 of k the kernel adds their sum to a sum in registers by
+ * ordinary arithmetic, which rounds. After 8192 of k it starts another sum.
  *
- * 2. float16 has a smallest quantum, 2^-24: elements below 2^-17 of their line's largest lose bits of their
+ * 2. float16 has a smallest quantum, 2^-24. Elements below 2^-17 of their line's largest lose bits of their
  * low half.
  *
- * 3. A subnormal float16 is treated as having exponent -14, so its product may truncate all others of its
- * instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
+ * 3. The tensor cores treat a subnormal float16 as having exponent -14, so its product may truncate all
+ * others of its instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
  *
- * 2 and 3 are what the limited range of float16 costs, and guard.h bounds it for each element of C. Elements
- * whose error may be larger than float32's bound are recomputed in plain float32. `simt` computes the whole
- * product if these are more than one in 256 (and more than 1024), if the range may cost C as a whole more
- * than 2^-23 of its norm, or if an operand has Inf or NaN. The response names the path.
+ * 2 and 3 are what the limited range of float16 costs. guard.h bounds that cost for each element of C.
+ * Elements whose error may be larger than float32's bound are recomputed in plain float32. `simt` computes
+ * the whole product if these are more than one in 256 (and more than 1024), if the range may cost C as a
+ * whole more than 2^-23 of its norm, or if an operand has Inf or NaN. The response names the path.
  *
- * Cost: both operands once more in device memory, padded to tiles; a pass that reads and writes them
- * (split.cu), which a stored operand takes once: its halves are kept from its second product on; one block a
- * multiprocessor, 384 threads of up to 240 registers, 211 KiB of shared memory (product.cu). Each kernel
- * begins while the one before it ends, since small products are mostly launches.
+ * Cost: both operands once more in device memory, padded to tiles. A pass that reads and writes them
+ * (split.cu); the halves of a stored operand are kept from its second product on. One block a multiprocessor,
+ * with 384 threads of up to 240 registers and 211 KiB of shared memory (product.cu). Each kernel starts while
+ * the one before it ends, because small products are mostly launches.
  *
  * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
  * the FP32 theoretical peak performance" (2022), which also adds up outside of the tensor cores. The guard
  * is our own. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
-#include "gpu/cuda/variants/fp32_tensor/parts.h"
+#include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
 
@@ -62,8 +62,8 @@ static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
     const unsigned steps = (unsigned)mm_size_divide_up(product->k, MM_FP32_STEP);
-    const size_t rows = mm_size_divide_up(product->m, MM_FP32_CLUSTER * MM_FP32_EDGE);
-    const size_t cols = mm_size_divide_up(product->n, MM_FP32_WIDE);
+    const size_t rows = mm_size_divide_up(product->m, MM_FP32_CLUSTER * MM_FP32_ROWS);
+    const size_t cols = mm_size_divide_up(product->n, MM_FP32_COLS);
     return (struct sizes){
         .m = (unsigned)product->m,
         .n = (unsigned)product->n,
@@ -74,17 +74,13 @@ static struct sizes sizes_of(const struct mm_product *product, const struct mm_d
     };
 }
 
-struct mm_schedule mm_fp32_schedule(const struct mm_product *product, const struct mm_device *device) {
-    return sizes_of(product, device).schedule;
-}
-
 /* Lines of op(A) and op(B), padding included. */
 static size_t a_lines_of(const struct sizes *sizes) {
-    return (size_t)sizes->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE;
+    return (size_t)sizes->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_ROWS;
 }
 
 static size_t b_lines_of(const struct sizes *sizes) {
-    return (size_t)sizes->schedule.cluster_tile_cols * MM_FP32_WIDE;
+    return (size_t)sizes->schedule.cluster_tile_cols * MM_FP32_COLS;
 }
 
 /* --- the workspace ------------------------------------------------------------------------------- */
@@ -96,7 +92,7 @@ struct offsets {
     size_t lost;
     size_t ready;
     size_t costs;
-    size_t zeros; /* where they end */
+    size_t zeros; /* the end of those ranges */
     size_t uncertain;
     size_t partial;
     size_t flushed;
@@ -104,7 +100,7 @@ struct offsets {
     size_t b;
     size_t simt;
     size_t end;
-    bool is_good; /* all of it fits a size_t */
+    bool is_good; /* the size fits a size_t */
 };
 
 /* Reserves an aligned range at the end. */
@@ -120,7 +116,7 @@ static size_t reserve(struct offsets *offsets, size_t count, size_t each) {
 }
 
 static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan *simt) {
-    const size_t sums_bytes = sizeof(float) * MM_FP32_SUMS * MM_FP32_COMPUTING;
+    const size_t sums_bytes = sizeof(float) * MM_FP32_SUMS * MM_FP32_CONSUMER_THREADS;
     const size_t blocks = (size_t)sizes->schedule.clusters * MM_FP32_CLUSTER;
     const size_t lines = (size_t)sizes->m + sizes->n;
     const size_t line_bytes = (size_t)sizes->schedule.steps * 2 * MM_FP32_LINE_BYTES;
@@ -128,8 +124,8 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan
     offsets.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags));
     offsets.max = reserve(&offsets, lines, sizeof(unsigned));
     offsets.lost = reserve(&offsets, lines, sizeof(unsigned long long));
-    offsets.ready = reserve(&offsets, blocks * MM_FP32_CONSUMERS, sizeof(unsigned));
-    offsets.costs = reserve(&offsets, blocks * MM_FP32_COMPUTING_WARPS, sizeof(struct mm_fp32_cost));
+    offsets.ready = reserve(&offsets, blocks * MM_CONSUMERS, sizeof(unsigned));
+    offsets.costs = reserve(&offsets, blocks * MM_FP32_CONSUMER_WARPS, sizeof(struct mm_fp32_cost));
     offsets.zeros = offsets.end;
     offsets.uncertain = reserve(&offsets, sizes->uncertain_max, sizeof(struct mm_fp32_position));
     offsets.partial = reserve(&offsets, blocks, sums_bytes);
@@ -140,7 +136,7 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan
     return offsets;
 }
 
-/* What is kept of an operand that is stored: offsets, with those that must be zeroed first. */
+/* Offsets in the memory that is kept with a stored operand. The ranges that must be zeroed come first. */
 struct kept {
     size_t flags;
     size_t max;
@@ -151,7 +147,7 @@ struct kept {
 };
 
 static struct kept kept_of(const struct mm_fp32_operand *operand) {
-    struct offsets offsets = {.is_good = true}; /* it fits: the workspace has the same */
+    struct offsets offsets = {.is_good = true}; /* it fits, because the workspace has these ranges too */
     struct kept kept = {.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags))};
     kept.max = reserve(&offsets, operand->lines, sizeof(unsigned));
     kept.lost = reserve(&offsets, operand->lines, sizeof(unsigned long long));
@@ -167,8 +163,8 @@ struct kernel_arguments {
     struct mm_fp32_operand a;
     struct mm_fp32_operand b;
     struct mm_fp32_plan plan;
-    bool is_kept[2];  /* the halves of A, of B stay with the operand */
-    bool is_split[2]; /* they are there already */
+    bool is_kept[2];  /* the halves of A or B are kept with the stored operand */
+    bool is_split[2]; /* the kept halves are there already */
 };
 
 static void place_operands(struct kernel_arguments *arguments, const struct sizes *sizes,
@@ -184,7 +180,7 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->a.ld = product->a.ld;
     arguments->a.lines = sizes->m;
     arguments->a.padded = (unsigned)a_lines_of(sizes);
-    arguments->a.tile_lines = MM_FP32_EDGE;
+    arguments->a.tile_lines = MM_FP32_ROWS;
     arguments->a.k_contiguous = !product->transpose_a;
     arguments->a.tiles = scratch + offsets->a;
     arguments->a.max = max;
@@ -193,15 +189,15 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.ld = product->b.ld;
     arguments->b.lines = sizes->n;
     arguments->b.padded = (unsigned)b_lines_of(sizes);
-    arguments->b.tile_lines = MM_FP32_WIDE;
+    arguments->b.tile_lines = MM_FP32_COLS;
     arguments->b.k_contiguous = product->transpose_b;
     arguments->b.tiles = scratch + offsets->b;
     arguments->b.max = max + sizes->m;
     arguments->b.lost = lost + sizes->m;
 }
 
-/* Places an operand where its halves are kept, if they are, and clears what must be. Its lines and their
- * depth follow from the value, unless it is one of a stack. */
+/* If the halves of an operand are kept, points the operand to that memory, and clears it if it is new. The
+ * key names lines and k because a product of a stack has fewer than the whole stack. */
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
@@ -261,7 +257,7 @@ static struct mm_layout product_layout(void) {
 
 static struct mm_layout scan_layout(void) {
     struct mm_layout layout = layout_of(mm_fp32_scan_kernel, MM_FP32_SPLIT_THREADS, 0);
-    layout.follows = false; /* it is the first */
+    layout.follows = false; /* no kernel comes before */
     return layout;
 }
 
@@ -278,7 +274,7 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
     return mm_cuda_status(lane->device, code, "clearing the workspace", error);
 }
 
-/* One kernel of the splitting, over what is not there. */
+/* Enqueues one kernel of the splitting, for the operands that are not split yet. */
 static enum mm_status run_split(struct kernel_arguments *arguments, const struct mm_layout *layout,
                                 unsigned (*blocks_of)(const struct mm_fp32_operand *), struct mm_lane *lane,
                                 struct mm_error *error) {
@@ -301,9 +297,9 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
     return status;
 }
 
-/* Whether the repair may start while the product still runs. Behind a large product its blocks would crowd on
- * the multiprocessors that are free first, with the small L1 cache that the product has left there: 170
- * elements of 4096³ took 0.10 ms, not 0.02 (H200). To start it later costs a microsecond. */
+/* Whether the repair may start while the product still runs. After a large product its blocks would crowd on
+ * the multiprocessors that are free first, whose L1 cache is small because of the product's shared memory:
+ * 170 elements of 4096³ took 0.10 ms instead of 0.02 (H200). To start later costs a microsecond. */
 static bool repair_follows(const struct mm_product *product) {
     return (double)product->m * (double)product->n * (double)product->k < 0x1p33;
 }
@@ -315,7 +311,7 @@ static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lan
     struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
-    /* If nothing was split, what clears the workspace stands before it. */
+    /* If nothing was split, no kernel comes before: only the clearing of the workspace does. */
     product.follows = !(arguments->is_split[0] && arguments->is_split[1]);
     repair.follows = repair_follows(&arguments->plan.product);
     const enum mm_status status = mm_cuda_enqueue(
@@ -325,7 +321,7 @@ static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lan
     return mm_cuda_enqueue(&repair, (dim3){repairing, 1, 1}, pointers, lane, error);
 }
 
-/* How `simt` computes the same product, if the device finds that it must. */
+/* How `simt` computes the product, if the device finds that it must. */
 static struct mm_plan simt_plan_of(const struct mm_product *product, const struct mm_plan *plan) {
     struct mm_plan simt = {.device = plan->device, .variant = plan->variant};
     (void)mm_cuda_simt(product, &simt, NULL); /* it takes every shape */
@@ -366,8 +362,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status == MM_OK ? mm_cuda_simt_prepare(&simt, &one, lane, error) : status;
 }
 
-/* Lines are padded to whole tiles, and k to whole steps. For a few vectors the padding would multiply the
- * memory. */
+/* Whether the split operands would be mostly padding. Lines are padded to whole tiles, and k to whole steps,
+ * which multiplies the memory of a few vectors. */
 static bool is_mostly_padding(const struct mm_product *product, const struct offsets *offsets) {
     enum { TIMES_MAX = 8, BYTES_ANYWAY = 256 << 20 };
     const size_t operands = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
@@ -391,8 +387,8 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
     return status;
 }
 
-/* Leaves the product to simt if k is 0, if the plan must save memory, if its workspace passes SIZE_MAX, or if
- * most of it would be padding. Of a stack each product is computed alone. */
+/* Plans the product by simt if k is 0, if the plan must save memory, if the workspace passes SIZE_MAX, or if
+ * most of it would be padding. Each product of a stack is computed alone. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);

@@ -1,6 +1,6 @@
 /* The guard of fp32_tensor: how an element is scaled and split into two float16, what of it counts as lost,
- * and how large a sum must be to be certain. The kernels and the host share it, for C and for CUDA, so that
- * the tests compute what the kernels do. Any thread of either may call these functions.
+ * and how large a sum must be to be certain. The functions are for kernels and for the host, so the tests
+ * compute what the kernels do. Any thread may call them.
  *
  * Let u = 2^-24, R the right sum and P = |op(A)|·|op(B)|, all in scaled units: the largest magnitudes of a
  * row of op(A) and a column of op(B), amax and bmax, lie in [2^14, 2^15). A step is t = min(k, 64) products
@@ -62,7 +62,7 @@ enum { MM_FP32_STEP = 64 };
 /* Exponents of normal floats. */
 enum { MM_FP32_POWER_MIN = -126, MM_FP32_POWER_MAX = 127 };
 
-/* --- what C and CUDA have different words for ---------------------------------------------------- */
+/* --- what differs between C and CUDA ------------------------------------------------------------- */
 
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
@@ -135,7 +135,7 @@ MM_FP32_FUNCTION float mm_fp32_power_of_two(int exponent) {
     return power;
 }
 
-/* The bits of |x|. They order like magnitudes, with Inf and NaN on top. */
+/* The bits of |x|. They are ordered as magnitudes are, with Inf and NaN above all numbers. */
 MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -179,7 +179,7 @@ MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
 
 /* --- splitting ----------------------------------------------------------------------------------- */
 
-/* y = high + low + what is lost; its magnitude. */
+/* Splits y = high + low + what is lost. Returns the magnitude of what is lost. */
 MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *low) {
     *high = mm_fp32_to_half(y);
     const float rest = y - mm_fp32_from_half(*high);
@@ -187,11 +187,11 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
     return fabsf(rest - mm_fp32_from_half(*low));
 }
 
-/* Of scaled elements that are at least this large, what is lost is at most 2^-23·|y|, which the guard counts
- * for all. */
+/* A scaled element y that is at least this large loses at most 2^-23·|y|, which the guard counts for all
+ * elements. */
 #define MM_FP32_FAINT 0x1p-2f
 
-/* Whether x, which scaled is y, is small enough for the guard to look at what it loses. */
+/* Whether the guard must look at what x loses. y is x, scaled. */
 MM_FP32_FUNCTION bool mm_fp32_is_faint(float x, float y) {
     return x != 0.0f && fabsf(y) < MM_FP32_FAINT;
 }
@@ -201,7 +201,7 @@ MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {
     return size > 0.0f && size < 0x1p-14f;
 }
 
-/* What a subnormal half may cost the sums that it is a factor in, in LOST_UNIT: 2^-35. */
+/* What a subnormal half may cost: 2^-35, in LOST_UNIT. */
 #define MM_FP32_SUBNORMAL_LOST 32u
 
 /* What the guard counts as lost of x, in LOST_UNIT. */
@@ -211,7 +211,7 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
     mm_fp32_half low;
     const float lost = mm_fp32_split(y, &high, &low) / MM_FP32_LOST_UNIT;
     const bool is_coarse = mm_fp32_is_subnormal(high) || mm_fp32_is_subnormal(low);
-    /* If scaling has left nothing, it was less than a unit. */
+    /* If x becomes 0 by scaling, less than a unit is lost. */
     const unsigned units = y == 0.0f ? 1 : (unsigned)ceilf(lost) + (is_coarse ? MM_FP32_SUBNORMAL_LOST : 0);
     return mm_fp32_is_faint(x, y) ? units : 0;
 }
@@ -225,9 +225,9 @@ struct mm_fp32_line {
     int exponent;
 } __attribute__((aligned(16)));
 
-/* From the bits of the line's largest magnitude and what was lost of it, in LOST_UNIT. The floats are
- * rounded up, which is the safe side. A line's share of the bound is what it lost times the other's largest,
- * and the other way round; A's side has the guard's factors. */
+/* Makes the data of a line from the bits of its largest magnitude and what was lost of it, in LOST_UNIT. Both
+ * are rounded up, which is the safe side, and multiplied by `factor`: mm_fp32_threshold for lines of A, 1 for
+ * lines of B. */
 MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned long long lost,
                                                      float factor) {
     struct mm_fp32_line line;
@@ -245,7 +245,7 @@ MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_lin
     return mm_fp32_fma_up(row.lost, col.largest, mm_fp32_multiply_up(row.largest, col.lost));
 }
 
-/* The guard's factors for sums of k products, and 2^-22 more for their own rounding; k is not 0. */
+/* The factor of E in the bound above, for sums of k products, with 2^-22 more for rounding; k is not 0. */
 MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     const double unit = 0x1p-24;
     const unsigned step = MM_FP32_STEP;
@@ -260,7 +260,7 @@ MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
 /* 2^-23, squared. */
 #define MM_FP32_RANGE_SQUARES 0x1p-46
 
-/* E in parts of mm_fp32_least, rounded up; k is not 0. */
+/* E divided by mm_fp32_least, rounded up; k is not 0. */
 MM_FP32_FUNCTION float mm_fp32_range_share(unsigned k) {
     return (float)((1.0 + 0x1p-10) * (1.0 + 0x1p-22) / mm_fp32_threshold(k));
 }

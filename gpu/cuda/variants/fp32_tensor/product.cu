@@ -1,22 +1,19 @@
 /* fp32_tensor's product of two split operands. A block has a producer warpgroup and two consumer warpgroups.
- * In the producer one thread copies slabs into a ring of five stages, and three warps prepare the row and
- * column data of the epilogue. Each consumer computes 64×192 of C.
+ * One thread of the producer loads slabs into a ring of five stages by TMA, and three of its warps prepare
+ * the row and column data of the epilogue. Each consumer computes 64×192 of C.
  *
  * A step is 64 of k: twelve wgmma. The small products low·high and high·low come first, so truncation costs
- * them little. The result is then promoted: added to float32 sums in registers. Meanwhile the other consumer
- * uses the tensor cores.
+ * them little. The consumer then promotes the result: it adds the result to float32 sums in registers.
+ * Meanwhile the other consumer uses the tensor cores.
  *
- * A cluster's two blocks compute tiles one below the other. Each block loads its own slab of A, and
+ * The two blocks of a cluster compute tiles one below the other. Each block loads its own slab of A, and
  * multicasts half of B's slab to both. This saves 30% of the L2 traffic, and so power, which limits an H200's
- * clock at 4096³. Tiles are 192 wide rather than 128, so each wgmma reads less shared memory per
- * multiplication.
- *
- * Stream-K: clusters take whole tiles round robin, and share the steps of the rest evenly. The cluster with a
- * tile's first step adds the partial sums of the others (fix-up). */
-/* ptxas: spills product: words that a tile needs at its end; the loop over its steps touches none of them */
+ * clock at 4096³. Tiles have 192 columns rather than 128, so wgmma reads less shared memory for each
+ * multiplication. */
+/* ptxas: spills product: words that a tile needs at its end; the loop over its steps does not touch them */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/epilogue.cuh"
-#include "gpu/cuda/variants/fp32_tensor/parts.h"
+#include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/wgmma/block.cuh"
 
 namespace {
@@ -26,21 +23,21 @@ constexpr unsigned THREADS = MM_FP32_PRODUCT_THREADS;
 
 constexpr unsigned PRODUCER_REGISTERS = 24; /* of a thread; 240 of a consumer's */
 constexpr unsigned STAGES = 5;              /* each holds a slab of both operands */
-constexpr unsigned A_BYTES = EDGE * MM_FP32_LINE_BYTES;
-constexpr unsigned B_BYTES = WIDE * MM_FP32_LINE_BYTES;
+constexpr unsigned A_BYTES = ROWS * MM_FP32_LINE_BYTES;
+constexpr unsigned B_BYTES = COLS * MM_FP32_LINE_BYTES;
 constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr unsigned ALIGNMENT = 1024; /* of the stages, for wgmma */
 
-using wgmma = mm_wgmma_float16<WIDE, false, false>;
+using wgmma = mm_wgmma_float16::instruction<COLS, false, false>;
 
-/* Static shared memory: all but the stages. Its addresses are compile-time constants. */
+/* Static shared memory, for all but the stages: its addresses are compile-time constants. */
 struct static_shared {
-    line lines[2][EDGE + WIDE]; /* of two tiles in turn: rows, then columns */
+    line lines[2][ROWS + COLS]; /* epilogue data of a tile and the next one: rows, then columns */
     mm_ring<STAGES> ring;
-    uint64_t lines_full[2];
-    uint64_t lines_empty[2];
+    uint64_t lines_full[2];  /* mbarriers: prepared */
+    uint64_t lines_empty[2]; /* mbarriers: both consumers have read them */
     column_peaks peaks[2][PREPARING_WARPS];
-    unsigned cluster; /* its number in the schedule; in the cluster's first block alone */
+    unsigned cluster; /* number in the schedule; in the cluster's first block alone */
 };
 
 struct shared {
@@ -54,14 +51,14 @@ __device__ __forceinline__ unsigned my_rank() {
     return blockIdx.x % CLUSTER;
 }
 
-/* The block's place in the workspace. */
+/* The index of the block's partial and flushed sums, if its cluster has this number. */
 __device__ __forceinline__ unsigned slot_of(unsigned cluster) {
     return cluster * CLUSTER + my_rank();
 }
 
-/* The cluster's number in the schedule, by the order in which clusters start: the first has the last number.
- * A cluster publishes before it waits, and waits only for clusters with higher numbers. These have started,
- * so no order in which the GPU starts blocks can make a cluster wait for ever. */
+/* The cluster's number in the schedule. Clusters get their numbers in the order in which they start, the
+ * highest one first. A cluster publishes partial sums before it waits for others, and waits only for clusters
+ * with higher numbers. These have started already, so no cluster waits for ever. */
 __device__ __forceinline__ unsigned next_cluster(const mm_fp32_plan &plan) {
     return plan.schedule.clusters - 1 - atomicAdd(&plan.flags->tickets, 1u);
 }
@@ -74,7 +71,7 @@ __device__ mm_tile tile_of(const mm_fp32_plan &plan, unsigned cluster_tile) {
 
 /* --- the producer warpgroup ---------------------------------------------------------------------- */
 
-/* The copying thread. */
+/* What the thread that uses TMA runs. */
 __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     constexpr unsigned B_HALF_BYTES = B_BYTES / CLUSTER;
     constexpr uint16_t BOTH = 3;
@@ -88,58 +85,58 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
         for (unsigned slab = 2 * next.begin; slab < 2 * next.end; slab++, a += A_BYTES, b += B_BYTES) {
             const unsigned stage = mm_wait_empty(shared.own.ring, at);
             unsigned char *to = shared.stages + stage * STAGE_BYTES;
-            /* STAGE_BYTES counts the half of B that the other block multicasts. It may arrive before this
-             * expect: the phase cannot end without this arrival. */
-            mm_barrier_expect(&shared.own.ring.full[stage], STAGE_BYTES);
-            mm_bulk_copy(to, a, A_BYTES, &shared.own.ring.full[stage]);
-            mm_bulk_copy_multicast(to + A_BYTES + my_rank() * B_HALF_BYTES, b, B_HALF_BYTES,
-                                   &shared.own.ring.full[stage], BOTH);
+            /* STAGE_BYTES counts the half of B that the other block multicasts. Its bytes may come before
+             * this arrival, without which the phase cannot end. */
+            mm_mbarrier_arrive_expect(&shared.own.ring.full[stage], STAGE_BYTES);
+            mm_tma_load_bulk(to, a, A_BYTES, &shared.own.ring.full[stage]);
+            mm_tma_load_bulk_multicast(to + A_BYTES + my_rank() * B_HALF_BYTES, b, B_HALF_BYTES,
+                                       &shared.own.ring.full[stage], BOTH);
         }
     }
 }
 
-/* The line's epilogue data. Past the last line it is that of zeros, which are always certified. */
+/* A line's epilogue data. A line past the last one has the data of zeros, which are always certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
 }
 
-/* The largest of a warp's values, which are not negative. */
+/* The largest x in a warp. No x is negative. */
 __device__ __forceinline__ float largest_of_warp(float x) {
     return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
-/* The other warps of the producer. */
+/* What warps 1 to 3 of the producer run. */
 __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     unsigned count = 0;
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
         if (next.begin > 0)
-            continue; /* another cluster runs the epilogue */
+            continue; /* another cluster runs the epilogue of this tile */
         const mm_tile tile = tile_of(plan, next.cluster_tile);
         const unsigned set = count % 2;
         if (count >= 2)
-            mm_barrier_wait(&shared.own.lines_empty[set], (count / 2 - 1) % 2);
-        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < EDGE; i += PREPARING_THREADS)
+            mm_mbarrier_wait(&shared.own.lines_empty[set], (count / 2 - 1) % 2);
+        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < ROWS; i += PREPARING_THREADS)
             shared.own.lines[set][i] =
-                line_at(plan.max_a, plan.lost_a, tile.row * EDGE + i, plan.product.m, plan.threshold);
+                line_at(plan.max_a, plan.lost_a, tile.row * ROWS + i, plan.product.m, plan.threshold);
         column_peaks peaks = {0.0f, 0.0f};
-        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < WIDE; i += PREPARING_THREADS) {
-            const line col = line_at(plan.max_b, plan.lost_b, tile.col * WIDE + i, plan.product.n, 1.0f);
-            shared.own.lines[set][EDGE + i] = col;
+        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < COLS; i += PREPARING_THREADS) {
+            const line col = line_at(plan.max_b, plan.lost_b, tile.col * COLS + i, plan.product.n, 1.0f);
+            shared.own.lines[set][ROWS + i] = col;
             peaks.largest = fmaxf(peaks.largest, unscaled_up(col.largest, col.exponent));
             peaks.lost = fmaxf(peaks.lost, unscaled_up(col.lost, col.exponent));
         }
         peaks = {largest_of_warp(peaks.largest), largest_of_warp(peaks.lost)};
         if (threadIdx.x % 32 == 0)
             shared.own.peaks[set][threadIdx.x / 32 - 1] = peaks;
-        mm_barrier_arrive(&shared.own.lines_full[set]);
+        mm_mbarrier_arrive(&shared.own.lines_full[set]);
         count++;
     }
 }
 
 /* --- the consumer warpgroups --------------------------------------------------------------------- */
 
-/* d = the products of 64 of k. */
+/* Sets d to the products of a step, whose slabs are in stages `first` and `second`. */
 __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared, unsigned first,
                                          unsigned second) {
     constexpr unsigned HIGH = 0; /* in units of 16 bytes, along a line */
@@ -148,11 +145,11 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
     const unsigned row = mm_my_consumer() * MM_CONSUMER_ROWS * MM_FP32_LINE_BYTES;
     const unsigned char *slabs[2] = {shared.stages + first * STAGE_BYTES,
                                      shared.stages + second * STAGE_BYTES};
-    const uint64_t a[2] = {mm_wgmma_descriptor<true>(slabs[0] + row),
-                           mm_wgmma_descriptor<true>(slabs[1] + row)};
-    const uint64_t b[2] = {mm_wgmma_descriptor<true>(slabs[0] + A_BYTES),
-                           mm_wgmma_descriptor<true>(slabs[1] + A_BYTES)};
-    mm_wgmma_fence(); /* orders the reads of d in the last step before these writes */
+    const uint64_t a[2] = {mm_wgmma_descriptor<false>(slabs[0] + row),
+                           mm_wgmma_descriptor<false>(slabs[1] + row)};
+    const uint64_t b[2] = {mm_wgmma_descriptor<false>(slabs[0] + A_BYTES),
+                           mm_wgmma_descriptor<false>(slabs[1] + A_BYTES)};
+    mm_wgmma_fence(); /* the step before has read d */
     wgmma::begin(d, a[0] + LOW, b[0] + HIGH);
     wgmma::add(d, a[0] + HIGH, b[0] + LOW);
 #pragma unroll
@@ -177,8 +174,8 @@ __device__ __forceinline__ void clear(float (&sums)[SUMS]) {
         sums[i] = 0.0f;
 }
 
-/* Adds up the steps. Every FLUSH_STEPS the running sum is flushed to the workspace and restarted, so no step
- * meets a far larger sum. */
+/* Adds up the steps of a tile. Every FLUSH_STEPS the running sums are flushed to the workspace and restarted,
+ * so no step is added to a far larger sum. */
 __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared, unsigned slot,
                                         const mm_work_tile &work_tile, mm_ring_state &at,
                                         float (&sums)[SUMS]) {
@@ -208,7 +205,7 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
         mm_add_sums<SUMS>(sums, mm_sums_at<SUMS>(plan.flushed, slot));
 }
 
-/* Stores partial sums for another cluster. All threads have stored before one sets the flag. */
+/* Stores partial sums for another cluster. One thread sets the flag after all have stored. */
 __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned slot,
                                         const float (&sums)[SUMS]) {
     mm_store_sums(sums, mm_sums_at<SUMS>(partial.sums, slot));
@@ -243,7 +240,7 @@ __device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, unsigned cluste
 
 __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     mm_ring_state at = {0, 0};
-    unsigned tiles_done = 0; /* epilogues that it has run */
+    unsigned tiles_done = 0; /* by the epilogue */
     float sums[SUMS];
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
         const unsigned slot = slot_of(scheduler.cluster);
@@ -255,17 +252,16 @@ __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_
         if (next.end < plan.schedule.steps)
             fix_up(plan, next.cluster_tile, sums);
         const unsigned set = tiles_done % 2;
-        mm_barrier_wait(&shared.own.lines_full[set], tiles_done / 2 % 2);
+        mm_mbarrier_wait(&shared.own.lines_full[set], tiles_done / 2 % 2);
         epilogue(plan, shared.own.lines[set], shared.own.peaks[set], slot, tile_of(plan, next.cluster_tile),
                  sums);
         mm_consumer_sync(); /* all threads have read the lines */
         if (mm_my_thread() == 0)
-            mm_barrier_arrive(&shared.own.lines_empty[set]);
+            mm_mbarrier_arrive(&shared.own.lines_empty[set]);
         tiles_done++;
     }
 }
 
-/* A thread of a consumer holds 96 sums and 96 wgmma results. */
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ mm_fp32_plan plan) {
     extern __shared__ __align__(ALIGNMENT) unsigned char dynamic[];
@@ -274,29 +270,29 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     if (threadIdx.x == 0) {
         mm_ring_init(shared.own.ring, MM_CONSUMERS * CLUSTER);
         for (unsigned set = 0; set < 2; set++) {
-            mm_barrier_init(&shared.own.lines_full[set], PREPARING_THREADS);
-            mm_barrier_init(&shared.own.lines_empty[set], MM_CONSUMERS);
+            mm_mbarrier_init(&shared.own.lines_full[set], PREPARING_THREADS);
+            mm_mbarrier_init(&shared.own.lines_empty[set], MM_CONSUMERS);
         }
-        mm_barriers_init_fence();
+        mm_mbarrier_init_fence();
         if (my_rank() == 0)
-            shared.own.cluster = next_cluster(plan); /* the count was cleared before any kernel began */
+            shared.own.cluster = next_cluster(plan); /* cleared before any kernel of the launch started */
     }
     __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
     mm_cluster_sync(); /* the barriers of both blocks are initialised, and the cluster has its number */
     if (mm_fp32_is_unsplit(plan))
-        return; /* all blocks do */
-    const mm_tile_scheduler scheduler = mm_scheduler_of(mm_load_from_block(&shared.own.cluster, 0));
-    if (threadIdx.x < MM_GROUP) {
-        mm_become_producer<PRODUCER_REGISTERS>();
+        return; /* as all other blocks do */
+    const mm_tile_scheduler scheduler = mm_scheduler_of(mm_cluster_load(&shared.own.cluster, 0));
+    if (threadIdx.x < MM_WARPGROUP) {
+        mm_release_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0)
             produce(plan, shared, scheduler);
         else if (threadIdx.x >= PREPARING_FIRST)
             prepare_lines(plan, shared, scheduler);
-        __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
+        __syncwarp(); /* the idle lanes of warp 0 wait for the thread that uses TMA */
     } else {
-        mm_become_consumer<PRODUCER_REGISTERS>();
+        mm_acquire_registers<PRODUCER_REGISTERS>();
         consume(plan, shared, scheduler);
     }
     mm_cluster_sync(); /* the other block may still copy to this one, or arrive at its barriers */

@@ -1,11 +1,11 @@
 /* The last pass of fp32_tensor recomputes the uncertified elements in plain float32 and reports the path. If
- * they are too many, the range of float16 costs C too much, or an operand has Inf or NaN, it only sets the
- * fallback flag. simt, enqueued behind it, then computes everything.
+ * there are too many of them, if the range of float16 costs C too much, or if an operand has Inf or NaN, the
+ * pass only sets the fallback flag. simt, which is enqueued after it, then computes everything.
  *
- * A block computes an element. Its threads' sums are added up in a fixed order. */
+ * A block computes an element. It adds up its threads' sums in a fixed order. */
 #include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants/follow.cuh"
-#include "gpu/cuda/variants/fp32_tensor/parts.h"
+#include "gpu/cuda/variants/fp32_tensor/plan.h"
 
 namespace {
 
@@ -33,13 +33,13 @@ __device__ operand_line line_of(const mm_fp32_plan &plan, const mm_fp32_position
     return {from,
             is_contiguous ? 1 : matrix.ld,
             is_a ? plan.a : plan.b,
-            static_cast<unsigned>(is_a ? MM_FP32_EDGE : MM_FP32_WIDE),
+            static_cast<unsigned>(is_a ? MM_FP32_ROWS : MM_FP32_COLS),
             plan.schedule.steps,
             line,
             mm_fp32_exponent((is_a ? plan.max_a : plan.max_b)[line])};
 }
 
-/* What the two halves hold of scaled element k. */
+/* The scaled element k, as its two halves hold it. */
 __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     const unsigned chunk = static_cast<unsigned>(k / MM_FP32_CHUNK), at = k % MM_FP32_CHUNK;
     float y = 0.0f;
@@ -49,9 +49,9 @@ __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     return y;
 }
 
-/* Elements k, k + THREADS, … of a line; zeros past its end. If they are not neighbours in memory, each is in
- * a sector of its own, of 32 bytes. Then they are read from the halves, which lie side by side and miss at
- * most 2^-23 of an element that is not faint. That is well within float32's bound. */
+/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If the line is not contiguous, each
+ * element is in another sector of 32 bytes. The elements are then read from the halves, which are contiguous.
+ * Halves miss at most 2^-23 of an element that is not faint, which is well within float32's bound. */
 __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t end, float (&x)[AT_ONCE]) {
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -69,7 +69,7 @@ __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t 
     }
 }
 
-/* The thread's part of an element: every THREADSth product. */
+/* The thread's part of an element of C: the sum of every THREADSth product. */
 __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position) {
     const operand_line row = line_of(plan, position, true);
     const operand_line col = line_of(plan, position, false);
@@ -99,13 +99,13 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Whether the range of float16 may cost C more than the guard allows. All blocks find the same. */
+/* Whether the range of float16 may cost C more than the guard allows. All blocks get the same answer. */
 __device__ bool is_range_costly(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};
     if (plan.flags->has_costs == 0)
         return false;
-    const unsigned count = plan.schedule.clusters * MM_FP32_CLUSTER * MM_FP32_COMPUTING_WARPS;
+    const unsigned count = plan.schedule.clusters * MM_FP32_CLUSTER * MM_FP32_CONSUMER_WARPS;
     for (unsigned i = threadIdx.x; i < count; i += THREADS) {
         sum.error_squares += plan.costs[i].error_squares;
         sum.squares += plan.costs[i].squares;
@@ -115,11 +115,12 @@ __device__ bool is_range_costly(const mm_fp32_plan &plan) {
 }
 
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
-    __shared__ float of_warp[2][WARPS]; /* in turn, so that one barrier an element suffices */
+    __shared__ float of_warp[2][WARPS]; /* used alternately, so one barrier for each element is enough */
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
-    /* First what has a barrier, which all threads must meet: the flag below may be set meanwhile. */
+    /* is_range_costly has barriers that all threads must reach. So it comes first: another block may set the
+     * flag that is read after it. */
     const bool falls_back =
         is_range_costly(plan) || mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -127,13 +128,13 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
                        : uncertain > 0 ? MM_PATH_REPAIRED
                                        : MM_PATH_CERTIFIED,
                        falls_back ? 0 : uncertain};
-        if (plan.is_of_stack) { /* else *path, in the host's memory, is not read: that takes a microsecond */
+        if (plan.is_of_stack) { /* to read *path, which is in the host's memory, takes a microsecond */
             all.kind = all.kind > path->kind ? all.kind : path->kind;
             all.repaired += path->repaired;
         }
         *path = all;
         if (falls_back)
-            plan.flags->fallback = 1; /* a block that sees it already decides the same */
+            plan.flags->fallback = 1; /* a block that already reads it falls back too */
     }
     if (falls_back)
         return;

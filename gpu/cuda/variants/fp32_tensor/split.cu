@@ -8,7 +8,7 @@
  * memory. Both operands share a launch. Two 4096×4096 operands take 54 µs (scan) and 36 µs (split_rest) on an
  * H200; the bytes alone would take 76 µs (bench/profile.sh). */
 #include "gpu/cuda/variants/follow.cuh"
-#include "gpu/cuda/variants/fp32_tensor/parts.h"
+#include "gpu/cuda/variants/fp32_tensor/plan.h"
 
 namespace {
 
@@ -22,7 +22,7 @@ struct alignas(16) halves {
     __half each[CHUNK];
 };
 
-/* What is lost of a chunk's elements. */
+/* What a chunk's elements lose, in LOST_UNIT. */
 __device__ __forceinline__ unsigned sum_lost(const float (&x)[CHUNK], const mm_fp32_scale &scale) {
     unsigned sum = 0;
     for (unsigned i = 0; i < CHUNK; i++)
@@ -50,28 +50,28 @@ __device__ __forceinline__ unsigned store_halves(const mm_fp32_operand &operand,
     return any_faint ? sum_lost(x, scale) : 0;
 }
 
-/* An integer sum, so the order of the atomics does not matter. */
+/* The sum is an integer, so the order of the atomics does not matter. */
 __device__ __forceinline__ void add_lost(const mm_fp32_operand &operand, unsigned line,
                                          unsigned long long lost) {
     if (lost > 0)
         atomicAdd(&operand.lost[line], lost);
 }
 
-/* Inf and NaN cannot be split: fall back. */
+/* Makes simt compute the product if a line has Inf or NaN, which cannot be split. */
 __device__ __forceinline__ void flag_nonfinite(const mm_fp32_operand &operand, unsigned largest) {
     constexpr unsigned INFINITE = 0x7f800000u;
     if (largest >= INFINITE)
         operand.flags->fallback = 1;
 }
 
-/* Whether neighbours can be loaded by fours. */
+/* Whether neighbours in memory can be loaded by fours. */
 __device__ __forceinline__ bool is_wide(const mm_fp32_operand &operand) {
     const unsigned neighbours = operand.k_contiguous ? operand.k : operand.lines;
     return neighbours % 4 == 0 && operand.ld % 4 == 0 && reinterpret_cast<size_t>(operand.from) % 16 == 0;
 }
 
-/* The first `count` of four neighbours, then zeros. Without branches, so a thread's loads are in flight
- * together. */
+/* Loads the first `count` of four neighbours, and zeros after them. Without branches, so a thread's loads are
+ * in flight together. */
 template <bool WIDE> __device__ __forceinline__ float4 load_some(const float *from, unsigned count) {
     float4 x = {0.0f, 0.0f, 0.0f, 0.0f};
     if (WIDE) {
@@ -90,7 +90,7 @@ template <bool WIDE> __device__ __forceinline__ float4 load_some(const float *fr
     return x;
 }
 
-/* A chunk of a k-contiguous line. */
+/* Loads a chunk of a k-contiguous line. */
 template <bool WIDE>
 __device__ __forceinline__ void load_chunk(const float *line, unsigned chunk, unsigned k, float (&x)[CHUNK]) {
 #pragma unroll
@@ -111,7 +111,6 @@ __device__ __forceinline__ unsigned larger(unsigned largest, const float (&x)[CH
     return largest;
 }
 
-/* Shared memory of scan. */
 union shared_of_scan {
     unsigned of_warp[THREADS / 32];
     uint4 largest[THREADS / 32][STRIP / 4];
@@ -189,7 +188,7 @@ __device__ void scan_k_contiguous(const mm_fp32_operand &operand, unsigned block
     flag_nonfinite(operand, largest);
 }
 
-/* Four neighbouring lines at one k. */
+/* Loads four neighbouring lines at one k. */
 template <bool WIDE>
 __device__ __forceinline__ float4 load_k_strided(const mm_fp32_operand &operand, unsigned k, unsigned line) {
     const bool is_there = k < operand.k && line < operand.lines;

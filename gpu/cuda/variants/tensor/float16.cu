@@ -1,4 +1,4 @@
 /* The kernels of float16. */
 #include "gpu/cuda/variants/tensor/wgmma.cuh"
 
-const mm_tensor_kernels mm_tensor_float16 = mm_tensor_kernels_of<mm_wgmma_float16, float, 2, false, 256>();
+const mm_tensor_kernels mm_tensor_float16 = mm_tensor_kernels_of<mm_wgmma_float16>();

@@ -1,11 +1,10 @@
-/* The kernels of float64. wgmma does not multiply it, but the tensor cores do: by an instruction of a warp
- * (mma.sync), whose operands lie in registers. They round as the float64 pipes do, at twice their rate, so
- * unlike `fp32_tensor` this needs no splitting and no guard. The stages, the producer and the walk over C are
- * product.cuh's.
+/* The kernels of float64. wgmma does not multiply float64, but another instruction of the tensor cores does:
+ * mma.sync, of one warp, with operands in registers. It rounds as the float64 pipes do, at twice their rate,
+ * so float64 needs no splitting and no guard as in `fp32_tensor`. The structure of a block is product.cuh's.
  *
- * Each warp of a consumer computes a part of the block's tile, of 128×128 for example 64×32. A stage has 16
- * of k, which are two steps of the instruction. At each step a thread reads 24 elements from shared memory
- * for 16 instructions of its warp: those of A one row of instructions ahead, and those of B one step ahead.
+ * Each warp of a consumer computes a part of the block's tile, 64×32 of a tile of 128×128. A stage has 16 of
+ * k: two steps of an instruction's 8. At each step of that tile a thread reads 24 elements from shared memory
+ * for 16 instructions of its warp. It reads A one row of instructions early, and B one step early.
  *
  * Source: NVIDIA's PTX ISA has the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
@@ -14,10 +13,10 @@
 namespace {
 
 /* One instruction: C += A·B, A 16×8, B 8×8. Each matrix is spread over the 32 threads of the warp. With
- * group = lane / 4 and quarter = lane % 4 a thread has
- *     of A: (group, quarter), (group + 8, quarter), (group, quarter + 4) and (group + 8, quarter + 4)
- *     of B: (quarter, group) and (quarter + 4, group)
- *     of C: (group, 2·quarter) and the next in the row, then the same of row group + 8. */
+ * group = lane / 4 and quarter = lane % 4 a thread has these elements (row, column):
+ *     of A: (group, quarter), (group + 8, quarter), (group, quarter + 4), (group + 8, quarter + 4)
+ *     of B: (quarter, group), (quarter + 4, group)
+ *     of C: (group, 2·quarter), (group, 2·quarter + 1), (group + 8, 2·quarter), (group + 8, 2·quarter + 1) */
 constexpr unsigned MMA_ROWS = 16;
 constexpr unsigned MMA_COLS = 8;
 
@@ -30,142 +29,151 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
 
 /* --- which thread reads what.
  *
- * 16 lines of an operand (rows of op(A), columns of op(B)) have 16 rows of 128 bytes in a stage: a row for
- * each line, or for each k if the operand is TURNED. The copy engine swaps the eight 16-byte parts of a row:
- * part p of row r lies at p ^ r % 8. Shared memory serves 16 threads at a time, that is four groups. To serve
- * them at once, it has to read from 16 different places of 8 bytes in the rows.
+ * 16 lines of an operand (rows of op(A), columns of op(B)) take 16 rows of 128 bytes in a stage: a row for
+ * each line, or for each k if the operand is MN-major. TMA swizzles a row's eight chunks of 16 bytes: chunk c
+ * of row r lies at c ^ r % 8. Shared memory serves 16 threads at a time: four groups. It serves them at once
+ * only if they read from 16 different places of 8 bytes in the rows.
  *
- * So the instruction's line `group` is line_of(group) of the 16. The line APART lines further is A's line
- * group + 8, or line `group` of B's next instruction. */
+ * So a thread takes line_of(group) of the 16 for the instruction's line `group`. For A's line group + 8, or
+ * for line `group` of B's next instruction, it takes the line APART lines further. `store` renames C's rows
+ * and columns accordingly. */
 
 constexpr unsigned LINES = 16;
 constexpr unsigned LINES_BYTES = LINES * MM_TENSOR_LINE_BYTES;
 
-template <bool TURNED> constexpr unsigned APART = TURNED ? 4 : 1;
+template <bool MN_MAJOR> constexpr unsigned APART = MN_MAJOR ? 4 : 1;
 
-template <bool TURNED> __device__ __forceinline__ unsigned line_of(unsigned group) {
-    return TURNED ? group % 2 + group / 2 % 2 * 8 + group / 4 * 2 : 2 * group;
+template <bool MN_MAJOR> __device__ __forceinline__ unsigned line_of(unsigned group) {
+    return MN_MAJOR ? group % 2 + group / 2 % 2 * 8 + group / 4 * 2 : 2 * group;
 }
 
-/* Where a thread reads first in 16 lines. */
-template <bool TURNED> __device__ __forceinline__ unsigned offset_of(unsigned group, unsigned quarter) {
-    const unsigned row = TURNED ? quarter : line_of<false>(group);
-    const unsigned col = TURNED ? line_of<true>(group) : quarter;
+/* The offset in 16 lines at which a thread reads first. */
+template <bool MN_MAJOR> __device__ __forceinline__ unsigned offset_of(unsigned group, unsigned quarter) {
+    const unsigned row = MN_MAJOR ? quarter : line_of<false>(group);
+    const unsigned col = MN_MAJOR ? line_of<true>(group) : quarter;
     return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
 }
 
-/* Reads the element at k = 8·step + 4·half + quarter, of the line or of the one `apart`. */
-template <bool TURNED>
+/* Reads the element at k = 8·step + 4·half + quarter of the thread's line, or of the one APART lines further
+ * if `apart` is 1. */
+template <bool MN_MAJOR>
 __device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
                                        unsigned half, unsigned apart) {
-    const unsigned at = TURNED ? (offset ^ half * 64 ^ apart * 32) + step * 1024 + half * 512
-                               : (offset ^ step * 64 ^ half * 32 ^ apart * 16) + apart * 128;
+    const unsigned at = MN_MAJOR ? (offset ^ half * 64 ^ apart * 32) + step * 1024 + half * 512
+                                 : (offset ^ step * 64 ^ half * 32 ^ apart * 16) + apart * 128;
     return *reinterpret_cast<const double *>(lines + at);
 }
 
-/* --- a type, as product.cuh wants it: the block's tile, and what a warp computes of it. */
+/* A block's tile of a size. */
+struct shape {
+    unsigned rows, cols;
+    unsigned warp_rows, warp_cols; /* of the part that a warp computes */
+    unsigned resident;             /* blocks of a multiprocessor */
+};
 
-struct float64_roles;
+constexpr shape shapes[] = {
+    {32, 32, 16, 16, 3},   /* tiny */
+    {64, 64, 32, 32, 2},   /* narrow */
+    {128, 128, 64, 32, 1}, /* small */
+};
 
-/* RESIDENT blocks share a multiprocessor. */
-template <unsigned ROWS_, unsigned WIDE_, unsigned WARP_ROWS_, unsigned WARP_COLS_, unsigned RESIDENT_,
-          bool A_TURNED_, bool B_TURNED_>
-struct tile {
+/* The traits of a tile (product.cuh). */
+template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct tile {
     using ROLES = struct float64_roles;
-    static constexpr bool A_TURNED = A_TURNED_;
-    static constexpr bool B_TURNED = B_TURNED_;
-    static constexpr unsigned ROWS = ROWS_;
-    static constexpr unsigned WIDE = WIDE_;
-    static constexpr unsigned WARP_ROWS = WARP_ROWS_;
-    static constexpr unsigned WARP_COLS = WARP_COLS_;
-    static constexpr unsigned WARPS_ACROSS = WIDE / WARP_COLS;
+    static constexpr shape SHAPE = shapes[SIZE];
+    static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
+    static constexpr bool B_MN_MAJOR = IS_B_MN_MAJOR;
+    static constexpr unsigned ROWS = SHAPE.rows;
+    static constexpr unsigned COLS = SHAPE.cols;
+    static constexpr unsigned WARP_ROWS = SHAPE.warp_rows;
+    static constexpr unsigned WARP_COLS = SHAPE.warp_cols;
+    static constexpr unsigned WARPS_ACROSS = COLS / WARP_COLS;
     static constexpr unsigned WARPS = ROWS / WARP_ROWS * WARPS_ACROSS;
-    static constexpr unsigned DOWN = WARP_ROWS / MMA_ROWS; /* instructions of a warp at a step */
+    static constexpr unsigned DOWN = WARP_ROWS / MMA_ROWS; /* a warp issues DOWN×ACROSS instructions a step */
     static constexpr unsigned ACROSS = WARP_COLS / MMA_COLS;
-    static constexpr unsigned CONSUMERS = WARPS * 32 / MM_GROUP;
-    static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_GROUP;
+    static constexpr unsigned CONSUMERS = WARPS * 32 / MM_WARPGROUP;
+    static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_WARPGROUP;
     static constexpr unsigned CLUSTER = 1;
-    static constexpr unsigned RELEASES = WARPS * 32;   /* each thread has read */
+    static constexpr unsigned EMPTY_ARRIVALS = WARPS * 32;
     static constexpr unsigned PRODUCER_REGISTERS = 72; /* for `copy` */
-    static constexpr unsigned RESIDENT = RESIDENT_;
+    static constexpr unsigned RESIDENT = SHAPE.resident;
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / sizeof(double);
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
-    static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
-    static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-    /* A multiprocessor has 228 KiB, of which each block takes up to 2 for itself and the ring. One block
-     * alone could have 224, but then too little is left as L1 cache for `copy`: 4095×4099×4097 took 1.1 times
-     * as long. */
+    static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
+    /* A multiprocessor has 228 KiB. Each block takes up to 2 of them besides its stages. One block could use
+     * 224 for stages, but then `copy` has too little L1 cache: 4095×4099×4097 took 10% longer. */
     static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
-    static_assert(WARPS * 32 % MM_GROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
+    static_assert(WARPS * 32 % MM_WARPGROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
 };
 
 template <class T> using warp_sums = double[T::DOWN][T::ACROSS][4];
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Whether the copy engine cannot take one of the operands. Then all threads of the producer copy. */
+/* Whether an operand is one that TMA does not take. All threads of the producer copy such an operand. */
 __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Copies COUNT lines of an unaligned operand, from a line and a depth on, to where the copy engine would put
- * them, with zeros past the edges. Each thread copies an element of every eighth row. */
-template <unsigned COUNT, bool TURNED>
+/* Starts to copy COUNT lines of an operand, from a line and a depth on, to where TMA would put them, with
+ * zeros past the edges. Each thread copies an element of every eighth row. */
+template <unsigned COUNT, bool MN_MAJOR>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
                                      unsigned matrix) {
     const unsigned row = threadIdx.x / 16, col = threadIdx.x % 16;
-    const unsigned lines = static_cast<unsigned>(TURNED ? x.cols : x.rows);
-    const unsigned depths = static_cast<unsigned>(TURNED ? x.rows : x.cols);
+    const unsigned lines = static_cast<unsigned>(MN_MAJOR ? x.cols : x.rows);
+    const unsigned depths = static_cast<unsigned>(MN_MAJOR ? x.rows : x.cols);
     const double *from = static_cast<const double *>(x.data) +
-                         (matrix * x.rows + row + (TURNED ? depth : line)) * x.ld + col +
-                         (TURNED ? line : depth);
+                         (matrix * x.rows + row + (MN_MAJOR ? depth : line)) * x.ld + col +
+                         (MN_MAJOR ? line : depth);
     to += row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row) * 16 + col % 2 * 8;
-    line += TURNED ? col : row;
-    depth += TURNED ? row : col;
+    line += MN_MAJOR ? col : row;
+    depth += MN_MAJOR ? row : col;
 #pragma unroll
     for (unsigned i = 0; i < COUNT / 8; i++) {
-        const unsigned lines_on = TURNED ? i / 2 * LINES : i * 8, depths_on = TURNED ? i % 2 * 8 : 0;
+        const unsigned lines_on = MN_MAJOR ? i / 2 * LINES : i * 8, depths_on = MN_MAJOR ? i % 2 * 8 : 0;
         mm_copy_async<1>(reinterpret_cast<double *>(to) + i * (1024 / sizeof(double)),
-                         TURNED ? from + depths_on * x.ld + lines_on : from + lines_on * x.ld,
+                         MN_MAJOR ? from + depths_on * x.ld + lines_on : from + lines_on * x.ld,
                          line + lines_on < lines && depth + depths_on < depths);
     }
 }
 
+/* What each thread of the producer runs if TMA does not take one of the operands. */
 template <class T>
 __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                              mm_tensor_walk walk) {
-    walk = mm_tensor_walk_of<T>(plan); /* warp 1 has not found it */
+    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 has none yet: it has initialised the mbarriers */
     const bool maps_a = plan.unaligned_a.data == nullptr, maps_b = plan.unaligned_b.data == nullptr;
-    const bool is_first = threadIdx.x == 0; /* which tells the copy engine */
+    const bool is_first = threadIdx.x == 0; /* this thread uses TMA */
     mm_ring_state at = {0, 0};
-    for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
+    for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
         const mm_tensor_tile &tile = walk.tile;
         for (unsigned step = walk.work.begin; step < walk.work.end; step++) {
             const unsigned stage = mm_wait_empty(shared.ring, at), depth = step * T::DEPTH;
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
             if (is_first)
-                mm_barrier_expect(full, ((maps_a ? plan.a_lines : 0) + (maps_b ? plan.b_lines : 0)) *
-                                            MM_TENSOR_LINE_BYTES);
+                mm_mbarrier_arrive_expect(full, ((maps_a ? plan.a_lines : 0) + (maps_b ? plan.b_lines : 0)) *
+                                                    MM_TENSOR_LINE_BYTES);
             if (!maps_a)
-                copy<T::ROWS, T::A_TURNED>(to, plan.unaligned_a, tile.row, depth, tile.a);
+                copy<T::ROWS, T::A_MN_MAJOR>(to, plan.unaligned_a, tile.row, depth, tile.a);
             else if (is_first)
-                mm_tensor_load<T::ROWS, 1, T::A_TURNED, T::DEPTH>(to, plan.a, plan.a_lines, tile.row, depth,
-                                                                  tile.a, full);
+                mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row, depth,
+                                                                    tile.a, full);
             if (!maps_b)
-                copy<T::WIDE, T::B_TURNED>(to + T::A_BYTES, plan.unaligned_b, tile.col, depth, tile.b);
+                copy<T::COLS, T::B_MN_MAJOR>(to + T::A_BYTES, plan.unaligned_b, tile.col, depth, tile.b);
             else if (is_first)
-                mm_tensor_load<T::WIDE, 1, T::B_TURNED, T::DEPTH>(to + T::A_BYTES, plan.b, plan.b_lines,
-                                                                  tile.col, depth, tile.b, full);
-            mm_barrier_arrive_behind_copies(full);
+                mm_tensor_load<T::COLS, 1, T::B_MN_MAJOR, T::DEPTH>(to + T::A_BYTES, plan.b, plan.b_lines,
+                                                                    tile.col, depth, tile.b, full);
+            mm_mbarrier_arrive_after_copies(full);
         }
     }
 }
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* A thread's elements for the next instructions, and where they come from. */
+/* A thread's elements of A and B for the next instructions, and where it reads them. */
 template <class T> struct reader {
     mm_ring<T::STAGES> &ring;
     const unsigned char *of_a; /* the warp's lines, in the first stage */
@@ -180,18 +188,18 @@ template <class T> struct reader {
     __device__ __forceinline__ void read_a(unsigned from, unsigned step, unsigned i, double (&to)[4]) {
 #pragma unroll
         for (unsigned v = 0; v < 4; v++)
-            to[v] = read<T::A_TURNED>(of_a + from * T::STAGE_BYTES + i * LINES_BYTES, a_offset, step, v / 2,
-                                      v % 2);
+            to[v] = read<T::A_MN_MAJOR>(of_a + from * T::STAGE_BYTES + i * LINES_BYTES, a_offset, step, v / 2,
+                                        v % 2);
     }
 
-    /* Part `part` of `parts`, of a warp's lines of B at a step. */
-    __device__ __forceinline__ void read_b(unsigned from, unsigned step, unsigned part, unsigned parts) {
+    /* Reads a step's elements of B, or the fraction index/count of them. */
+    __device__ __forceinline__ void read_b(unsigned from, unsigned step, unsigned index, unsigned count) {
 #pragma unroll
-        for (unsigned j = part * T::ACROSS / parts; j < (part + 1) * T::ACROSS / parts; j++)
+        for (unsigned j = index * T::ACROSS / count; j < (index + 1) * T::ACROSS / count; j++)
 #pragma unroll
             for (unsigned v = 0; v < 2; v++)
-                b[step][j][v] = read<T::B_TURNED>(of_b + from * T::STAGE_BYTES + j / 2 * LINES_BYTES,
-                                                  b_offset, step, v, j % 2);
+                b[step][j][v] = read<T::B_MN_MAJOR>(of_b + from * T::STAGE_BYTES + j / 2 * LINES_BYTES,
+                                                    b_offset, step, v, j % 2);
     }
 
     __device__ __forceinline__ void begin() {
@@ -200,7 +208,8 @@ template <class T> struct reader {
         read_b(stage, 0, 0, 1);
     }
 
-    /* Multiplies a stage, and meanwhile reads the first elements of the next one, unless this is the last. */
+    /* Multiplies a stage. Meanwhile reads the first elements of the next one, unless this is the last of the
+     * work. */
     __device__ __forceinline__ void multiply_stage(warp_sums<T> &sums, bool is_last) {
         const unsigned own = stage;
 #pragma unroll
@@ -220,18 +229,18 @@ template <class T> struct reader {
             for (unsigned j = 0; j < T::ACROSS; j++)
                 multiply(sums[i][j], a[turn % 2], b[step][j]);
         }
-        mm_async_proxy_fence(); /* what was read here comes before what the copy engine writes here next */
-        mm_barrier_arrive(&ring.empty[own]);
+        mm_async_proxy_fence(); /* TMA writes to the stage only after the thread's reads */
+        mm_mbarrier_arrive(&ring.empty[own]);
     }
 };
 
-/* Stores a warp's sums. The first belongs at (row, col) of C. Neighbours are sums of one instruction if B is
- * TURNED, and else of two. */
+/* Stores a warp's sums in C, the first at (row, col). Two neighbours of a row are sums of one instruction if
+ * B is MN-major, and of two if not. */
 template <class T>
 __device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col, const warp_sums<T> &sums) {
     const unsigned lane = threadIdx.x % 32;
-    row += line_of<T::A_TURNED>(lane / 4);
-    col += line_of<T::B_TURNED>(lane % 4 * 2);
+    row += line_of<T::A_MN_MAJOR>(lane / 4);
+    col += line_of<T::B_MN_MAJOR>(lane % 4 * 2);
 #pragma unroll
     for (unsigned i = 0; i < T::DOWN; i++)
 #pragma unroll
@@ -241,15 +250,14 @@ __device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col
 #pragma unroll
                 for (unsigned across = 0; across < 2; across++) {
                     const double *x = sums[i][j] + 2 * down, *y = sums[i][j + 1] + 2 * down;
-                    mm_store_neighbours(c, row + i * MMA_ROWS + down * APART<T::A_TURNED>,
-                                        col + j * MMA_COLS + across * (T::B_TURNED ? APART<true> : 2),
-                                        T::B_TURNED ? (across == 0 ? x : y)[0] : x[across],
-                                        T::B_TURNED ? (across == 0 ? x : y)[1] : y[across]);
+                    mm_store_neighbours(c, row + i * MMA_ROWS + down * APART<T::A_MN_MAJOR>,
+                                        col + j * MMA_COLS + across * (T::B_MN_MAJOR ? APART<true> : 2),
+                                        T::B_MN_MAJOR ? (across == 0 ? x : y)[0] : x[across],
+                                        T::B_MN_MAJOR ? (across == 0 ? x : y)[1] : y[across]);
                 }
 }
 
-/* Stores the sums in C, or in the workspace if they are those of a part of k. There the rows of a tile lie
- * one behind another. */
+/* Stores the sums of a warp in C, or in the workspace if they are partial. There a tile is a dense matrix. */
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {
@@ -260,16 +268,16 @@ __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_
         return;
     }
     c.data = static_cast<double *>(plan.sums) +
-             static_cast<size_t>(mm_tensor_slot<T>(plan, walk.work)) * (T::ROWS * T::WIDE);
+             static_cast<size_t>(mm_tensor_slot<T>(plan, walk.work)) * (T::ROWS * T::COLS);
     c.rows = T::ROWS;
-    c.cols = c.ld = T::WIDE;
+    c.cols = c.ld = T::COLS;
     c.dtype = MM_FLOAT64;
     store<T>(c, row, col, sums);
 }
 
 struct float64_roles {
-    static __device__ __forceinline__ unsigned arrivals(const mm_tensor_plan &plan) {
-        return copies_by_threads(plan) ? 1 + MM_GROUP : 1;
+    static __device__ __forceinline__ unsigned full_arrivals(const mm_tensor_plan &plan) {
+        return copies_by_threads(plan) ? 1 + MM_WARPGROUP : 1;
     }
 
     template <class T>
@@ -284,21 +292,21 @@ struct float64_roles {
     template <class T>
     static __device__ __forceinline__ void consume(const mm_tensor_plan &plan,
                                                    const mm_tensor_shared<T> &shared, mm_tensor_walk walk) {
-        const unsigned warp = threadIdx.x / 32 - MM_GROUP / 32;
+        const unsigned warp = threadIdx.x / 32 - MM_WARPGROUP / 32;
         const unsigned group = threadIdx.x % 32 / 4, quarter = threadIdx.x % 4;
         const unsigned row = warp / T::WARPS_ACROSS * T::WARP_ROWS;
         const unsigned col = warp % T::WARPS_ACROSS * T::WARP_COLS;
         reader<T> from = {shared.ring,
                           shared.stages + row * MM_TENSOR_LINE_BYTES,
                           shared.stages + T::A_BYTES + col * MM_TENSOR_LINE_BYTES,
-                          offset_of<T::A_TURNED>(group, quarter),
-                          offset_of<T::B_TURNED>(group, quarter),
+                          offset_of<T::A_MN_MAJOR>(group, quarter),
+                          offset_of<T::B_MN_MAJOR>(group, quarter),
                           {0, 0},
                           0,
                           {},
                           {}};
-        walk = mm_tensor_walk_of<T>(plan); /* found again, it takes fewer registers */
-        for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
+        walk = mm_tensor_walk_begin<T>(plan); /* found again, because keeping it takes registers */
+        for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
             warp_sums<T> sums = {};
             from.begin();
 #pragma unroll 1
@@ -310,22 +318,18 @@ struct float64_roles {
     }
 };
 
-template <unsigned ROWS, unsigned WIDE, unsigned WARP_ROWS, unsigned WARP_COLS, unsigned RESIDENT>
-void add(mm_tensor_kernel (&kernels)[2][2]) {
-#define MM_ADD(a, b)                                                                                         \
-    kernels[a][b] = mm_tensor_kernel_of<tile<ROWS, WIDE, WARP_ROWS, WARP_COLS, RESIDENT, a, b>>()
-    MM_ADD(false, false);
-    MM_ADD(false, true);
-    MM_ADD(true, false);
-    MM_ADD(true, true);
-#undef MM_ADD
+template <mm_tensor_size SIZE> void add(mm_tensor_kernels &kernels) {
+    kernels.of[SIZE][0][0] = mm_tensor_kernel_of<tile<SIZE, false, false>>();
+    kernels.of[SIZE][0][1] = mm_tensor_kernel_of<tile<SIZE, false, true>>();
+    kernels.of[SIZE][1][0] = mm_tensor_kernel_of<tile<SIZE, true, false>>();
+    kernels.of[SIZE][1][1] = mm_tensor_kernel_of<tile<SIZE, true, true>>();
 }
 
 mm_tensor_kernels kernels_of() {
     mm_tensor_kernels kernels = {};
-    add<32, 32, 16, 16, 3>(kernels.of[MM_TENSOR_TINY]);
-    add<64, 64, 32, 32, 2>(kernels.of[MM_TENSOR_NARROW]);
-    add<128, 128, 64, 32, 1>(kernels.of[MM_TENSOR_SMALL]);
+    add<MM_TENSOR_TINY>(kernels);
+    add<MM_TENSOR_NARROW>(kernels);
+    add<MM_TENSOR_SMALL>(kernels);
     kernels.threads_copy = true;
     return kernels;
 }

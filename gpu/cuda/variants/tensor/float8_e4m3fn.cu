@@ -1,5 +1,4 @@
 /* The kernels of float8_e4m3fn. */
 #include "gpu/cuda/variants/tensor/wgmma.cuh"
 
-const mm_tensor_kernels mm_tensor_float8_e4m3fn =
-    mm_tensor_kernels_of<mm_wgmma_float8_e4m3fn, float, 1, true, 192>();
+const mm_tensor_kernels mm_tensor_float8_e4m3fn = mm_tensor_kernels_of<mm_wgmma_float8_e4m3fn>();

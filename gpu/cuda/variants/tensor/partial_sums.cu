@@ -1,7 +1,7 @@
-/* The second kernel of a product whose clusters share tiles: adds up the partial sums of each such tile, in
- * the order of k, and stores the totals in C. A thread computes four elements of C, whose partial sums lie
- * side by side. One consumer thread has stored them (wgmma/block.cuh): two neighbours of a row, and the two 8
- * rows below. Those of float64 are four neighbours of a row. */
+/* The fix-up, a second kernel: adds up the partial sums of each shared tile in the order of k, and stores the
+ * totals in C. A thread computes four elements of C, whose partial sums are neighbours in the workspace. One
+ * thread of a consumer has stored them (wgmma/block.cuh): two neighbours of a row, and the two 8 rows below.
+ * float64's four are neighbours of a row (float64.cu). */
 #include "gpu/cuda/variants/tensor/store.cuh"
 
 #include <type_traits>
@@ -14,43 +14,43 @@ template <typename SUM>
 __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     reduce(const __grid_constant__ mm_tensor_plan plan) {
     const mm_schedule &schedule = plan.schedule;
-    const unsigned fours = plan.rows * plan.wide / 4; /* of a block's tile */
+    const unsigned fours = plan.rows * plan.cols / 4; /* of a block's tile */
     const unsigned four = blockIdx.y * MM_TENSOR_REDUCE_THREADS + threadIdx.x;
     const unsigned rank = blockIdx.x % plan.cluster;
     const unsigned shared_tile = blockIdx.x / plan.cluster;
     mm_let_kernel_behind_begin();
     const mm_tensor_tile tile = mm_tensor_tile_of(plan, schedule.whole_cluster_tiles + shared_tile,
-                                                  plan.cluster, rank, plan.rows, plan.wide);
+                                                  plan.cluster, rank, plan.rows, plan.cols);
     const mm_sharers sharers = mm_sharers_of(&schedule, shared_tile);
     const size_t slot = static_cast<size_t>(plan.cluster) * fours;
     const mm_four_sums<SUM> *sums = static_cast<const mm_four_sums<SUM> *>(plan.sums) + rank * fours + four;
     mm_wait_for_kernel_before();
     if (sharers.end == sharers.first)
-        return; /* one cluster has computed all of the tile */
+        return; /* one cluster has computed all of k, and stored the tile */
     const mm_four_sums<SUM> start = mm_load_past_l1(sums + (schedule.sharers + shared_tile) * slot);
     SUM total[4] = {start.sums[0], start.sums[1], start.sums[2], start.sums[3]};
 #pragma unroll 1
     for (unsigned first = sharers.first; first < sharers.end; first += AT_ONCE) {
-        mm_four_sums<SUM> parts[AT_ONCE] = {};
+        mm_four_sums<SUM> loaded[AT_ONCE] = {};
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
             if (first + i < sharers.end)
-                parts[i] = mm_load_past_l1(sums + (first + i) * slot);
+                loaded[i] = mm_load_past_l1(sums + (first + i) * slot);
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
 #pragma unroll
             for (unsigned j = 0; j < 4; j++)
-                total[j] += parts[i].sums[j];
+                total[j] += loaded[i].sums[j];
     }
     mm_matrix c = plan.c;
     c.data = static_cast<char *>(c.data) + tile.product * plan.c_step * mm_tensor_c_bytes(c.dtype);
-    mm_tile at; /* of the four; the last two lie so many rows and columns further */
-    mm_tile apart;
+    mm_tile at;    /* of the first two in the tile */
+    mm_tile apart; /* from there to the other two */
     if constexpr (std::is_same<SUM, double>::value) {
-        at = {four * 4 / plan.wide, four * 4 % plan.wide};
+        at = {four * 4 / plan.cols, four * 4 % plan.cols};
         apart = {0, 2};
     } else {
-        const unsigned lane = threadIdx.x % 32, eights = plan.wide / 8;
+        const unsigned lane = threadIdx.x % 32, eights = plan.cols / 8;
         at = {blockIdx.y / eights * MM_CONSUMER_ROWS + threadIdx.x / 32 * 16 + lane / 4,
               blockIdx.y % eights * 8 + lane % 4 * 2};
         apart = {8, 0};

@@ -1,53 +1,83 @@
-/* The kernel of `tensor` and `tf32`: which block computes what, how its producer fills the stages, and the
- * roles of its threads. What consumers do is wgmma.cuh's, and float64.cu's.
+/* The kernel of `tensor` and `tf32`. Read this page before you change it.
  *
- * A block has a producer warpgroup, of which one thread copies boxes of both operands into a ring of stages,
- * and one or two consumer warpgroups, which compute the block's tile of C. A stage has 128 bytes of k.
+ * A block computes a tile of C, ROWS×COLS. Warpgroup 0 is the producer; the one or two others are consumers.
  *
- * The blocks of a cluster load a part of B's box each and multicast it to all. Clusters share the work by the
- * schedule of wgmma/schedule.h. A cluster stores its partial sums of a shared tile, and partial_sums.cu
- * adds them up.
+ *      global memory                 shared memory                    registers
+ *     ┌──────────────┐  producer   ┌──────────────────┐ consumers ┌──────────────────────────┐
+ *     │ A, B         │────TMA─────►│ stage 0: A, B    │──wgmma───►│ consumer 0: 64×COLS sums │
+ *     │              │             │ ...              │           │ consumer 1: 64×COLS sums │
+ *     │              │             │ stage STAGES - 1 │           └────┬────────────────┬────┘
+ *     │              │             ├──────────────────┤    epilogue    │                │
+ *     │ C            │◄───TMA──────│ buffers of C     │◄───────────────┘                │
+ *     │ partial sums │◄────────────────────────────────────────────────────────────────┘
+ *     └──────────────┘              if the tile is shared
  *
- * A type T is a class with
- *     A_TURNED, B_TURNED    whether the operands are not K-major
- *     ROWS, WIDE            rows and columns of a block's tile
- *     CONSUMERS, THREADS    warpgroups that multiply, threads of a block
- *     CLUSTER               blocks of a cluster, one below the other
- *     RESIDENT              blocks of a multiprocessor
- *     RELEASES              arrivals that empty a stage, in all blocks of the cluster
- *     PRODUCER_REGISTERS    what a thread of the producer keeps
- *     DEPTH                 elements of k in a stage
- *     A_BYTES, STAGE_BYTES, STAGES, SHARED_BYTES
- *     ROLES                 a class with
- *         arrivals(plan)    how often the producer arrives at a stage's barrier `full`
- *         produce<T>(plan, shared, walk), consume<T>(plan, shared, walk)
- *                           what the warpgroups run */
+ * Stage: 128 bytes of k of the tile's rows of A and columns of B, so four wgmma for each consumer. Each stage
+ * has two mbarriers. The producer waits for `empty`, arrives at `full` with the bytes that it expects, and
+ * starts the TMA loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives
+ * at `empty` once they are complete. By then it has issued those of the next stage, unless sums are promoted.
+ *
+ * Cluster: the largest tiles come in clusters of two blocks, one below the other, with the same columns of B.
+ * Each producer loads half of B's columns and multicasts them to both blocks. So a consumer arrives at
+ * `empty` in both blocks, and `full` expects the other producer's half too.
+ *
+ * Registers: the producer's threads release some of theirs to the consumers' (setmaxnreg), except in blocks
+ * of two warpgroups whose threads start with enough.
+ *
+ * Work: a cluster computes whole tiles, one after another. If tiles remain that do not fill a round, clusters
+ * share their steps (stream-K; split-K if there are no whole tiles). A cluster that has computed a part of k
+ * stores partial sums in the workspace. A second kernel, the fix-up, adds them up in the order of k.
+ *
+ *     product.cuh              the producer, the kernel, the list of a tile's traits
+ *     wgmma.cuh                a tile's traits and its consumers, for all types but float64
+ *     store.cuh                the epilogue
+ *     float64.cu               float64: consumers that use mma.sync and store C from registers
+ *     float16.cu, tf32.cu, …   the kernels of one type
+ *     partial_sums.cu          the fix-up
+ *     plan.h                   what the kernels and the host share
+ *     tensor.c, way.c          the host: tensor maps, copies, launch; the choice of tile and schedule
+ *     ../wgmma/                also for fp32_tensor: block.cuh has roles, ring of stages, layout of the sums;
+ *                              schedule.* who computes what; mbarrier, tma, instructions and cluster the PTX
+ *
+ * The traits of a tile are a class T with
+ *     A_MN_MAJOR, B_MN_MAJOR  whether the operands are MN-major, else K-major
+ *     ROWS, COLS              of the tile
+ *     CONSUMERS, THREADS      consumers and threads of a block
+ *     CLUSTER, RESIDENT       blocks of a cluster, and of a multiprocessor
+ *     EMPTY_ARRIVALS          arrivals that empty a stage, from all blocks of the cluster
+ *     PRODUCER_REGISTERS      registers that a thread of the producer keeps
+ *     DEPTH                   elements of k in a stage
+ *     A_BYTES, STAGE_BYTES, STAGES, SHARED_BYTES (dynamic)
+ *     ROLES                   a class with
+ *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
+ *         produce<T>(plan, shared, walk)  what the producer's threads run
+ *         consume<T>(plan, shared, walk)  what the consumers' threads run */
 #pragma once
 
 #include "gpu/cuda/variants/follow.cuh"
-#include "gpu/cuda/variants/tensor/parts.h"
+#include "gpu/cuda/variants/tensor/plan.h"
 #include "gpu/cuda/variants/wgmma/block.cuh"
 
 template <class T> struct mm_tensor_shared {
     mm_ring<T::STAGES> &ring;
-    unsigned char *stages; /* STAGE_BYTES each: A's box, then B's; behind them the buffers of C */
+    unsigned char *stages; /* STAGE_BYTES each: A's box, then B's; after them the buffers of C */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */
 
-/* A block's tile of C: its first row and column, and the matrices of the stack. */
+/* A block's tile of C. */
 struct mm_tensor_tile {
-    unsigned row;
+    unsigned row; /* its first one */
     unsigned col;
-    unsigned product;
+    unsigned product; /* indices in the stack: of the product and its operands */
     unsigned a;
     unsigned b;
 };
 
-/* The tile of block `rank` in a cluster of `cluster` blocks. Tiles have so many rows and `wide` columns. */
+/* The tile of block `rank` in a cluster of `cluster` blocks. Tiles have rows×cols elements. */
 __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan, unsigned cluster_tile,
                                                             unsigned cluster, unsigned rank, unsigned rows,
-                                                            unsigned wide) {
+                                                            unsigned cols) {
     mm_tensor_tile tile = {};
     if (plan.rank > 0) {
         const unsigned each = plan.schedule.cluster_tile_rows * plan.schedule.cluster_tile_cols;
@@ -63,39 +93,41 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
     }
     const mm_tile of_cluster = mm_cluster_tile_of(plan.schedule, cluster_tile);
     tile.row = (of_cluster.row * cluster + rank) * rows;
-    tile.col = of_cluster.col * wide;
+    tile.col = of_cluster.col * cols;
     return tile;
 }
 
-/* Of an element of C. */
+/* Bytes of an element of C. */
 __device__ __forceinline__ unsigned mm_tensor_c_bytes(enum mm_dtype dtype) {
     return dtype == MM_FLOAT64 ? 8 : dtype == MM_FLOAT16 || dtype == MM_BFLOAT16 ? 2 : 4;
 }
 
-/* What a block computes next. Each role walks its own copy. */
+/* A block's way through its work. Each role has its own. */
 struct mm_tensor_walk {
     mm_tile_scheduler scheduler;
-    mm_work_tile work;
-    mm_tensor_tile tile;
-    bool is_over; /* there is nothing more */
+    mm_work_tile work;   /* the current one */
+    mm_tensor_tile tile; /* where it lies */
+    bool is_over;        /* there is no current work */
 };
 
 template <class T>
-__device__ __forceinline__ void mm_tensor_step(const mm_tensor_plan &plan, mm_tensor_walk &walk) {
+__device__ __forceinline__ void mm_tensor_walk_next(const mm_tensor_plan &plan, mm_tensor_walk &walk) {
     walk.is_over = !mm_next_work_tile(plan.schedule, walk.scheduler, walk.work);
     if (!walk.is_over)
         walk.tile = mm_tensor_tile_of(plan, walk.work.cluster_tile, T::CLUSTER, blockIdx.x % T::CLUSTER,
-                                      T::ROWS, T::WIDE);
+                                      T::ROWS, T::COLS);
 }
 
-template <class T> __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_of(const mm_tensor_plan &plan) {
+template <class T>
+__device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_plan &plan) {
     mm_tensor_walk walk = {mm_scheduler_of(blockIdx.x / T::CLUSTER), {}, {}, false};
-    mm_tensor_step<T>(plan, walk);
+    mm_tensor_walk_next<T>(plan, walk);
     return walk;
 }
 
-/* Where a cluster stores its partial sums of a shared tile. A part that continues a tile goes to the
- * cluster's slot, a tile's first part to the tile's slot. A cluster has at most one of each. */
+/* The slot of the workspace for a cluster's partial sums of a shared tile. Each sharer has a slot, and so has
+ * each shared tile. The sums of a tile's first steps go to the tile's slot, all others to the cluster's. A
+ * cluster stores to each slot at most once, because only its first work can begin inside a tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -104,64 +136,66 @@ __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, c
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Copies lines of an operand from `line` on, at a depth; with BLOCKS > 1 to all blocks of the cluster. A part
- * of a stage has room for LINES, of which `lines` are copied: one box of a K-major operand, whose map has
- * boxes of that many, or squares of SQUARE. */
-template <unsigned LINES, unsigned BLOCKS, bool TURNED, unsigned SQUARE>
+/* Starts to load `lines` lines of an operand (rows of op(A), columns of op(B)) from `line` on, into all
+ * BLOCKS of the cluster. The stage has space for LINES. A K-major operand takes one box: its tensor map has
+ * boxes of `lines` lines. An MN-major one takes a box for each square of SQUARE lines × SQUARE of k. */
+template <unsigned LINES, unsigned BLOCKS, bool MN_MAJOR, unsigned SQUARE>
 __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned lines,
                                                unsigned line, unsigned depth, unsigned matrix,
                                                uint64_t *barrier) {
     constexpr uint16_t ALL = (1u << BLOCKS) - 1;
-    constexpr unsigned EACH = TURNED ? SQUARE : LINES;
+    constexpr unsigned EACH = MN_MAJOR ? SQUARE : LINES;
 #pragma unroll
     for (unsigned i = 0; i < LINES; i += EACH) {
-        if (TURNED && i >= lines)
+        if (MN_MAJOR && i >= lines)
             break;
-        const int x = static_cast<int>(TURNED ? line + i : depth);
-        const int y = static_cast<int>(TURNED ? depth : line + i);
+        const int x = static_cast<int>(MN_MAJOR ? line + i : depth);
+        const int y = static_cast<int>(MN_MAJOR ? depth : line + i);
         unsigned char *at = to + i * MM_TENSOR_LINE_BYTES;
         if (BLOCKS == 1)
-            mm_box_copy(at, &map, x, y, static_cast<int>(matrix), barrier);
+            mm_tma_load(at, &map, x, y, static_cast<int>(matrix), barrier);
         else
-            mm_box_copy_multicast(at, &map, x, y, static_cast<int>(matrix), barrier, ALL);
+            mm_tma_load_multicast(at, &map, x, y, static_cast<int>(matrix), barrier, ALL);
     }
 }
 
+/* What the producer's thread that uses TMA runs. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
-    constexpr unsigned PART = T::WIDE / T::CLUSTER; /* of B's columns */
+    constexpr unsigned OWN = T::COLS / T::CLUSTER; /* columns of B that this block loads */
     const unsigned rank = blockIdx.x % T::CLUSTER;
     mm_ring_state at = {0, 0};
-    for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
+    for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
         const mm_tensor_tile &tile = walk.tile;
         for (unsigned step = walk.work.begin; step < walk.work.end; step++) {
             const unsigned stage = mm_wait_empty(shared.ring, at);
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
-            /* The other block's multicast counts too. It may arrive before this expect: the phase cannot end
-             * without this arrival. */
-            mm_barrier_expect(full, (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
-            mm_tensor_load<T::ROWS, 1, T::A_TURNED, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
-                                                              step * T::DEPTH, tile.a, full);
-            mm_tensor_load<PART, T::CLUSTER, T::B_TURNED, T::DEPTH>(
-                to + T::A_BYTES + rank * PART * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
-                tile.col + rank * PART, step * T::DEPTH, tile.b, full);
+            /* The other block's multicast counts too. Its bytes may come before this arrival, without which
+             * the phase cannot end. */
+            mm_mbarrier_arrive_expect(full,
+                                      (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
+            mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
+                                                                step * T::DEPTH, tile.a, full);
+            mm_tensor_load<OWN, T::CLUSTER, T::B_MN_MAJOR, T::DEPTH>(
+                to + T::A_BYTES + rank * OWN * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
+                tile.col + rank * OWN, step * T::DEPTH, tile.b, full);
         }
     }
 }
 
 /* --- the kernel ---------------------------------------------------------------------------------- */
 
-/* One warp initialises the barriers. Meanwhile the others find the block's first tile. That is so much of a
- * small product's time that it is not left until the operands are there. */
+/* Warp 1 initialises the mbarriers. Meanwhile the others find the block's first tile. Both happen before the
+ * wait for the kernel before, because they are a good part of a small product's time. */
 template <class T>
 __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, T::RESIDENT)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
     constexpr unsigned START = 65536 / T::RESIDENT / T::THREADS / 8 * 8;
     constexpr bool MOVES_REGISTERS = START < 255;
     static_assert(START > T::PRODUCER_REGISTERS && (START - T::PRODUCER_REGISTERS) / T::CONSUMERS % 8 == 0,
-                  "what setmaxnreg takes");
+                  "setmaxnreg takes multiples of 8");
     using ROLES = typename T::ROLES;
     extern __shared__ __align__(1024) unsigned char stages[];
     __shared__ mm_ring<T::STAGES> ring;
@@ -170,17 +204,17 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
     mm_let_kernel_behind_begin();
     if (threadIdx.x / 32 == 1) {
         if (threadIdx.x == 32) {
-            mm_ring_init(ring, T::RELEASES, ROLES::arrivals(plan));
-            mm_barriers_init_fence();
+            mm_ring_init(ring, T::EMPTY_ARRIVALS, ROLES::full_arrivals(plan));
+            mm_mbarrier_init_fence();
         }
     } else {
         if (threadIdx.x == 0) {
-            mm_prefetch_map(&plan.a);
-            mm_prefetch_map(&plan.b);
-        } else if (threadIdx.x == MM_GROUP && plan.maps_c) {
-            mm_prefetch_map(&plan.of_c);
+            mm_tma_prefetch_map(&plan.a);
+            mm_tma_prefetch_map(&plan.b);
+        } else if (threadIdx.x == MM_WARPGROUP && plan.maps_c) {
+            mm_tma_prefetch_map(&plan.of_c);
         }
-        walk = mm_tensor_walk_of<T>(plan);
+        walk = mm_tensor_walk_begin<T>(plan);
     }
     __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
     mm_wait_for_kernel_before();
@@ -188,14 +222,14 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
         mm_cluster_sync();
     else
         __syncthreads();
-    if (threadIdx.x < MM_GROUP) {
+    if (threadIdx.x < MM_WARPGROUP) {
         if constexpr (MOVES_REGISTERS)
-            mm_become_producer<T::PRODUCER_REGISTERS>();
+            mm_release_registers<T::PRODUCER_REGISTERS>();
         ROLES::template produce<T>(plan, shared, walk);
-        __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
+        __syncwarp(); /* the idle lanes of warp 0 wait for the thread that uses TMA */
     } else {
         if constexpr (MOVES_REGISTERS)
-            mm_become_consumer<T::PRODUCER_REGISTERS, START, T::CONSUMERS>();
+            mm_acquire_registers<T::PRODUCER_REGISTERS, START, T::CONSUMERS>();
         ROLES::template consume<T>(plan, shared, walk);
     }
     if (T::CLUSTER > 1)
@@ -205,7 +239,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
 template <class T> mm_tensor_kernel mm_tensor_kernel_of() {
     return {reinterpret_cast<const void *>(mm_tensor_product<T>),
             T::ROWS,
-            T::WIDE,
+            T::COLS,
             T::THREADS,
             T::CLUSTER,
             T::RESIDENT,

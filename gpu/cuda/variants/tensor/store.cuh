@@ -1,29 +1,28 @@
-/* How sums become elements of C. A consumer that uses wgmma stages its rows of C part by part in its buffers,
- * so one is filled while others are copied to C. float64.cu and partial_sums.cu store their sums by pairs. */
+/* The epilogue: how sums become elements of C. A consumer that uses wgmma stages its 64 rows of C in its
+ * buffers in shared memory, 128 bytes of each row at a time: a part. It fills one buffer while TMA copies
+ * others to C. If TMA does not take C, the consumer's threads copy. The last functions, for float64.cu and
+ * partial_sums.cu, do not stage. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/product.cuh"
 
 #include <type_traits>
 
-/* A consumer's rows of a part of C: 128 bytes of each. */
+/* A buffer has a part of C. */
 constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
 
-static_assert(MM_CONSUMER_ROWS == MM_TENSOR_CONSUMER_ROWS, "the host knows them");
-
-/* A buffer has 64 lines of 128 bytes, swizzled as the copy engine expects it. */
-
+/* Where a buffer has a byte of a row, by TMA's 128-byte swizzle. */
 template <typename BYTE>
 __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsigned byte) {
     return staged + row * MM_TENSOR_LINE_BYTES + ((byte / 16 ^ row % 8) * 16) + byte % 16;
 }
 
-/* Two neighbours of a row of C. */
+/* Two neighbouring elements of a row of C. */
 template <typename ELEMENT> struct alignas(2 * sizeof(ELEMENT)) mm_pair { ELEMENT elements[2]; };
 
-/* Rounds two sums that are neighbours in a row of C to the type of C: to ELEMENT, or to 16 bits as bfloat16
- * or float16. Every sum passes here on its way to C. So do float64's partial sums on their way to the
- * workspace (float64.cu). */
+/* Rounds two sums that are neighbours in a row of C to ELEMENT. If that has 16 bits, it is bfloat16 or
+ * float16. Every sum passes through this function on its way to C, and float64's partial sums also on their
+ * way to the workspace. */
 template <typename ELEMENT, typename SUM>
 __device__ __forceinline__ mm_pair<ELEMENT> mm_round_pair(bool, SUM first, SUM second) {
     return {{static_cast<ELEMENT>(first), static_cast<ELEMENT>(second)}};
@@ -43,8 +42,8 @@ __device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
     return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
-/* Stages 64 columns of 2 bytes, from sum FIRST of the thread on. An stmatrix stores 16 rows × 16 columns of a
- * warp; thread i gives the address of 8 elements in row i % 16. */
+/* Stages a part of 64 columns of 2 bytes: the thread's sums from FIRST on. An stmatrix stores 16 rows × 16
+ * columns of a warp. Thread i gives the address of 8 elements in row i % 16. */
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
                                                 const float (&sums)[COUNT]) {
@@ -66,10 +65,10 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_b
 
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uint32_t (&)[COUNT]) {
-    /* sums of whole numbers are not narrowed */
+    /* integer sums are never stored in 16 bits */
 }
 
-/* Stages 32 columns of 4 bytes. */
+/* Stages a part of 32 columns of 4 bytes: the thread's sums from FIRST on. */
 template <unsigned FIRST, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
     const unsigned lane = threadIdx.x % 32;
@@ -81,25 +80,25 @@ __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (
     }
 }
 
-/* --- to a C that the copy engine does not take. Its rows begin anywhere, so 16 aligned bytes of C are taken
- * from two lines of what is staged. The last bytes of a part's row may end no such chunk; then they are
- * copied with the next part, of whose columns they are the neighbours. */
+/* --- to a C that TMA does not take. Its rows begin anywhere. Threads copy chunks, 16 aligned bytes of C,
+ * each from two neighbouring 16 bytes of a buffer. If the row of a part ends inside a chunk, the chunk is
+ * copied with the next part. */
 
 constexpr unsigned MM_CHUNK = 16; /* bytes */
 
-/* Where a part of C is staged, and the part to the left of it. */
+/* The buffers of a part of C and of the part to its left. */
 struct mm_staged_part {
     const unsigned char *part;
     const unsigned char *left;
-    bool is_first; /* of the tile: there is none to the left */
+    bool is_first; /* of the tile: no part is to its left */
     bool is_last;
 };
 
-/* The 16 bytes that begin `ahead` bytes before line chunk `chunk` of a row. */
+/* The 16 bytes that begin `shift` bytes before the part's 16 bytes number `chunk` of a row. */
 __device__ __forceinline__ uint4 mm_staged_chunk(const mm_staged_part &staged, unsigned row, unsigned chunk,
-                                                 unsigned ahead) {
+                                                 unsigned shift) {
     constexpr unsigned CHUNKS = MM_TENSOR_LINE_BYTES / MM_CHUNK;
-    const unsigned skipped = MM_CHUNK - ahead; /* of the chunk before */
+    const unsigned skipped = MM_CHUNK - shift; /* bytes of the 16 before */
     const uint4 x = *reinterpret_cast<const uint4 *>(
         mm_staged_at(chunk > 0 ? staged.part : staged.left, row, (chunk + CHUNKS - 1) % CHUNKS * MM_CHUNK));
     const uint4 y = *reinterpret_cast<const uint4 *>(mm_staged_at(staged.part, row, chunk * MM_CHUNK));
@@ -115,7 +114,7 @@ __device__ __forceinline__ uint4 mm_staged_chunk(const mm_staged_part &staged, u
             __funnelshift_r(words[2], words[3], bits), __funnelshift_r(words[3], words[4], bits)};
 }
 
-/* Copies bytes from `at` to `end` of a row to the row of C whose part begins at `to`. */
+/* Copies bytes `at` to `end` - 1 of a part's row to C, where the part's row begins at `to`. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_copy_elements(const unsigned char *staged, unsigned row, int at, int end,
                                                  unsigned char *to) {
@@ -125,7 +124,7 @@ __device__ __forceinline__ void mm_copy_elements(const unsigned char *staged, un
             *reinterpret_cast<const ELEMENT *>(mm_staged_at(staged, row, static_cast<unsigned>(at)));
 }
 
-/* Copies a consumer's part of C, whose first element is at `row` and `col`. Eight threads share a row. */
+/* Copies a part to C, where its first element is at (row, col). Eight threads copy a row. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, const mm_matrix &c, size_t row,
                                                size_t col) {
@@ -139,14 +138,14 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
     const unsigned chunk = mm_my_thread() % CHUNKS;
 #pragma unroll 1
     for (unsigned down = mm_my_thread() / CHUNKS; down < MM_CONSUMER_ROWS && row + down < c.rows;
-         down += MM_GROUP / CHUNKS) {
+         down += MM_WARPGROUP / CHUNKS) {
         unsigned char *to =
             static_cast<unsigned char *>(c.data) + ((row + down) * c.ld + col) * sizeof(ELEMENT);
-        const unsigned ahead = static_cast<unsigned>(reinterpret_cast<size_t>(to) % MM_CHUNK);
-        const int begin = static_cast<int>(chunk * MM_CHUNK) - static_cast<int>(ahead);
+        const unsigned shift = static_cast<unsigned>(reinterpret_cast<size_t>(to) % MM_CHUNK);
+        const int begin = static_cast<int>(chunk * MM_CHUNK) - static_cast<int>(shift);
         const int end = begin + static_cast<int>(MM_CHUNK);
         if (end <= bytes && (begin >= 0 || !staged.is_first)) {
-            *reinterpret_cast<uint4 *>(to + begin) = mm_staged_chunk(staged, down, chunk, ahead);
+            *reinterpret_cast<uint4 *>(to + begin) = mm_staged_chunk(staged, down, chunk, shift);
         } else {
             if (begin < 0 && !staged.is_first)
                 mm_copy_elements<ELEMENT>(staged.left, down, LINE + begin, LINE, to - LINE);
@@ -159,13 +158,14 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
 
 /* --- to any C */
 
-/* Copies a consumer's part of C. All threads of the consumer have written it. */
+/* Copies a part to C, where its first element is at (row, col) of a product of the stack. All threads of the
+ * consumer have staged it. */
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
                                                 unsigned row, unsigned col, unsigned product,
                                                 bool is_narrow) {
     if (plan.maps_c) {
         if (mm_my_thread() == 0)
-            mm_box_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row), static_cast<int>(product),
+            mm_tma_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row), static_cast<int>(product),
                          staged.part);
         return;
     }
@@ -177,20 +177,21 @@ __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, cons
         mm_copy_staged<uint32_t>(staged, c, row, col);
 }
 
-/* Parts of C from FIRST, the sum of a thread, on. */
+/* Stages and copies the parts of the tile from the thread's sum FIRST on. */
 template <class T, bool IS_NARROW, unsigned FIRST>
 __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
                                                 const mm_tensor_tile &tile,
                                                 const typename T::SUM (&sums)[T::SUMS]) {
     if constexpr (FIRST < T::SUMS) {
-        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread */
+        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread in a part */
         constexpr unsigned PART = FIRST / EACH;
         unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
         const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
-        /* The last copy from this buffer has read it. The last tile may have ended with any buffer. */
+        /* The buffer must have been read before it is overwritten. The tile before may have ended with any
+         * buffer, so the first part waits for all copies. */
         if (PART == 0 || PART >= T::BUFFERS) {
             if (mm_my_thread() == 0)
-                mm_box_stores_wait<PART == 0 ? 0 : T::BUFFERS - 1>();
+                mm_tma_store_wait<PART == 0 ? 0 : T::BUFFERS - 1>();
             mm_consumer_sync();
         }
         if constexpr (IS_NARROW)
@@ -221,8 +222,8 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
 
 /* --- without staging */
 
-/* Stores two neighbours, as one access if they lie at a multiple of its size, which halves the traffic to the
- * L2. is_whole: C has the second one, too. */
+/* Stores two neighbours. It is one access if they are aligned, which halves the traffic to the L2. is_whole:
+ * C has the second one too. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole,
                                               const mm_pair<ELEMENT> &pair) {
@@ -236,7 +237,7 @@ __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, 
         to[1] = pair.elements[1];
 }
 
-/* Stores sums that are neighbours in a row. C may have only the first, or neither. */
+/* Stores two sums that are neighbours in a row of C. C may have only the first one, or neither. */
 template <typename SUM>
 __device__ __forceinline__ void mm_store_neighbours(const mm_matrix &c, size_t row, size_t col, SUM first,
                                                     SUM second) {

@@ -1,23 +1,22 @@
-/* tensor: each element type by its own tensor core instruction of Hopper, and `tf32`, which rounds float32 to
- * tf32 (11 significant bits) and is as fast.
+/* `tensor` multiplies each element type by its own tensor core instruction of Hopper. `tf32` rounds float32
+ * to tf32 (11 significant bits).
  *
- * The instruction, wgmma, multiplies a 64-row fragment by up to 256 columns at a time, both read from shared
- * memory. product.cuh has the kernel, way.c chooses. Five sizes of tile: clusters of two blocks that compute
- * 256×256 of C (of float8 256×192), and single blocks of 128×192, 128×128, 128×64 or 64×64 if larger ones
- * would leave multiprocessors idle. If even these are few, or too few in the last round, but k is long,
- * several clusters share a tile: each computes a part of k and stores its partial sums, and a second kernel,
- * partial_sums.cu, adds them up.
+ * The instruction, wgmma, multiplies 64 rows by up to 256 columns, both in shared memory. product.cuh has the
+ * kernel. Tiles have five sizes: clusters of two blocks compute 256×256 of C (of float8 256×192), and single
+ * blocks 128×192, 128×128, 128×64 or 64×64, if larger tiles would leave multiprocessors idle. If even these
+ * are few, or few in the last round, and k is long, several clusters share a tile. way.c chooses.
  *
- * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
- * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads
- * 16-bit types in either order, but others along k only: then a row-major B, and a transposed A, are turned
- * first. Both copies are kept with an operand that is stored, from its second product on.
+ * TMA, the copy engine, fills shared memory by tensor maps: with boxes of a matrix, and zeros past its edges.
+ * It takes matrices and rows that begin at multiples of 16 bytes. Other operands are copied first. wgmma
+ * reads 16-bit types K-major or MN-major, and other types K-major only. So a row-major B or a transposed A of
+ * these is transposed first. If an operand is stored, its copy is kept from the operand's second product on.
  *
- * wgmma does not multiply float64. Warps do, by an instruction of their own (float64.cu), in tiles of
- * 128×128, 64×64 or 32×32. Its operands lie in either order, and begin anywhere.
+ * wgmma does not multiply float64. Warps do, by another instruction (float64.cu), in tiles of 128×128, 64×64
+ * or 32×32. float64's operands are K-major or MN-major, and begin anywhere.
  *
- * Cost: up to 224 KiB of shared memory and one block a multiprocessor, of float64's smaller tiles two or
- * three; 384 threads of up to 232 registers, of small tiles 256.
+ * Cost: up to 224 KiB of shared memory and one block a multiprocessor, or two or three of float64's smaller
+ * tiles. A block has 384 threads, and those of the consumers up to 232 registers; blocks of small tiles have
+ * 256 threads.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
  * schedule. */
@@ -27,18 +26,17 @@
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"
-#include "gpu/cuda/variants/tensor/parts.h"
+#include "gpu/cuda/variants/tensor/plan.h"
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
-/* In bytes. TMA needs matrices and rows that begin at multiples of ALIGNMENT. Rows of copies begin at cache
- * lines: else 4095×4097×4099 of bfloat16 took 1.3 times as long. */
+/* In bytes. TMA takes matrices and rows that begin at multiples of ALIGNMENT. Rows of copies begin at cache
+ * lines. If they did not, 4095×4097×4099 of bfloat16 took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
-/* A type: its kernels, and how the copy engine sees its elements. */
 struct type {
     const struct mm_tensor_kernels *kernels;
-    CUtensorMapDataType element;
+    CUtensorMapDataType element; /* of its tensor maps */
 };
 
 static const struct type *type_of(enum mm_dtype dtype) {
@@ -56,15 +54,15 @@ static const struct type *type_of(enum mm_dtype dtype) {
     return &types[dtype];
 }
 
-/* An operand as the kernel reads it: where it lies, or a copy. */
+/* An operand of a product, or of all products of a stack. */
 struct operand {
     struct mm_matrix stored;
-    struct mm_matrix matrix; /* all matrices of a stack, one below another */
-    size_t matrices;
-    unsigned square;   /* not K-major: lines and k of a box; else 0 */
-    bool is_unaligned; /* the copy engine does not take it, but the kernel does */
+    struct mm_matrix matrix; /* what the kernel reads: `stored`, or a copy of it */
+    size_t matrices;         /* of a stack, one below another in `matrix` */
+    unsigned square;         /* lines and k of a box if the operand is MN-major; 0 if it is K-major */
+    bool is_unaligned;       /* the kernel's threads load it, because TMA does not take it */
     bool is_copied;
-    bool turns; /* the copy is transposed */
+    bool is_transposed; /* the copy */
 };
 
 static struct operand operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major,
@@ -74,14 +72,14 @@ static struct operand operand_of(const struct mm_matrix *stored, size_t matrices
     const size_t rows = stored->rows / matrices;
     const bool is_aligned = mm_cuda_is_aligned(stored);
     struct operand operand = {.stored = *stored, .matrix = *stored, .matrices = matrices};
-    operand.turns = needs_k_major && !is_k_major;
+    operand.is_transposed = needs_k_major && !is_k_major;
     operand.square = is_k_major || needs_k_major ? 0 : (unsigned)(MM_TENSOR_LINE_BYTES / bytes);
     operand.is_unaligned = !is_aligned && kernels->threads_copy;
-    operand.is_copied = operand.turns || !(is_aligned || kernels->threads_copy);
+    operand.is_copied = operand.is_transposed || !(is_aligned || kernels->threads_copy);
     if (!operand.is_copied)
         return operand;
-    operand.matrix.rows = matrices * (operand.turns ? stored->cols : rows);
-    operand.matrix.cols = operand.turns ? rows : stored->cols;
+    operand.matrix.rows = matrices * (operand.is_transposed ? stored->cols : rows);
+    operand.matrix.cols = operand.is_transposed ? rows : stored->cols;
     operand.matrix.ld =
         mm_size_round_up(operand.matrix.cols * bytes, matrices > 1 ? ALIGNMENT : CACHE_LINE) / bytes;
     operand.matrix.data = NULL;
@@ -94,15 +92,15 @@ static size_t copy_bytes(const struct operand *operand) {
                               : 0;
 }
 
-/* All that follows from a product's shape and type. */
+/* What follows from a product's shape and type. */
 struct call {
     const struct type *type;
     const struct mm_tensor_kernel *kernel;
     struct operand a;
     struct operand b;
     struct mm_schedule schedule;
-    size_t sums_bytes; /* of the workspace: partial sums, copies of A and of B */
-    size_t bytes;
+    size_t sums_bytes; /* of partial sums */
+    size_t bytes;      /* of the workspace: partial sums, then copies of A and of B */
 };
 
 static size_t cluster_tiles_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
@@ -124,15 +122,6 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
     return call;
 }
 
-struct mm_tensor_work mm_tensor_work_of(const struct mm_plan *plan, const struct mm_product *product) {
-    const struct call call = call_of(plan, product);
-    return (struct mm_tensor_work){.kernel = call.kernel,
-                                   .schedule = call.schedule,
-                                   .operands = {call.a.matrix, call.b.matrix},
-                                   .is_copied = {call.a.is_copied, call.b.is_copied},
-                                   .is_transposed = {call.a.turns, call.b.turns}};
-}
-
 /* --- tensor maps --------------------------------------------------------------------------------- */
 
 typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
@@ -141,8 +130,7 @@ typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t r
                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                         CUtensorMapFloatOOBfill fill);
 
-/* The driver's function that encodes them; the program is not linked with the driver. It is looked up once.
- */
+/* Finds the driver's function that encodes tensor maps; the program is not linked with the driver. */
 static enum mm_status find_encode(struct mm_lane *lane, encode **function, struct mm_error *error) {
     static encode *known;
     static const char name[] = "cuTensorMapEncodeTiled";
@@ -165,7 +153,7 @@ static enum mm_status find_encode(struct mm_lane *lane, encode **function, struc
     return MM_OK;
 }
 
-/* Of `count` matrices, one below another, in boxes of 128 bytes by `lines`. */
+/* Encodes the tensor map of `count` matrices, one below another, in boxes of 128 bytes × `lines` rows. */
 static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, const struct mm_matrix *matrix,
                                  size_t count, unsigned lines, CUtensorMap *map, struct mm_error *error) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
@@ -185,7 +173,7 @@ static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, con
                          rows, matrix->cols, matrix->ld, (int)code);
 }
 
-/* `lines`: of a box of a K-major operand. One of *map and *unaligned is filled in. */
+/* Encodes *map, or sets *unaligned if TMA does not take the operand. `lines`: of a K-major operand's box. */
 static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
                                   unsigned lines, CUtensorMap *map, struct mm_matrix *unaligned,
                                   struct mm_error *error) {
@@ -197,17 +185,17 @@ static enum mm_status map_operand(encode *function, const struct type *type, con
     return MM_OK;
 }
 
-/* The copy engine writes 16 bytes at a time, also past the end of a row. A C that does not end there is left
- * to the threads. */
+/* TMA writes 16 bytes at a time, also past the end of a row. So threads store a C whose rows are no multiple
+ * of 16 bytes. */
 static enum mm_status map_result(encode *function, const struct type *type, const struct mm_product *product,
                                  struct mm_tensor_plan *plan, struct mm_error *error) {
     const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
     plan->maps_c = !type->kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
                    product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
     return plan->maps_c
-               ? map_matrix(
-                     function, is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                     &product->c, mm_product_count(product), MM_TENSOR_CONSUMER_ROWS, &plan->of_c, error)
+               ? map_matrix(function,
+                            is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                            &product->c, mm_product_count(product), MM_CONSUMER_ROWS, &plan->of_c, error)
                : MM_OK;
 }
 
@@ -216,15 +204,15 @@ static enum mm_status map_result(encode *function, const struct type *type, cons
 static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                    const struct operand *operand, struct mm_lane *lane,
                                    struct mm_error *error) {
-    return mm_cuda_copy_operand(run, device, &operand->stored, operand->matrices, operand->turns,
+    return mm_cuda_copy_operand(run, device, &operand->stored, operand->matrices, operand->is_transposed,
                                 &operand->matrix, lane, error);
 }
 
-/* Makes the operand's copy in the workspace, or where it is kept with an operand that is stored. */
+/* Copies the operand if necessary: to the workspace, or to memory that is kept with a stored operand. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
-    /* fp32_tensor's keys are smaller. A product of a stack has fewer rows than the whole value. */
-    const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 1 | operand->turns;
+    /* fp32_tensor's keys have no bit 63. A stack and a product of it differ in their rows. */
+    const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 1 | operand->is_transposed;
     bool is_filled = false;
     if (!operand->is_copied)
         return MM_OK;
@@ -255,7 +243,7 @@ static struct mm_layout reduce_layout_of(const struct call *call) {
                               .follows = true};
 }
 
-/* Adds up what the blocks of the first grid have stored. */
+/* Enqueues the fix-up (partial_sums.cu). */
 static enum mm_status reduce(const struct call *call, void **arguments, struct mm_lane *lane,
                              struct mm_error *error) {
     const struct mm_layout layout = reduce_layout_of(call);
@@ -280,7 +268,7 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
     struct mm_tensor_plan plan = {
         .schedule = call->schedule,
         .rows = call->kernel->rows,
-        .wide = call->kernel->cols,
+        .cols = call->kernel->cols,
         .cluster = cluster,
         .a_lines = mm_tensor_lines(product->m, call->kernel->rows, call->a.square),
         .b_lines = mm_tensor_lines(product->n, call->kernel->cols / cluster, call->b.square),
@@ -335,14 +323,14 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Whether a stack's copies are dense, as a stack of transpositions makes them. If not, k is no multiple of 16
- * bytes, so each of its products needs copies of both operands. */
+/* Whether one launch computes a stack. Transposed copies of a stack's matrices are dense. If their rows need
+ * padding, each product of the stack has its own launches. */
 static bool is_stackable(const struct call *call) {
-    return (!call->a.turns || call->a.matrix.ld == call->a.matrix.cols) &&
-           (!call->b.turns || call->b.matrix.ld == call->b.matrix.cols);
+    return (!call->a.is_transposed || call->a.matrix.ld == call->a.matrix.cols) &&
+           (!call->b.is_transposed || call->b.matrix.ld == call->b.matrix.cols);
 }
 
-/* Tiles, and a stack's products, are counted in 32 bits with a sign. */
+/* Whether 31 bits count the cluster tiles of all products. */
 static bool is_countable(const struct mm_product *product) {
     const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;

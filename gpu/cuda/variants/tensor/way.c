@@ -1,19 +1,20 @@
-/* How `tensor` and `tf32` compute a product: by tiles of which size, and how blocks share the work. It is the
- * way that takes least time by an estimate. */
+/* How `tensor` and `tf32` compute a product: with tiles of which size, and by which schedule. The way is the
+ * fastest one by an estimate. */
 #include "gpu/device/backend.h"
-#include "gpu/cuda/variants/tensor/parts.h"
+#include "gpu/cuda/variants/tensor/plan.h"
 
 #include <math.h>
 
-/* The constants of this file were fitted to times of 69 products of bfloat16 with all tiles, each computed by
- * one cluster or by up to all; float8's slowness to those of 9 (H100, 2026-11-26). float64's costs follow
- * from times of one, two or three blocks on each multiprocessor (H100, 2026-11-27). */
+/* The constants of this file were fitted to measured times: of 69 products of bfloat16 with tiles of all
+ * sizes and from one to all clusters, and for float8's slowness of 9 products (H100, 2026-11-26). float64's
+ * costs follow from times of one, two and three blocks on each multiprocessor (H100, 2026-11-27). */
 
-/* How long tiles of a size take, in cycles. */
+/* How long tiles of a size take. */
 struct size_cost {
-    double column_cycles; /* of a step of a block, for each column */
-    double shared_cycles; /* as many for each block that shares its multiprocessor, if that is more */
-    double start_cycles;  /* what is fixed, less what is common to all sizes */
+    double column_cycles; /* of a block's step, for each column of its tile */
+    double shared_cycles; /* of a block's step, for each column and each block on its multiprocessor; the
+                             larger of both counts */
+    double start_cycles;  /* of the product, beyond what is common to all sizes */
 };
 
 static const struct size_cost *costs_of(const struct mm_product *product) {
@@ -29,7 +30,7 @@ static const struct size_cost *costs_of(const struct mm_product *product) {
     return product->a.dtype == MM_FLOAT64 ? of_float64 : of_wgmma;
 }
 
-/* How much longer a step takes than if sums were not promoted. */
+/* The time of a step in proportion to one without promotion. */
 static double slowness_of(const struct mm_product *product) {
     const enum mm_dtype dtype = product->a.dtype;
     return dtype == MM_FLOAT8_E4M3FN || dtype == MM_FLOAT8_E5M2 ? 1.38 : 1.0;
@@ -45,7 +46,7 @@ size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_te
            mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
 }
 
-/* Of a block, while `blocks` run. Together they get BYTES_PER_CYCLE. */
+/* The cycles of a block's step while `blocks` run. Together they load BYTES_PER_CYCLE. */
 static double step_cycles(const struct mm_product *product, const struct mm_tensor_way *way, size_t blocks,
                           unsigned multiprocessors) {
     enum { BYTES_PER_CYCLE = 6670 };
@@ -58,8 +59,7 @@ static double step_cycles(const struct mm_product *product, const struct mm_tens
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
-/* Of the second kernel, which reads what the first has written; a step of that takes `step` cycles. If memory
- * is short, there is no room for partial sums. */
+/* The time of the fix-up, if a step takes `step` cycles; infinite if memory is too short for partial sums. */
 static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
                                        const struct mm_tensor_kernel *kernel, double step) {
     enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
@@ -78,7 +78,7 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* By tiles of this size, and at most so many blocks on a multiprocessor. */
+/* The way with tiles of this size, and at most `resident` blocks on a multiprocessor. */
 static struct mm_tensor_way way_by(const struct mm_plan *plan, const struct mm_product *product,
                                    const struct mm_tensor_kernel *kernel, enum mm_tensor_size size,
                                    unsigned resident) {
@@ -91,7 +91,7 @@ static struct mm_tensor_way way_by(const struct mm_plan *plan, const struct mm_p
     return way;
 }
 
-/* How long the product takes, without the launch. */
+/* The estimated cycles of the product, without its launch. */
 static double cycles_of(const struct mm_plan *plan, const struct mm_product *product,
                         const struct mm_tensor_way *way) {
     const size_t blocks = (size_t)way->schedule.clusters * way->kernel->cluster;
@@ -100,8 +100,8 @@ static double cycles_of(const struct mm_plan *plan, const struct mm_product *pro
     return costs_of(product)[way->size].start_cycles + step * mm_schedule_steps(&way->schedule, &fix_up);
 }
 
-/* Whether the type has tiles of this size, and a request that asks for a `tile` means them. 64 was taken when
- * wgmma's 64×64 came, which is 32. */
+/* Whether the type has tiles of this size, and a request that asks for `tile` means them. `tile` names a size
+ * by its columns. Of wgmma's tiles 32 means 64×64, because 64 means 128×64. */
 static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
     static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
                                      [MM_TENSOR_NARROW] = 64,

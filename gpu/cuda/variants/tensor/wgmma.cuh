@@ -1,74 +1,88 @@
-/* The kernels of all types that wgmma multiplies. A type is its instruction, its layout in shared memory, and
- * how its sums become elements of C. A consumer computes 64 rows of C. A stage is four instructions. They run
- * while the consumer waits for the next stage, so the tensor cores always have work.
+/* The kernels of all types that wgmma multiplies: the traits of their tiles, and their consumers. A type is
+ * its instruction (mm_wgmma_TYPE). product.cuh has the structure of a block.
  *
- * float8's tensor cores keep 14 bits of a sum. So the sum of each stage, 128 of k, is added to one in float32
- * registers (PROMOTES). */
+ * float8's tensor cores keep 14 bits of a sum. So they add up one stage, 128 of k, and the consumer adds the
+ * result to sums in float32 registers: the sums are promoted. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/store.cuh"
 
-/* A type's kernel for one tile: CONSUMERS of 64 rows each, WIDE columns, blocks of CLUSTER, STAGES. TURNED
- * operands are not K-major. */
-template <template <unsigned, bool, bool> class INSTRUCTION, typename SUM_TYPE, unsigned BYTES,
-          bool IS_PROMOTED, unsigned GROUPS, unsigned COLS, unsigned BLOCKS, bool TURNED_A, bool TURNED_B>
-struct mm_tensor_type {
-    using wgmma = INSTRUCTION<COLS, TURNED_A, TURNED_B>;
-    using SUM = SUM_TYPE;
+#include <type_traits>
+
+/* A block's tile of a size. */
+struct mm_wgmma_shape {
+    unsigned consumers; /* of 64 rows each */
+    unsigned cols;
+    unsigned cluster; /* blocks, one below the other */
+};
+
+constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
+    {1, 64, 1},  /* tiny */
+    {2, 64, 1},  /* narrow */
+    {2, 128, 1}, /* small */
+    {2, 192, 1}, /* medium */
+    {2, 256, 2}, /* large; promoted sums take twice the registers, so 192 columns of float8 */
+};
+
+/* The traits of a tile (product.cuh). WGMMA is the type's instruction. */
+template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct mm_wgmma_tile {
+    using SUM = typename WGMMA::SUM;
     using ROLES = struct mm_wgmma_roles;
-    static constexpr bool PROMOTES = IS_PROMOTED;
-    static constexpr bool A_TURNED = TURNED_A;
-    static constexpr bool B_TURNED = TURNED_B;
-    static constexpr unsigned CONSUMERS = GROUPS;
+    static constexpr mm_wgmma_shape SHAPE = mm_wgmma_shapes[SIZE];
+    static constexpr bool PROMOTES = WGMMA::BYTES == 1 && std::is_same<SUM, float>::value; /* float8 */
+    static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
+    static constexpr bool B_MN_MAJOR = IS_B_MN_MAJOR;
+    static constexpr unsigned CONSUMERS = SHAPE.consumers;
     static constexpr unsigned ROWS = CONSUMERS * MM_CONSUMER_ROWS;
-    static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_GROUP;
-    static constexpr unsigned WIDE = COLS;
-    static constexpr unsigned RESIDENT = 1; /* blocks of a multiprocessor */
-    static constexpr unsigned CLUSTER = BLOCKS;
-    static constexpr unsigned RELEASES = CONSUMERS * CLUSTER; /* of a stage */
+    static constexpr unsigned COLS = PROMOTES && SIZE == MM_TENSOR_LARGE ? 192 : SHAPE.cols;
+    static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_WARPGROUP;
+    static constexpr unsigned RESIDENT = 1;
+    static constexpr unsigned CLUSTER = SHAPE.cluster;
+    static constexpr unsigned EMPTY_ARRIVALS = CONSUMERS * CLUSTER;
     static constexpr unsigned PRODUCER_REGISTERS = 40;
-    static constexpr unsigned SUMS = WIDE / 2; /* of a consumer thread */
-    static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / BYTES;
+    static constexpr unsigned SUMS = COLS / 2; /* of a consumer's thread */
+    static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / WGMMA::BYTES;
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
-    static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
-    static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-    /* As many stages as two buffers of C for each consumer leave, then as many buffers as fit. With three
-     * stages and more buffers 4096³ took 1% longer with bfloat16, and 8% with int8. */
+    static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
+    /* As many stages as fit beside two buffers of C for each consumer, then as many buffers as fit. With
+     * three stages and more buffers 4096³ took 1% longer with bfloat16, and 8% with int8. */
     static constexpr unsigned LIMIT = 226 * 1024;
     static constexpr unsigned STAGES = (LIMIT - CONSUMERS * 2 * MM_C_BUFFER_BYTES) / STAGE_BYTES;
     static constexpr unsigned BUFFERS = (LIMIT - STAGES * STAGE_BYTES) / (CONSUMERS * MM_C_BUFFER_BYTES);
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES + CONSUMERS * BUFFERS * MM_C_BUFFER_BYTES;
+    using instruction = typename WGMMA::template instruction<COLS, A_MN_MAJOR, B_MN_MAJOR>;
 };
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* Issues the products of a stage. The first one begins a sum, unless `adds`. */
+/* Issues the instructions of a stage. They add to d, or start it unless `adds`. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
                                                    const mm_tensor_shared<T> &shared, unsigned stage,
                                                    bool adds) {
-    constexpr unsigned K_MAJOR_NEXT = 2; /* in units of 16 bytes */
-    constexpr unsigned TURNED_NEXT = 128;
+    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* to the next instruction's k, in 16 bytes */
+    constexpr unsigned B_NEXT = T::B_MN_MAJOR ? 128 : 2;
     const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
     const uint64_t a =
-        mm_wgmma_descriptor<!T::A_TURNED>(at + mm_my_consumer() * MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES);
-    const uint64_t b = mm_wgmma_descriptor<!T::B_TURNED>(at + T::A_BYTES);
+        mm_wgmma_descriptor<T::A_MN_MAJOR>(at + mm_my_consumer() * MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES);
+    const uint64_t b = mm_wgmma_descriptor<T::B_MN_MAJOR>(at + T::A_BYTES);
     mm_wgmma_fence();
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
-        const uint64_t of_a = a + i * (T::A_TURNED ? TURNED_NEXT : K_MAJOR_NEXT);
-        const uint64_t of_b = b + i * (T::B_TURNED ? TURNED_NEXT : K_MAJOR_NEXT);
+        const uint64_t of_a = a + i * A_NEXT;
+        const uint64_t of_b = b + i * B_NEXT;
         if (i > 0)
-            T::wgmma::add(d, of_a, of_b);
+            T::instruction::add(d, of_a, of_b);
         else if (T::PROMOTES)
-            T::wgmma::begin(d, of_a, of_b);
+            T::instruction::begin(d, of_a, of_b);
         else
-            T::wgmma::add_if(d, of_a, of_b, adds);
+            T::instruction::add(d, of_a, of_b, adds);
     }
     mm_wgmma_commit();
 }
 
-/* A stage is released once the next one's products are issued and its own are complete. */
+/* Adds up the steps of a tile in the tensor cores' own sums. The consumer releases a stage once it has issued
+ * the next one's instructions, so the tensor cores always have work. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
                                                  mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
@@ -87,8 +101,8 @@ __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shar
     mm_wgmma_fence_registers(sums);
 }
 
-/* The same, with the sum of each stage added to `sums`. Meanwhile the other consumer uses the tensor cores.
- */
+/* Adds up the steps of a tile, and promotes the sum of each. Meanwhile the other consumer, if there is one,
+ * uses the tensor cores. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_promote(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
                                                   mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
@@ -109,7 +123,7 @@ __device__ __forceinline__ void mm_tensor_promote(const mm_tensor_shared<T> &sha
 }
 
 struct mm_wgmma_roles {
-    static __device__ __forceinline__ unsigned arrivals(const mm_tensor_plan &) {
+    static __device__ __forceinline__ unsigned full_arrivals(const mm_tensor_plan &) {
         return 1;
     }
 
@@ -124,10 +138,10 @@ struct mm_wgmma_roles {
     static __device__ __forceinline__ void consume(const mm_tensor_plan &plan,
                                                    const mm_tensor_shared<T> &shared, mm_tensor_walk walk) {
         if (T::SUMS > 64)
-            walk = mm_tensor_walk_of<T>(plan); /* found again, it takes fewer registers */
+            walk = mm_tensor_walk_begin<T>(plan); /* found again, because keeping it takes registers */
         mm_ring_state at = {0, 0};
         typename T::SUM sums[T::SUMS] = {};
-        for (; !walk.is_over; mm_tensor_step<T>(plan, walk)) {
+        for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
             const mm_work_tile &work = walk.work;
             if constexpr (T::PROMOTES)
                 mm_tensor_promote<T>(shared, work, at, sums);
@@ -142,34 +156,27 @@ struct mm_wgmma_roles {
                 mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
         }
         if (mm_my_thread() == 0)
-            mm_box_stores_wait<0>(); /* a block keeps its shared memory until it was read */
-        __syncwarp();                /* whole warps arrive at the barrier behind */
+            mm_tma_store_wait<0>(); /* before the block ends, and its shared memory with it */
+        __syncwarp();               /* whole warps arrive at the cluster's barrier */
     }
 };
 
-/* A type's kernels. COLS: the columns of a large tile. */
-template <template <unsigned, bool, bool> class INSTRUCTION, typename SUM, unsigned BYTES, bool PROMOTES,
-          unsigned COLS>
-mm_tensor_kernels mm_tensor_kernels_of() {
-    mm_tensor_kernels kernels = {};
-    auto &tiny = kernels.of[MM_TENSOR_TINY];
-    auto &narrow = kernels.of[MM_TENSOR_NARROW];
-    auto &small = kernels.of[MM_TENSOR_SMALL];
-    auto &medium = kernels.of[MM_TENSOR_MEDIUM];
-    auto &large = kernels.of[MM_TENSOR_LARGE];
-#define MM_BOTH(a, b)                                                                                        \
-    tiny[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 1, 64, 1, a, b>>();   \
-    narrow[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, 64, 1, a, b>>(); \
-    small[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, 128, 1, a, b>>(); \
-    medium[a][b] =                                                                                           \
-        mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, 192, 1, a, b>>();           \
-    large[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 2, COLS, 2, a, b>>()
-    MM_BOTH(false, false);
-    if constexpr (BYTES == 2) {
-        MM_BOTH(false, true);
-        MM_BOTH(true, false);
-        MM_BOTH(true, true);
+template <class WGMMA, mm_tensor_size SIZE> void mm_tensor_add(mm_tensor_kernels &kernels) {
+    kernels.of[SIZE][0][0] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, false, false>>();
+    if constexpr (WGMMA::BYTES == 2) {
+        kernels.of[SIZE][0][1] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, false, true>>();
+        kernels.of[SIZE][1][0] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, true, false>>();
+        kernels.of[SIZE][1][1] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, true, true>>();
     }
-#undef MM_BOTH
+}
+
+/* All kernels of a type. */
+template <class WGMMA> mm_tensor_kernels mm_tensor_kernels_of() {
+    mm_tensor_kernels kernels = {};
+    mm_tensor_add<WGMMA, MM_TENSOR_TINY>(kernels);
+    mm_tensor_add<WGMMA, MM_TENSOR_NARROW>(kernels);
+    mm_tensor_add<WGMMA, MM_TENSOR_SMALL>(kernels);
+    mm_tensor_add<WGMMA, MM_TENSOR_MEDIUM>(kernels);
+    mm_tensor_add<WGMMA, MM_TENSOR_LARGE>(kernels);
     return kernels;
 }

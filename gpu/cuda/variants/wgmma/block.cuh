@@ -1,61 +1,64 @@
-/* The roles of a block, and what is common to all kernels with such: a producer warpgroup fills a ring of
- * stages in shared memory, and two consumer warpgroups (one for small tiles) multiply them. A consumer that
- * uses wgmma has the sums of 64 rows of the block's tile of C. For kernel files alone. */
+/* A block of warpgroups with roles: a producer, and one or two consumers. The producer fills a ring of stages
+ * in shared memory. The consumers multiply each stage (mbarrier.cuh, tma.cuh and instructions.cuh have the
+ * PTX) and hold the sums of the block's tile of C in registers. For kernel files alone. */
 #pragma once
 
-#include "gpu/cuda/variants/wgmma/hopper.cuh"
+#include "gpu/cuda/variants/wgmma/consumers.h"
+#include "gpu/cuda/variants/wgmma/instructions.cuh"
+#include "gpu/cuda/variants/wgmma/mbarrier.cuh"
 #include "gpu/cuda/variants/wgmma/schedule.cuh"
+#include "gpu/cuda/variants/wgmma/tma.cuh"
 
-constexpr unsigned MM_GROUP = 128; /* threads of a warpgroup */
-constexpr unsigned MM_CONSUMERS = 2;
-constexpr unsigned MM_CONSUMER_ROWS = 64; /* of C, which is what one wgmma computes */
-
-/* The thread's consumer warpgroup, and its index there. */
+/* The consumer that the thread belongs to: 0 or 1. Warpgroup 0 is the producer. */
 __device__ __forceinline__ unsigned mm_my_consumer() {
-    return threadIdx.x / MM_GROUP - 1;
+    return threadIdx.x / MM_WARPGROUP - 1;
 }
 
+/* The thread's index in its warpgroup. */
 __device__ __forceinline__ unsigned mm_my_thread() {
-    return threadIdx.x % MM_GROUP;
+    return threadIdx.x % MM_WARPGROUP;
 }
 
+/* The threads of a consumer wait for each other, at the consumer's own barrier; 0 is __syncthreads'. */
 __device__ __forceinline__ void mm_consumer_sync() {
-    mm_warpgroup_sync(1 + mm_my_consumer());
+    asm volatile("bar.sync %0, 128;" ::"r"(1 + mm_my_consumer()) : "memory");
 }
 
-/* Registers: threads start with START, 65536 / threads of a multiprocessor, rounded down to 8; 384 threads
- * with 168. The producer keeps REGISTERS, and consumers get what it releases. setmaxnreg waits for ever if it
- * asks for more than were released. A kernel that needs no more registers does without. */
-template <unsigned REGISTERS> __device__ __forceinline__ void mm_become_producer() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+/* The next two functions move registers from the producer to the consumers (setmaxnreg). Every thread starts
+ * with START: 65536 / threads of a multiprocessor, rounded down to 8. The producer's threads keep KEPT. The
+ * consumers' threads share the rest. setmaxnreg waits for ever if it asks for more than were released. A
+ * thread can have at most 255, so a kernel that starts with as many calls neither function. */
+template <unsigned KEPT> __device__ __forceinline__ void mm_release_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(KEPT));
 }
 
-template <unsigned OF_PRODUCER, unsigned START = 168, unsigned CONSUMERS = MM_CONSUMERS>
-__device__ __forceinline__ void mm_become_consumer() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(START + (START - OF_PRODUCER) / CONSUMERS));
+template <unsigned KEPT, unsigned START = 168, unsigned CONSUMERS = MM_CONSUMERS>
+__device__ __forceinline__ void mm_acquire_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(START + (START - KEPT) / CONSUMERS));
 }
 
 /* --- the ring ------------------------------------------------------------------------------------ */
 
 template <unsigned STAGES> struct mm_ring {
-    uint64_t full[STAGES];  /* barriers: the stage's bytes have arrived */
-    uint64_t empty[STAGES]; /* all consumers of the cluster have read it */
+    uint64_t full[STAGES];  /* mbarriers: the stage's bytes have arrived */
+    uint64_t empty[STAGES]; /* mbarriers: all consumers of the cluster have read the stage */
 };
 
-/* By one thread. How often the consumers of the cluster arrive at a stage, and the producer. */
+/* Initialises the ring's mbarriers; one thread calls it. The producer arrives full_arrivals times at each
+ * `full`, and the consumers of the cluster arrive empty_arrivals times at each `empty`. */
 template <unsigned STAGES>
-__device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned consumers,
-                                             unsigned producer = 1) {
+__device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned empty_arrivals,
+                                             unsigned full_arrivals = 1) {
     for (unsigned stage = 0; stage < STAGES; stage++) {
-        mm_barrier_init(&ring.full[stage], producer);
-        mm_barrier_init(&ring.empty[stage], consumers);
+        mm_mbarrier_init(&ring.full[stage], full_arrivals);
+        mm_mbarrier_init(&ring.empty[stage], empty_arrivals);
     }
 }
 
-/* Where a role is in the ring. */
+/* A role's place in the ring; {0, 0} at the start. */
 struct mm_ring_state {
     unsigned stage;
-    unsigned parity; /* of the stage's phase */
+    unsigned parity; /* of the stage's phase; it changes with each round */
 };
 
 template <unsigned STAGES> __device__ __forceinline__ void mm_ring_next(mm_ring_state &at) {
@@ -65,36 +68,38 @@ template <unsigned STAGES> __device__ __forceinline__ void mm_ring_next(mm_ring_
     }
 }
 
-/* Of the producer: waits until the next stage is empty, which it is at first. */
+/* The producer waits until its next stage is empty, and gets the stage. In the first round all stages are
+ * empty: waiting for the other parity then returns at once. */
 template <unsigned STAGES>
 __device__ __forceinline__ unsigned mm_wait_empty(mm_ring<STAGES> &ring, mm_ring_state &at) {
     const unsigned stage = at.stage;
-    mm_barrier_wait(&ring.empty[stage], at.parity ^ 1);
+    mm_mbarrier_wait(&ring.empty[stage], at.parity ^ 1);
     mm_ring_next<STAGES>(at);
     return stage;
 }
 
-/* Of a consumer. */
+/* A consumer waits until its next stage is full, and gets the stage. */
 template <unsigned STAGES>
 __device__ __forceinline__ unsigned mm_wait_full(mm_ring<STAGES> &ring, mm_ring_state &at) {
     const unsigned stage = at.stage;
-    mm_barrier_wait(&ring.full[stage], at.parity);
+    mm_mbarrier_wait(&ring.full[stage], at.parity);
     mm_ring_next<STAGES>(at);
     return stage;
 }
 
-/* Frees a stage in all blocks of the cluster, since all fill it. wgmma groups belong to the warpgroup, so one
- * thread that has waited may arrive for all. */
+/* A consumer releases a stage. It arrives at `empty` in all CLUSTER blocks, because the producers of all of
+ * them write to the stage. wgmma groups belong to the warpgroup, so one thread that has waited for them
+ * arrives for the whole consumer. */
 template <unsigned CLUSTER, unsigned STAGES>
 __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage) {
     if (mm_my_thread() < CLUSTER)
-        mm_barrier_arrive_at(&ring.empty[stage], mm_my_thread());
+        mm_mbarrier_arrive_remote(&ring.empty[stage], mm_my_thread());
 }
 
 /* --- a consumer's sums --------------------------------------------------------------------------- */
 
-/* Where wgmma's accumulator fragment puts a thread's sums in the block's tile: two neighbours of a row, two
- * more 8 rows down, repeated every 8 columns. */
+/* The row and column in the block's tile of the thread's sum `index`, as wgmma's accumulator fragment has it:
+ * two neighbours of a row, two more 8 rows down, then 8 columns further. */
 __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
     const unsigned lane = mm_my_thread() % 32;
     return {mm_my_consumer() * MM_CONSUMER_ROWS + mm_my_thread() / 32 * 16 + lane / 4 + index / 2 % 2 * 8,
@@ -103,43 +108,38 @@ __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
 
 template <typename SUM> struct alignas(4 * sizeof(SUM)) mm_four_sums { SUM sums[4]; };
 
-/* The thread's sums in a workspace, COUNT for each consumer thread of each block. At each four neighbouring
- * threads access neighbouring 16 bytes. */
+/* Where the workspace has the first four sums of the thread, which has COUNT. The next four lie MM_WARPGROUP
+ * fours further, so neighbouring threads access neighbouring fours. */
 template <unsigned COUNT, unsigned CONSUMERS = MM_CONSUMERS, typename SUM>
 __device__ __forceinline__ mm_four_sums<SUM> *mm_sums_at(SUM *memory, unsigned block) {
     return reinterpret_cast<mm_four_sums<SUM> *>(memory) +
-           (block * CONSUMERS + mm_my_consumer()) * (COUNT / 4 * MM_GROUP) + mm_my_thread();
+           (block * CONSUMERS + mm_my_consumer()) * (COUNT / 4 * MM_WARPGROUP) + mm_my_thread();
 }
 
 template <unsigned COUNT, typename SUM>
 __device__ __forceinline__ void mm_store_sums(const SUM (&sums)[COUNT], mm_four_sums<SUM> *to) {
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i += 4)
-        to[i / 4 * MM_GROUP] = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
+        to[i / 4 * MM_WARPGROUP] = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
 }
 
-/* Bypasses the L1 cache, which does not see what other multiprocessors write. */
-__device__ __forceinline__ mm_four_sums<float> mm_load_past_l1(const mm_four_sums<float> *from) {
-    const float4 x = __ldcg(reinterpret_cast<const float4 *>(from));
-    return {{x.x, x.y, x.z, x.w}};
-}
-
-__device__ __forceinline__ mm_four_sums<uint32_t> mm_load_past_l1(const mm_four_sums<uint32_t> *from) {
-    const uint4 x = __ldcg(reinterpret_cast<const uint4 *>(from));
-    return {{x.x, x.y, x.z, x.w}};
-}
-
-__device__ __forceinline__ mm_four_sums<double> mm_load_past_l1(const mm_four_sums<double> *from) {
-    const double2 *pairs = reinterpret_cast<const double2 *>(from);
-    const double2 x = __ldcg(pairs), y = __ldcg(pairs + 1);
-    return {{x.x, x.y, y.x, y.y}};
+/* Loads four sums, 16 bytes an access, past the L1 cache, which does not see what other multiprocessors
+ * write. */
+template <typename SUM>
+__device__ __forceinline__ mm_four_sums<SUM> mm_load_past_l1(const mm_four_sums<SUM> *from) {
+    using access = std::conditional_t<sizeof(SUM) == sizeof(double), double2, uint4>;
+    mm_four_sums<SUM> four;
+#pragma unroll
+    for (unsigned i = 0; i < sizeof four / sizeof(access); i++)
+        reinterpret_cast<access *>(&four)[i] = __ldcg(reinterpret_cast<const access *>(from) + i);
+    return four;
 }
 
 template <unsigned COUNT, typename SUM>
 __device__ __forceinline__ void mm_add_sums(SUM (&sums)[COUNT], const mm_four_sums<SUM> *from) {
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i += 4) {
-        const mm_four_sums<SUM> x = mm_load_past_l1(&from[i / 4 * MM_GROUP]);
+        const mm_four_sums<SUM> x = mm_load_past_l1(&from[i / 4 * MM_WARPGROUP]);
 #pragma unroll
         for (unsigned j = 0; j < 4; j++)
             sums[i + j] += x.sums[j];

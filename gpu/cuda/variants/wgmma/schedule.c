@@ -1,4 +1,4 @@
-/* How the work is shared out (schedule.h). */
+/* Which schedule takes the least time (schedule.h). */
 #include "gpu/cuda/variants/wgmma/schedule.h"
 
 #include "gpu/matrix/matrix.h"
@@ -16,16 +16,17 @@ double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix
     if (schedule->sharers > 0) {
         const unsigned tiles = mm_shared_tiles(schedule);
         const double share = (double)schedule->share + (schedule->longer_shares > 0);
-        const double parts = schedule->sharers + tiles - common_divisor(schedule->sharers, tiles);
-        taken += share + fix_up->fixed + fix_up->each * ceil(steps / share) + fix_up->all * parts;
+        const double partial_sums = schedule->sharers + tiles - common_divisor(schedule->sharers, tiles);
+        taken += share + fix_up->fixed + fix_up->each * ceil(steps / share) + fix_up->all * partial_sums;
     }
     return taken;
 }
 
-/* Boundaries move by up to MM_SHARE_STEPS_MIN - 1 steps, so two that are so many apart do not meet. */
+/* Boundaries move by up to MM_SHARE_STEPS_MIN - 1 steps. Two that are this far apart never meet. */
 enum { SHARE_MIN = 2 * MM_SHARE_STEPS_MIN - 1 };
 
-/* The rest by so many clusters, if that leaves them enough. 32 bits count its steps. */
+/* Shares `rest` cluster tiles among clusters. Returns false if the shares would be too small, or if 32 bits
+ * cannot count the steps. */
 static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *schedule) {
     const size_t steps = (size_t)rest * schedule->steps;
     if (steps > UINT32_MAX || steps / sharers < SHARE_MIN)
@@ -38,8 +39,8 @@ static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *sche
     return true;
 }
 
-/* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. Nothing is divided that is as large as
- * the largest divisor. */
+/* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. A larger divisor than 2^31 is replaced by
+ * 2^31: whatever is divided is smaller. */
 static struct mm_divisor divisor_of(uint64_t divisor) {
     const uint64_t largest = UINT64_C(1) << 31;
     unsigned shift = 31;
@@ -49,9 +50,9 @@ static struct mm_divisor divisor_of(uint64_t divisor) {
     return (struct mm_divisor){(unsigned)(((UINT64_C(1) << shift) + divisor - 1) / divisor), shift};
 }
 
-/* Only what is past the last whole round is shared. To share that round as well, so that fewer clusters meet
- * in a tile, was slower, since clusters that are at different k read different parts of both operands: tf32
- * at 4096³ 0.50 ms in the place of 0.38 (H100). */
+/* Only the tiles of the last round are shared, if it is not full. Sharing the round before it too was slower,
+ * although fewer clusters then share a tile: clusters at different k read different parts of both operands.
+ * tf32 at 4096³ took 0.50 ms instead of 0.38 (H100). */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max,
                                   const struct mm_fix_up_cost *fix_up) {

@@ -1,12 +1,12 @@
-/* The schedule (schedule.h) on the device. Each role of a block walks its own copy. For kernel files alone.
- */
+/* How a cluster goes through its work by the schedule (schedule.h). Each role of a block does so by itself.
+ * For kernel files alone. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/schedule.h"
 
 #include <cstdint>
 
-/* Steps of a cluster tile, from begin to end. */
+/* Steps begin to end - 1 of a cluster tile. */
 struct mm_work_tile {
     unsigned cluster_tile;
     unsigned begin;
@@ -17,14 +17,15 @@ struct mm_tile_scheduler {
     unsigned cluster;
     unsigned cluster_tile; /* the next one that is not shared */
     unsigned at;           /* the next shared step */
-    unsigned end;          /* of the cluster's share; 0: not known yet */
+    unsigned end;          /* of the cluster's share; 0 if not known yet */
 };
 
 __device__ __forceinline__ mm_tile_scheduler mm_scheduler_of(unsigned cluster) {
     return {cluster, cluster, 0, 0};
 }
 
-/* The division of shares comes last: a kernel's first tile waits for all that stands before it. */
+/* Gets the cluster's next work. Returns false if there is none. The bounds of the cluster's share take
+ * divisions. They are computed after the whole tiles, so the first tile does not wait for them. */
 __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, mm_tile_scheduler &scheduler,
                                                   mm_work_tile &next) {
     if (scheduler.cluster_tile < schedule.whole_cluster_tiles) {
@@ -47,13 +48,13 @@ __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, m
     return true;
 }
 
-/* A cluster tile of one product, by rows and columns of cluster tiles. */
+/* A place: of a cluster tile in C, in cluster tiles; of a tile in C, in tiles; of an element in a tile. */
 struct mm_tile {
     unsigned row;
     unsigned col;
 };
 
-/* The last band may have fewer rows. */
+/* The place of a cluster tile of one product. The last band may have fewer rows. */
 __device__ __forceinline__ mm_tile mm_cluster_tile_of(const mm_schedule &schedule, unsigned cluster_tile) {
     const unsigned band = static_cast<unsigned>(
         static_cast<uint64_t>(cluster_tile) * schedule.band.multiplier >> schedule.band.shift);

@@ -1,8 +1,8 @@
-/* Which cluster of blocks computes what (stream-K), for kernels that use tensor cores. A block computes a
- * tile of C. The blocks of a cluster compute tiles one below the other, which are a cluster tile, and share
- * B. Clusters take whole cluster tiles round robin, and share the steps of the rest evenly. The partial sums
- * of a tile are then added up: by the cluster with its first step (fix-up, fp32_tensor), or by a second
- * kernel (tensor). */
+/* The schedule of the tensor core kernels: which cluster of blocks computes what (stream-K). A block computes
+ * a tile of C. The blocks of a cluster compute tiles one below the other, a cluster tile, and share B.
+ * Clusters compute whole cluster tiles round robin, and share the steps of the remaining ones, the rest,
+ * evenly. The fix-up adds up the partial sums of a shared tile: in `fp32_tensor` the cluster with the tile's
+ * first step does it, in `tensor` a second kernel. */
 #pragma once
 
 #include "gpu/names.h"
@@ -12,36 +12,35 @@
 
 __BEGIN_DECLS
 
-/* Cluster tiles are ordered in bands of so many rows, so clusters that run at the same time read the same
- * operands. */
+/* Rows of cluster tiles in a band. Cluster tiles are numbered band by band, and column by column in a band.
+ * So clusters that run at the same time read the same operands. */
 enum { MM_BAND_ROWS = 4 };
 
-/* n / d for n below 2^31 is n * multiplier >> shift (Granlund and Montgomery, 1994). A division is long code,
- * and a kernel that has just begun has to fetch it. */
+/* A divisor d. For n below 2^31, n / d is n * multiplier >> shift (Granlund and Montgomery, 1994). A division
+ * is long code, which a kernel must fetch before its first tile. */
 struct mm_divisor {
     unsigned multiplier;
     unsigned shift;
 };
 
-/* A share neither begins nor ends fewer than this many steps from a tile's edge, except on the edge. */
+/* A share begins and ends on the edge of a tile, or at least so many steps away from it. */
 enum { MM_SHARE_STEPS_MIN = 4 };
 
 struct mm_schedule {
-    unsigned steps;             /* of a tile, along k */
-    unsigned cluster_tile_rows; /* of one product */
-    unsigned cluster_tile_cols;
-    struct mm_divisor band; /* cluster tiles of a band */
-    unsigned clusters;
-    unsigned whole_cluster_tiles; /* of all products */
-    unsigned sharers;             /* the first clusters, which share the rest; 0: there is none */
-    unsigned share;               /* steps of the rest for each of them */
-    unsigned longer_shares;       /* so many, evenly spread, have one step more */
+    unsigned steps;               /* of a tile, along k */
+    unsigned cluster_tile_rows;   /* rows of cluster tiles in C of one product */
+    unsigned cluster_tile_cols;   /* columns of cluster tiles */
+    struct mm_divisor band;       /* cluster tiles in a band */
+    unsigned clusters;            /* of the launch */
+    unsigned whole_cluster_tiles; /* in all products; the cluster tiles after them are the rest */
+    unsigned sharers;             /* clusters 0 to sharers - 1 share the rest; 0 if there is no rest */
+    unsigned share;               /* steps of a share */
+    unsigned longer_shares;       /* shares that have one step more, evenly spread */
 };
 
-/* First shared step of a cluster; from cluster == sharers on, the end of the last share. sharers is not 0. A
- * boundary fewer than MM_SHARE_STEPS_MIN steps from a tile's edge moves to that edge. No share is empty. If
- * `sharers` is a multiple of the rest's tiles, each tile is shared by as many clusters, which share no other.
- */
+/* The step of the rest at which a cluster's share begins; from cluster == sharers on, the end of the rest.
+ * sharers is not 0. A boundary fewer than MM_SHARE_STEPS_MIN steps from a tile's edge moves to that edge. No
+ * share is empty. If sharers is a multiple of the rest's tiles, no share crosses the edge of a tile. */
 MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
     const unsigned sharer = cluster < schedule->sharers ? cluster : schedule->sharers;
     const unsigned begin = sharer * schedule->share + sharer * schedule->longer_shares / schedule->sharers;
@@ -51,21 +50,21 @@ MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, u
     return schedule->steps - within < MM_SHARE_STEPS_MIN ? begin - within + schedule->steps : begin;
 }
 
-/* Cluster tiles that are shared. */
+/* How many cluster tiles are shared. */
 MM_HOST_AND_DEVICE unsigned mm_shared_tiles(const struct mm_schedule *schedule) {
     return schedule->sharers == 0
                ? 0
                : (schedule->sharers * schedule->share + schedule->longer_shares) / schedule->steps;
 }
 
-/* The clusters that continue shared tile `tile`, counted from 0: from first on, and before end; none if first
- * is end. The search begins where the tile would be if each share had share + 1 steps, as the longer ones
- * have: that is never past its first cluster. */
+/* The clusters whose shares begin inside a shared tile, past its first step: first to end - 1. */
 struct mm_sharers {
     unsigned first;
-    unsigned end;
+    unsigned end; /* first, if there is none */
 };
 
+/* The sharers of the rest's tile number `tile`. The search starts at the cluster that would have the tile's
+ * first step if all shares were longer ones. The right cluster is that one or a later one. */
 MM_HOST_AND_DEVICE struct mm_sharers mm_sharers_of(const struct mm_schedule *schedule, unsigned tile) {
     const unsigned begin = tile * schedule->steps;
     struct mm_sharers sharers;
@@ -78,20 +77,19 @@ MM_HOST_AND_DEVICE struct mm_sharers mm_sharers_of(const struct mm_schedule *sch
     return sharers;
 }
 
-/* What it costs to add up partial sums, in the time of a step: at all, for each cluster that shares a tile,
- * and for each of all partial sums. */
+/* The time of the fix-up, in steps. */
 struct mm_fix_up_cost {
     double fixed;
-    double each;
-    double all;
+    double each; /* for each cluster that shares a tile */
+    double all;  /* for each partial sum of the product */
 };
 
-/* Of `count` products, by at most `clusters_max` clusters. A tile is shared by as many clusters as save the
- * most time. steps is not 0, and there are fewer than 2^31 cluster tiles. */
+/* The schedule of `count` products, with at most clusters_max clusters. As many clusters share a tile as save
+ * the most time. steps is not 0, and there are fewer than 2^31 cluster tiles. */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
 
-/* How long it takes, in the time of a step. */
+/* The estimated time of a schedule, in steps. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
 
 __END_DECLS

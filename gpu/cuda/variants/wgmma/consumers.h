@@ -1,0 +1,8 @@
+/* Sizes of a block that has a producer and consumer warpgroups (block.cuh), for kernels and for the host. */
+#pragma once
+
+enum {
+    MM_WARPGROUP = 128,   /* threads */
+    MM_CONSUMERS = 2,     /* consumer warpgroups of a block; small tiles of `tensor` have one */
+    MM_CONSUMER_ROWS = 64 /* rows of C that a consumer computes: those of one wgmma */
+};
