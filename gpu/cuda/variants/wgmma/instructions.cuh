@@ -11,7 +11,8 @@
  *     K-major: each line has 128 bytes along k. An instruction reads 32 of them; the next one's are 32 bytes
  *     further.
  *     MN-major, of 16-bit elements: squares of 64 lines × 64 of k, one after another. In a square the 64
- *     elements of one k are contiguous. An instruction reads 16 of k; the next one's are 2048 bytes further. */
+ *     elements of one k are contiguous. An instruction reads 16 of k; the next one's are 2048 bytes further.
+ */
 template <bool MN_MAJOR> __device__ __forceinline__ uint64_t mm_wgmma_descriptor(const void *pointer) {
     constexpr uint64_t SWIZZLE_128 = 1;
     constexpr uint64_t LEADING_OFFSET = MN_MAJOR ? 8192 : 16; /* to the next square; K-major ignores it */
