@@ -1,4 +1,4 @@
-/* GET, HEAD and DELETE /v1/matrices/NAME, and GET /v1/matrices. (matrix_put.c has PUT.) */
+/* GET, HEAD and DELETE /v1/matrices/NAME, and GET /v1/matrices. matrix_put.c has PUT. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
@@ -69,20 +69,20 @@ enum mm_status mm_matrix_check_condition(struct mm_request *request, const char 
 
 /* --- GET */
 
-/* The request has the value (request->value) until it is sent, or encoded. */
+/* State of a GET. The request keeps its value (request->value) until that is sent or encoded. */
 struct get {
-    struct mm_parameters parameters; /* first */
-    struct mm_selection selection;   /* what of the value is wanted */
-    bool is_known;                   /* the client has it already, by If-None-Match */
+    struct mm_parameters parameters; /* must be first */
+    struct mm_selection selection;   /* what the client wants of the value */
+    bool is_known;                   /* the client has the value already (If-None-Match) */
     const struct mm_codec *encoder;
-    struct mm_shape shape;         /* of the part that is wanted */
-    struct mm_window part;         /* where it lies in the value */
-    struct mm_matrix matrix;       /* its elements: in the value, or in the copy */
-    struct mm_buffer copy;         /* of the part, if it has gaps in the value, or a device alone has that */
-    struct mm_reduction reduction; /* the figures, */
-    struct mm_reduced reduced;     /* and how much of the part they cover by now */
+    struct mm_shape shape;   /* of the wanted part */
+    struct mm_window part;   /* where the wanted part is in the value */
+    struct mm_matrix matrix; /* elements of the part: in the value or in the copy */
+    struct mm_buffer copy;   /* of the part, if it has gaps in the value, or if only a device has the value */
+    struct mm_reduction reduction; /* figures of the part */
+    struct mm_reduced reduced;     /* how much of the part they cover so far */
     bool is_encoded;
-    size_t text_bytes; /* of the reply, at most; 0: the elements themselves are the reply */
+    size_t text_bytes; /* of the reply, at most; 0: the reply is the elements themselves */
     struct mm_reply_body reply;
 };
 
@@ -104,7 +104,6 @@ static void hold_value(struct mm_request *request) {
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
 }
 
-/* The name's value, if the conditions hold. */
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
     get->parameters.table = &get_table;
@@ -113,7 +112,7 @@ static enum mm_status find_value(struct mm_request *request) {
         status = mm_input_read_query(request, &get->parameters);
     if (status != MM_OK)
         return status;
-    if (request->value == NULL) /* else it has waited for memory */
+    if (request->value == NULL) /* else the request has waited for memory */
         hold_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
@@ -126,7 +125,7 @@ static enum mm_status find_value(struct mm_request *request) {
     return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
-/* Finds the text's length; MM_TOO_LARGE if that passes SIZE_MAX. */
+/* Finds how long the text may be; MM_TOO_LARGE if that passes SIZE_MAX. */
 static enum mm_status find_text(struct get *get, struct mm_error *error) {
     const struct mm_codec *encoder = get->encoder;
     get->text_bytes = encoder->facts_bytes_max;
@@ -144,7 +143,6 @@ static enum mm_status choose_encoder(struct get *get, const char *accept, struct
     return get->encoder == NULL ? mm_codec_fail_figures(error) : MM_OK;
 }
 
-/* The part that is wanted, and the form of the reply. */
 static enum mm_status choose_reply(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_error *error = &request->error;
@@ -163,24 +161,24 @@ static enum mm_status choose_reply(struct mm_request *request) {
     return find_text(get, error);
 }
 
-/* Whether nobody sees the body: of a 304, or in answer to HEAD. */
+/* Whether the reply has no body: a 304, or a reply to HEAD. */
 static bool is_bodiless(const struct mm_request *request) {
     const struct get *get = request->own;
     return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Whether a text is long to write, or figures are long to compute. */
+/* Whether the text takes long to write, or the figures to compute. */
 static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether no body is made at all. A short text is, since its length keeps the connection open. That of
- * elements is known without them. */
+/* Whether no body is built. A short text is built anyway, because its length keeps the connection open. The
+ * length of elements is known without them. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
 }
 
-/* A slice of the figures, of the part where it is stored or of its copy. Whether others follow. */
+/* Computes a slice of the figures, of the stored part or its copy. True if more slices follow. */
 static bool reduce(struct mm_request *request) {
     struct get *get = request->own;
     const struct mm_stored *value = request->value;
@@ -197,8 +195,8 @@ static bool reduce(struct mm_request *request) {
 
 _Static_assert((size_t)MM_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
 
-/* On the connection's thread, or one of the worker pool: that does a slice of long figures, and goes on with
- * other requests. get->is_encoded: it was the last one. */
+/* Runs on the connection's thread, or on one of the worker pool, which computes a slice of long figures and
+ * then goes on with other requests. get->is_encoded: the slice was the last one. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
@@ -222,7 +220,8 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return MM_OK;
 }
 
-/* What a copy of the part takes: if a device alone has it, or if it is returned, and has gaps. */
+/* Bytes of a copy of the part; 0: no copy. A copy is needed if only a device has the value, or if the part is
+ * returned and has gaps. */
 static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
     const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;
@@ -230,7 +229,6 @@ static size_t copy_bytes(const struct mm_request *request) {
     return is_read && (has_gaps || request->value->only_copy != NULL) ? mm_matrix_bytes(&get->matrix) : 0;
 }
 
-/* Acquires memory for the copy and the text, and finds the elements. */
 static enum mm_status acquire_reply(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_reservation *memory = &request->memory;
@@ -282,7 +280,7 @@ enum mm_status mm_matrix_get_answer(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct get *get = request->own;
     if (request->value != NULL && mm_stored_has(request->value, get->reply.buffer.data))
-        get->reply.buffer = (struct mm_buffer){0}; /* it was borrowed */
+        get->reply.buffer = (struct mm_buffer){0}; /* the value owns it */
     mm_reservation_free(&request->memory, &get->copy);
     mm_reservation_free(&request->memory, &get->reply.buffer);
 }
@@ -300,14 +298,13 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
     return MHD_NO;
 }
 
-/* Judges the name, and that the query is empty. */
 static enum mm_status check_target(struct mm_request *request) {
     if (mm_matrix_check_name(request, MM_STORE_DELETE) == MM_OK)
         MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
     return request->error.status;
 }
 
-/* If the value is replaced between the look and the removal, looks again. */
+/* If another request replaces the value between the check and the removal, checks again. */
 enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];
@@ -315,7 +312,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     enum mm_status status = check_target(request);
     while (status == MM_OK) {
         status = mm_matrix_check_condition(request, name, etag, &expected, &is_there);
-        if (!is_there) /* whatever its conditions (RFC 9110, 13.2.1) */
+        if (!is_there) /* conditions do not matter then (RFC 9110, 13.2.1) */
             status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&
             mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))
@@ -330,7 +327,7 @@ enum { LIST_MAX = 1000 };
 
 struct page {
     struct mm_request *request;
-    const char *after; /* NULL, and 0: not given yet */
+    const char *after; /* NULL: not given yet; limit 0: not given yet */
     size_t limit;
 };
 

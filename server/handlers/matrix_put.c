@@ -1,6 +1,6 @@
-/* PUT /v1/matrices/NAME: receives a matrix as an operation does, but stores it. Room in the store is reserved
- * before the body comes. If there is a GPU, its memory takes the elements: those of a large binary body as
- * they arrive, others when they are decoded. */
+/* PUT /v1/matrices/NAME: receives a matrix as an operation does, but stores it. Space in the store is
+ * reserved before the body arrives. If there is a GPU, its memory gets the elements: those of a large binary
+ * body as they arrive, others when they are decoded. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
@@ -13,9 +13,8 @@
 
 #include <string.h>
 
-/* The parameters, and the matrix as its only operand. */
 struct values {
-    struct mm_operands operands; /* first */
+    struct mm_operands operands; /* must be first */
     uint64_t ttl_s;
 };
 
@@ -39,18 +38,18 @@ static const struct mm_operands_kind kind = {.table = MM_PARAMETER_TABLE(rows),
 
 struct put {
     struct values values;
-    struct mm_input input; /* its operands are those of `values` */
+    struct mm_input input; /* its operands are values.operands */
     struct mm_store_room room;
-    struct mm_device_copy *only_copy; /* of the elements, in device memory; NULL: they are in host memory */
-    bool is_past_bool; /* what was passed on has an element of type bool that is neither 0 nor 1 */
-    size_t head_bytes; /* before the elements of a body that is passed on */
+    struct mm_device_copy *only_copy; /* elements in device memory; NULL: they are in host memory */
+    bool is_past_bool;                /* a bool that was passed on is neither 0 nor 1 */
+    size_t head_bytes;                /* before the elements of a body that is passed on */
 };
 
 static struct put *put_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* After the query was read: its dimensions tell that a body is raw. */
+/* Call it after the query was read: if the query has dimensions, the body is raw. */
 static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
     struct put *put = put_of(request);
     const struct mm_operands *operands = &put->values.operands;
@@ -63,14 +62,14 @@ static enum mm_status choose_decoder(struct mm_request *request, bool body_seen,
                                &request->error);
 }
 
-/* What is wrong with the query is told only if nothing is wrong with the type. */
+/* Errors of the query are reported only if nothing is wrong with the type. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_input_read_query(request, &put_of(request)->values.operands.parameters);
     (void)choose_decoder(request, false, 0);
     return request->error.status;
 }
 
-/* Once the decoder is known. Only raw bodies need dimensions: any other body tells its shape. */
+/* Call it once the decoder is known. Only raw bodies need dimensions: any other body tells its shape. */
 static enum mm_status plan(struct mm_request *request) {
     struct put *put = put_of(request);
     enum mm_status status = MM_OK;
@@ -79,8 +78,8 @@ static enum mm_status plan(struct mm_request *request) {
     return status == MM_OK ? mm_input_plan(request, &put->input, request->content_length) : status;
 }
 
-/* What the head tells of the value's bytes: those of the body, unless it is text. A small body that may yet
- * turn out to be text gets its room when it is complete. */
+/* What the head tells of the value's size: the body's size, unless the body is text. A small body that may
+ * still turn out to be text gets its space when it is complete. */
 static size_t expected_bytes(const struct mm_request *request) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
@@ -120,7 +119,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_body_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
-    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it takes none yet */
+    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it is refused below */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
@@ -132,14 +131,14 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     return MM_OK;
 }
 
-/* --- passing it on */
+/* --- passing elements on to a device */
 
-/* What a .npy file has before its elements, which are at most HEAD_ALIGNMENT bytes long. Files whose head is
- * longer are none that NumPy writes. */
+/* What a .npy file has before its elements, at most: NumPy writes no longer head. No element is longer than
+ * HEAD_ALIGNMENT. */
 enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
 /* Lets the codec find the elements of a body from its head. False if they are not dense in row-major order,
- * or the body is wrong. */
+ * or if the head is incomplete or malformed. */
 static bool lay_view(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
@@ -151,13 +150,14 @@ static bool lay_view(struct mm_request *request, char *head, size_t bytes, struc
         return into->of[0].view.ld == into->of[0].view.cols || into->of[0].view.rows == 1;
     }
     if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
-        header.bytes % HEAD_ALIGNMENT != 0) /* else they are moved */
+        header.bytes % HEAD_ALIGNMENT != 0) /* else they would be moved */
         return false;
     void *reading = decoder->reader->begin(into, NULL, body.bytes, limits, &request->memory);
     return reading != NULL && decoder->reader->finish(reading, into, &body, &ignored) == MM_OK;
 }
 
-/* If the head did not tell the decoder, and the body begins as a .npy file does, chooses its decoder. */
+/* If the request's head did not tell the decoder, and the body begins as a .npy file does, chooses its
+ * decoder. */
 static void choose_npy(struct mm_request *request, char first) {
     if (put_of(request)->input.decoder == NULL && first == '\x93' &&
         choose_decoder(request, true, first) == MM_OK)
@@ -168,7 +168,7 @@ static bool is_binary(const struct put *put) {
     return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
-/* The first bytes of the body, of what is kept and of the next chunk; says how many. */
+/* Copies the first bytes of the body, from what is kept and from the next chunk. Returns how many. */
 static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
     const size_t kept = mm_size_min(request->body_bytes, HEAD_MAX),
@@ -179,8 +179,8 @@ static size_t copy_head(const struct mm_request *request, const char *chunk, siz
     return kept + more;
 }
 
-/* Passes the elements on from now on, if a device has memory for them. `values` is what the body's head told;
- * the elements begin behind head_bytes. */
+/* Passes elements on from now on, if a device has memory for them. `values` is what the body's head told; the
+ * elements begin behind head_bytes. */
 static void begin_to_pass(struct mm_request *request, const struct values *values, size_t head_bytes) {
     struct put *put = put_of(request);
     const size_t bytes = mm_matrix_bytes(&values->operands.of[0].view);
@@ -228,7 +228,7 @@ static enum mm_status pass(struct mm_request *request) {
     return copy->write(copy, offset, from, bytes, &request->error);
 }
 
-/* What a GPU gave for the body comes back only if the upload ends. */
+/* A GPU's memory for the body is released only when the upload ends, so the upload must end. */
 static bool has_lost_room(const struct mm_request *request, struct mm_error *error) {
     if (!__atomic_load_n(&put_of(request)->room.is_lost, __ATOMIC_RELAXED))
         return false;
@@ -239,18 +239,18 @@ static bool has_lost_room(const struct mm_request *request, struct mm_error *err
 
 /* --- the complete body */
 
-/* What the elements' memory holds beside them: a file's header, the other parts of a form, or what a reader
- * of text had to spare. */
+/* Bytes of the elements' memory that are not elements: a file's header, the other parts of a form, or what a
+ * reader of text had to spare. */
 static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_operands *operands = &put_of(request)->values.operands;
     const struct mm_buffer *storage = &operands->storage;
     if (operands->views_body)
         return request->body_bytes - bytes;
-    return storage->block == NULL ? storage->bytes - bytes : 0; /* it was cut to size */
+    return storage->block == NULL ? storage->bytes - bytes : 0; /* else it was cut to size */
 }
 
-/* Moves the elements to memory of their own if what they lie in is much larger: else a client could hold far
- * more memory than its values count with. */
+/* Moves the elements to other memory if their memory is much larger; else a client could occupy far more
+ * memory than its values count for. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
     struct mm_operands *operands = &put_of(request)->values.operands;
@@ -273,7 +273,7 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     return MM_OK;
 }
 
-/* Moves the elements to a GPU; *error is MM_OK and put->only_copy NULL if there is none. */
+/* Moves the elements to a GPU's memory. Without a GPU *error is MM_OK, and put->only_copy stays NULL. */
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
@@ -291,7 +291,7 @@ static enum mm_status place(struct mm_request *request, struct mm_error *error) 
     return status;
 }
 
-/* From the complete body to a matrix in C order, without what else the body held. */
+/* Decodes the complete body into a matrix in C order, and releases everything else of the body. */
 static enum mm_status decode_matrix(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
@@ -310,7 +310,7 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
     return MM_OK;
 }
 
-/* After MM_BUSY this may be called again. On the connection's thread or one of the worker pool. */
+/* After MM_BUSY it may be called again. */
 static enum mm_status decode(struct mm_request *request, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (!put_of(request)->input.is_decoded)
@@ -351,9 +351,9 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
             return status;
         status = mm_store_put(request->server->store, &put->room, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
-    } while (status == MM_PRECONDITION_FAILED); /* another request came in between: check again */
+    } while (status == MM_PRECONDITION_FAILED); /* another request changed the value: check again */
     if (status == MM_OK)
-        put->only_copy = NULL; /* the store's from here on */
+        put->only_copy = NULL; /* the store owns it now */
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* POST /v1/matmul and POST /v1/transpose after the body: turns the body into a job, and the result into a
- * reply. Knows no wire format: those are the codecs'. */
+ * reply. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/reply.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Less than this takes a fraction of a millisecond, and is done on the connection's own thread. */
+/* Up to this size, a reply takes a fraction of a millisecond and is encoded on the connection's own
+ * thread. */
 enum { LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
 
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
@@ -19,8 +20,8 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
- */
+/* A reply without elements, or with figures, is JSON. A reply with neither has no body if Accept excludes
+ * JSON. */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
@@ -34,7 +35,6 @@ size_t mm_operation_part_bytes(const struct mm_operation *operation) {
     return mm_window_elements(&operation->part) * mm_dtype_bytes(operation->job.product.c.dtype);
 }
 
-/* Finds the part that is wanted, and what it takes of the host's memory. */
 static enum mm_status check_result(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
@@ -96,7 +96,7 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* From the complete body to a job without memory for its output. */
+/* Decodes the complete body into a job that has no memory for its output. */
 static enum mm_status decode_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_reservation *memory = &request->memory;
@@ -111,13 +111,12 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     else
         mm_reservation_free(memory, &request->body);
     operation->input.is_decoded = true;
-    memory->expected_bytes = 0; /* what it holds and asks for tells more from here on */
+    memory->expected_bytes = 0; /* from now on the reservation itself tells more */
     return MM_OK;
 }
 
-/* From the complete body to a prepared job with its memory. On failure
- * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
- * pool. */
+/* Turns the complete body into a prepared job with its memory. On failure *error says why; after MM_BUSY it
+ * may be called again. */
 static enum mm_status make_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffer *storage = &operation->call.operands.storage;
@@ -137,14 +136,14 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     return MM_OK;
 }
 
-/* Copies the job's shape into the request's record, because nobody may read the job while a worker has it. Of
- * a stack that is the shape of one product; of a transposition, the shape of A. */
+/* Copies the job's shape into the request's record, because nobody may read the job while a worker has it. A
+ * stack has the shape of one product, a transposition the shape of A. */
 static void keep_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
     const bool is_product = operation->call.operands.kind->op == MM_MATMUL;
-    const size_t count = operation->stack.count; /* also if all are one product, of count·m rows */
+    const size_t count = operation->stack.count; /* also if all are one product of count·m rows */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
     record->has_depth = is_product;
@@ -164,7 +163,7 @@ static void keep_job_spans(struct mm_request *request) {
         request->span_ns[span] = job->outcome.span_ns[span];
 }
 
-/* An empty result may be long as well: as text it has brackets for each row. */
+/* An empty result may take long as well: as text it has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
@@ -195,9 +194,9 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     return mm_operation_answer(request);
 }
 
-/* The idle threads of the worker pool. */
+/* Lets idle threads of the worker pool help. */
 struct pool_helpers {
-    struct mm_helpers head; /* first */
+    struct mm_helpers head; /* must be first */
     struct mm_pool *pool;
 };
 
@@ -206,8 +205,8 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
-/* Makes the wanted part the product's C, and returns where the part lies: if all of C is stored, within the
- * stored C or in a copy. */
+/* Makes the wanted part the product's C, and returns where the part is. If all of C is stored, the part is in
+ * the stored C or in a copy. */
 static void *select_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
@@ -222,7 +221,7 @@ static void *select_part(struct mm_operation *operation) {
     return data;
 }
 
-/* The job has ended: others need not wait for its operands until the client has read the result. */
+/* The job has ended, so others need not wait for its operands until the client has read the result. */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_operands_release(&operation->call.operands, &request->memory);
@@ -232,7 +231,7 @@ static void release_operands(struct mm_request *request) {
     mm_request_trim(request);
 }
 
-/* Writes the body of the reply, from C at view->data, and all spans. */
+/* Writes the body of the reply, from C at view->data, and sets all spans. */
 static void encode(struct mm_request *request, struct mm_buffer *view) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
@@ -266,7 +265,6 @@ static void encode(struct mm_request *request, struct mm_buffer *view) {
         encoder->finish(&answer, &operation->reply);
 }
 
-/* Makes the reply from the job's result. On the connection's thread or one of the pool. */
 static void make_reply(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffer view = {.data = operation->job.product.c.data}; /* of C, which has another owner */
@@ -283,7 +281,8 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
-/* The sweep reads the deadline, also if the request goes on to wait for memory. */
+/* The deadline changes with the mutex held, because the sweep reads it, even if the request goes on to wait
+ * for memory. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = make_job(request, error);
@@ -293,8 +292,8 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
     return status;
 }
 
-/* A request that was abandoned meanwhile stores nothing, unless that happens between the look and the store.
- */
+/* A request that was abandoned meanwhile stores nothing, unless that happens between the check and the
+ * store. */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
         return make_job_on_pool(request, error);
@@ -343,7 +342,7 @@ const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_oper
                                                   .drop_memory = drop_memory,
                                                   .release = release};
 
-/* The client is told too, but may not look. A variant that is wrong on purpose says nothing of its device. */
+/* Logged because the client may ignore it. A variant that is wrong on purpose says nothing of its device. */
 static void log_failed_check(const struct mm_request *request) {
     const struct mm_job *job = &mm_operation_of(request)->job;
     const struct mm_verification *verification = &job->outcome.verification;

@@ -1,4 +1,4 @@
-/* The result of an operation that is stored under a name: its conditions, its room, and the value itself. */
+/* Stores the result of an operation under the name `out`: its conditions, its space, and the value itself. */
 #include "server/handlers/matrix.h"
 #include "server/handlers/operation.h"
 #include "server/http/condition.h"
@@ -17,7 +17,7 @@ enum mm_status mm_operation_check_out(struct mm_request *request) {
                                      &is_there);
 }
 
-/* The conditions were checked by the head, so the name must have been there. */
+/* The head has checked the conditions, so `out` must have been there. */
 static enum mm_status check_place(const struct mm_operation *operation, struct mm_error *error) {
     if (!operation->is_conditional || operation->is_out_in_query)
         return MM_OK;
@@ -70,7 +70,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
         status = mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
                               &value, &is_new, error);
     if (status == MM_OK)
-        job->stored_c = NULL; /* the store's from here on */
+        job->stored_c = NULL; /* the store owns it now */
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
     return status;
 }

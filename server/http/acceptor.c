@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* RESERVE_SHARE: a sixteenth of all connections is kept free for new ones, up to RESERVE_MAX. */
+/* A sixteenth of all connections, at most RESERVE_MAX, is kept free for new ones. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
 
-/* Only if --connections-per-address limits them. IPv4 is mapped into IPv6. */
+/* Counted only if --connections-per-address limits them. IPv4 is mapped into IPv6. */
 struct address {
     struct in6_addr ip;
     uint64_t connections;
@@ -38,23 +38,23 @@ struct mm_acceptor {
     struct MHD_Daemon **daemons;
     unsigned daemon_count;
     unsigned connections_max;
-    unsigned kept_max; /* connections, above which idle ones are closed */
+    unsigned kept_max; /* above so many connections, idle ones are closed */
     pthread_t thread;
     int stopping;  /* __atomic access only */
     unsigned open; /* connections; changed with the mutex held, read by __atomic */
 
-    pthread_mutex_t mutex; /* guards the next two and open_by_thread; no lock is taken within it */
+    pthread_mutex_t mutex; /* guards slots, addresses and open_by_thread; no lock is taken within it */
     struct slot slots[SLOT_COUNT];
-    void *addresses; /* struct address, a tree of tsearch's */
+    void *addresses; /* a tree (tsearch) of struct address */
 
-    /* For the thread alone. */
-    unsigned next_thread;     /* the first candidate for the next connection */
+    /* Only the acceptor's thread uses these. */
+    unsigned next_thread;     /* first candidate for the next connection */
     unsigned full_naps;       /* in a row */
-    uint64_t evicted;         /* connections, not logged yet */
-    uint64_t told_ns;         /* of the last warning that none could be taken; 0: none */
-    uint64_t evicted_told_ns; /* of the last that idle ones were closed; 0: none */
+    uint64_t evicted;         /* connections that were closed as idle and not logged yet */
+    uint64_t told_ns;         /* time of the last warning that none could be accepted; 0: none */
+    uint64_t evicted_told_ns; /* time of the last warning that idle ones were closed; 0: none */
 
-    unsigned open_by_thread[]; /* daemon_count */
+    unsigned open_by_thread[]; /* daemon_count items */
 };
 
 static int compare(const void *one, const void *other) {
@@ -69,13 +69,13 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
     return ip;
 }
 
-/* gcc's analyzer takes what a tree keeps for lost. */
+/* gcc's analyzer reports what a tree keeps as leaked. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* NULL if the address has as many connections as it may, or if memory runs out. With the mutex held. */
+/* NULL if the address has as many connections as it may, or if out of memory. Call it with the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -95,7 +95,7 @@ static struct address *count_address(struct mm_acceptor *acceptor, const struct 
 #pragma GCC diagnostic pop
 #endif
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static void release_slot(struct mm_acceptor *acceptor, int fd) {
     struct slot *slot = &acceptor->slots[fd];
     struct address *address = slot->address;
@@ -120,7 +120,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* The thread with the fewest connections, the next in turn if several have. With the mutex held. */
+/* The thread with the fewest connections; of several, the next in turn. Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;
@@ -133,8 +133,8 @@ static unsigned choose_thread(struct mm_acceptor *acceptor) {
     return best;
 }
 
-/* NULL if the address has as many connections as it may. A slot still in use is of an earlier connection: MHD
- * closes one silently if memory runs out before it reports it as opened. */
+/* NULL if the address has as many connections as it may. A slot that is still in use belongs to an earlier
+ * connection: MHD closes one silently if memory runs out before it reports it as opened. */
 static struct MHD_Daemon *fill_slot(struct mm_acceptor *acceptor, int fd,
                                     const struct sockaddr_storage *from) {
     const bool counts_addresses = acceptor->server->options->connections_per_address > 0;
@@ -178,7 +178,7 @@ static bool may_tell(uint64_t *told_ns) {
     return true;
 }
 
-/* A young connection is not idle yet: only a shortage of a second is logged. */
+/* Only a shortage of a second is logged, because a young connection is not idle yet. */
 static void tell_full(struct mm_acceptor *acceptor) {
     if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_tell(&acceptor->told_ns))
         mm_log_warning(
@@ -196,7 +196,7 @@ static void tell_evicted(struct mm_acceptor *acceptor) {
     acceptor->evicted = 0;
 }
 
-/* Closes idle connections if few descriptors are free; false if none is. */
+/* Closes idle connections if few descriptors are free; false if none is free. */
 static bool make_room(struct mm_acceptor *acceptor) {
     const unsigned open = mm_acceptor_open(acceptor);
     if (open > acceptor->kept_max)
@@ -210,7 +210,7 @@ static bool make_room(struct mm_acceptor *acceptor) {
     return false;
 }
 
-/* -1 if the system cannot give one, or the acceptor stops. */
+/* −1 if no connection can be accepted, or if the acceptor stops. */
 static int accept_one(struct mm_acceptor *acceptor, struct sockaddr_storage *from, socklen_t *length) {
     int fd;
     do

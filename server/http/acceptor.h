@@ -11,20 +11,20 @@
 
 struct mm_acceptor;
 
-/* Starts the thread, and sets server->acceptor before the first connection. listener: blocking. daemons: one
- * thread each, without a listening socket. connections_max: over all of them, 1 or more. Listener, daemons
- * and server stay the caller's, and outlive the thread. NULL if memory or threads run out. */
+/* Starts the thread, and sets server->acceptor before the first connection. The listener blocks. Each daemon
+ * has one thread and no listening socket. connections_max, 1 or more, limits all daemons together. Listener,
+ * daemons and server belong to the caller and must outlive the thread. NULL if out of memory or threads. */
 struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, struct MHD_Daemon **daemons,
                                       unsigned daemon_count, unsigned connections_max);
 
-/* Joins the thread. Once, by one thread. */
+/* Ends and joins the thread. Call it once. */
 void mm_acceptor_stop(struct mm_acceptor *acceptor);
 
-/* After mm_acceptor_stop and the end of all connections. NULL is allowed. */
+/* Call it after mm_acceptor_stop and the end of all connections. NULL is allowed. */
 void mm_acceptor_free(struct mm_acceptor *acceptor);
 
-/* MHD is about to close the descriptor of a connection. Any thread. */
+/* Frees the slot of a connection whose descriptor MHD is about to close. Any thread may call it. */
 void mm_acceptor_closed(struct mm_acceptor *acceptor, int fd);
 
-/* How many connections are open; 0 for NULL. Any thread. */
+/* How many connections are open; 0 for NULL. Any thread may call it. */
 unsigned mm_acceptor_open(const struct mm_acceptor *acceptor);

@@ -8,18 +8,19 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Smaller bodies gain nothing by a larger receive buffer. A client whose body we have stopped reading then
- * costs the system a few times what it costs us, at most. */
+/* A smaller body gains nothing from a larger receive buffer. With this bound, a client whose body is no
+ * longer read costs the system at most a few times what it costs the server. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* The first step is whole, if it is at most FIRST_BYTES_MAX and this part of the budget; else SMALL_BYTES. */
+/* The first step is everything expected, if that is at most FIRST_BYTES_MAX and this part of the budget; else
+ * SMALL_BYTES. */
 enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
 
-/* Of the process, or of the route if that is less. */
+/* The limit of the process, or of the route if that is less. */
 static size_t body_bytes_max(const struct mm_request *request) {
     size_t process = request->server->limits.body_bytes_max;
     size_t route = request->route->body_bytes_max;
@@ -72,14 +73,14 @@ bool mm_body_is_small(const struct mm_request *request) {
     return bytes_max(request) <= SMALL_BYTES;
 }
 
-/* How much is kept of so many bytes of the body. */
+/* How much memory the first `bytes` of the body take. */
 static size_t kept_bytes(const struct mm_request *request, uint64_t bytes) {
     return request->passes_on && bytes > MM_BODY_PASSED_BYTES ? MM_BODY_PASSED_BYTES : (size_t)bytes;
 }
 
 /* --- steps */
 
-/* What the request is known to need in all. Of a body that may be passed on that is not known yet. */
+/* What the request needs in all; 0: unknown, as for a body that may be passed on. */
 static size_t expected_bytes(const struct mm_request *request) {
     const bool is_known = request->content_length != MM_LENGTH_UNKNOWN && !request->may_pass;
     return is_known ? kept_bytes(request, request->content_length) + request->need_bytes : 0;
@@ -96,7 +97,7 @@ enum mm_status mm_body_reserve_first(struct mm_request *request) {
                                  &request->error);
 }
 
-/* Makes room for the first `bytes` of the body, and as far as the next step reaches. */
+/* Makes space for the first `bytes` of the body, and up to the next step. */
 static enum mm_status make_room(struct mm_request *request, size_t bytes) {
     struct mm_reservation *memory = &request->memory;
     const size_t most = kept_bytes(request, bytes_max(request));
@@ -115,7 +116,7 @@ static enum mm_status make_room(struct mm_request *request, size_t bytes) {
                                &request->error);
 }
 
-/* The body goes before elements that its reader has decoded: these can be decoded again. */
+/* The body goes before elements that its reader has decoded, because those can be decoded again. */
 static enum mm_status grow(struct mm_request *request, size_t bytes) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, &request->error);
@@ -128,7 +129,7 @@ static enum mm_status grow(struct mm_request *request, size_t bytes) {
     return make_room(request, bytes);
 }
 
-/* --- the end of it */
+/* --- release */
 
 void mm_body_drop(struct mm_request *request) {
     if (request->reading != NULL)
@@ -148,7 +149,7 @@ uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
     const struct mm_place *place = &request->place;
     const uint64_t begun_ns = request->started_ns + place->waited_ns;
     const uint64_t end_ns = mm_request_state(request) == MM_RESERVING ? place->since_ns : now_ns;
-    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may begin after the sweep read the clock */
 }
 
 bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
@@ -183,7 +184,7 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* The refusal is sent at the end of the body, unless that is far or the connection is closed anyway. */
+/* The error is sent at the end of the body, unless that is far away or the connection closes anyway. */
 static void pass_over(struct mm_request *request, size_t bytes) {
     mm_body_drop(request);
     request->dropped_bytes += bytes;
@@ -191,8 +192,8 @@ static void pass_over(struct mm_request *request, size_t bytes) {
         refuse_midway(request);
 }
 
-/* Takes locked memory, from which a GPU copies faster, if there is some: so much of the body has come by now.
- */
+/* Acquires locked memory, from which a GPU copies faster, if there is some. So much of the body has arrived
+ * that it pays. */
 static void exchange_memory(struct mm_request *request) {
     struct mm_buffer locked;
     if (mm_reservation_acquire(&request->memory, MM_BODY_PASSED_BYTES, &locked, NULL) != MM_OK)
@@ -202,7 +203,7 @@ static void exchange_memory(struct mm_request *request) {
     request->body = locked;
 }
 
-/* Passes on what is kept, each time that its memory is full. */
+/* Passes on what is kept, each time its memory is full. */
 static void keep_and_pass(struct mm_request *request, const char *data, size_t bytes) {
     while (bytes > 0 && request->error.status == MM_OK) {
         const size_t part = mm_size_min(bytes, MM_BODY_PASSED_BYTES - request->body_bytes);
@@ -230,9 +231,9 @@ static void keep(struct mm_request *request, const char *data, size_t bytes) {
             request->reader->feed(request->reading, request->body.data, request->body_bytes);
 }
 
-/* Makes room for all that was received: what a reader has closed up may have to be spread again. Between the
- * two moves the connection belongs to this thread, and the sweep cannot take its memory; while it waits for
- * memory, it belongs to the sweep. */
+/* Makes space for all that was received, because what a reader has moved together may have to be spread
+ * again. Between the two calls of mm_connection_move the connection belongs to this thread, and the sweep
+ * cannot release its memory. While the connection waits for memory, it belongs to the sweep. */
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes) {
     const size_t chunk = *bytes;
     const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + chunk;

@@ -1,11 +1,11 @@
-/* Lists of ETags, and what they ask for. */
+/* Reads lists of ETags, and checks conditions. */
 #include "server/http/condition.h"
 
 #include "api/slice.h"
 
 #include <string.h>
 
-/* Where the tag that starts here ends; NULL: there is none (RFC 9110, 8.8.3). */
+/* Where the tag at `at` ends; NULL if there is none (RFC 9110, 8.8.3). */
 static const char *tag_end(const char *at) {
     if (strncmp(at, "W/", 2) == 0)
         at += 2;
@@ -16,8 +16,8 @@ static const char *tag_end(const char *at) {
     return *at == '"' ? at + 1 : NULL;
 }
 
-/* Looks for a value's tag, or the star that stands for any value, in a header; etag NULL: there is no value.
- * If weak, W/"x" names "x". False if the header is malformed. */
+/* Looks for a value's tag in a list; * names any value. etag NULL: there is no value. If `weak`, W/"x" names
+ * "x". False if the list is malformed. */
 static bool find_tag(const char *list, const char *etag, bool weak, bool *is_named) {
     const struct mm_slice all = mm_slice_trim(list, list + strlen(list));
     *is_named = etag != NULL && mm_slice_is(all, "*");

@@ -1,4 +1,4 @@
-/* The list of connections, their phases, and the reply that MHD does not take. */
+/* The list of connections, their phases, and the replies that MHD does not accept. */
 #include "server/http/connection.h"
 
 #include "api/problem.h"
@@ -39,7 +39,8 @@ struct mm_last_words {
     size_t body_bytes;
 };
 
-/* Appends to the head, which is large enough: request id and origin have limits, the rest is ours. */
+/* Appends to the head, which is large enough: request id and origin have limits, and the server writes the
+ * rest. */
 __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -49,7 +50,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *word
     assert(words->head_bytes < sizeof words->head);
 }
 
-/* No body, and nothing to be sent, if memory runs out. */
+/* If memory is out, words->body stays NULL, and nothing is sent. */
 static void compose(struct mm_last_words *words, const struct mm_problem_reply *reply) {
     const unsigned http = mm_problem_http(reply->error->status);
     struct mm_headers headers = {.count = 0};
@@ -87,7 +88,7 @@ static size_t send_tls(void *session, const struct mm_last_words *words) {
     return sent;
 }
 
-/* Returns the bytes of the body that were sent. */
+/* Returns how many bytes of the body were sent. */
 static size_t say(const struct mm_connection *connection, struct mm_last_words *words) {
     size_t sent = 0;
     if (words->body != NULL)
@@ -117,7 +118,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection,
     return 0;
 }
 
-/* GnuTLS has read to the end, on the connection's thread: the last moment in which it sends. */
+/* GnuTLS has read to the end, on the connection's thread. This is the last moment in which it can send. */
 static void say_late(struct mm_tls_stream *stream) {
     struct mm_connection *connection =
         (struct mm_connection *)((char *)stream - offsetof(struct mm_connection, stream));
@@ -128,7 +129,7 @@ static void say_late(struct mm_tls_stream *stream) {
 }
 
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection) {
-    pthread_mutex_lock(&server->mutex); /* waits for the thread that has cut it */
+    pthread_mutex_lock(&server->mutex); /* wait for the thread that has cut the connection off */
     pthread_mutex_unlock(&server->mutex);
     say_late(&connection->stream);
 }
@@ -152,15 +153,15 @@ void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
 }
 
-/* SO_RCVBUF would do this at the price of what the system finds out by itself, and up to net.core.rmem_max
- * only. What SO_RCVLOWAT needs stays when that is taken back. */
+/* SO_RCVBUF would end the system's own choice of the size, and reach no further than net.core.rmem_max. The
+ * size that SO_RCVLOWAT needs stays when SO_RCVLOWAT is reset. */
 void mm_connection_widen(struct mm_connection *connection) {
     const int bytes = RECEIVED_BYTES, none = 1;
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &none, sizeof none);
 }
 
-/* Makes its close a reset. */
+/* Makes the connection's close a reset. */
 static void make_reset(const struct mm_connection *connection) {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -177,12 +178,13 @@ void mm_connection_stop_sender(struct mm_connection *connection) {
     mm_connection_stop_reading(connection);
 }
 
-/* With server->mutex held, as the next. */
+/* Call it with server->mutex held. */
 static void link_first(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
     connection->idle_since_ns = now_ns;
     TAILQ_INSERT_HEAD(&server->connections, connection, listed);
 }
 
+/* Call it with server->mutex held. */
 static void unlink_it(struct mm_server *server, struct mm_connection *connection) {
     if (server->swept == connection)
         server->swept = TAILQ_NEXT(connection, listed);
@@ -208,7 +210,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct mm_connection *connection = calloc(1, sizeof *connection);
     *context = connection;
-    if (connection == NULL) { /* with TLS nothing would limit what it sends */
+    if (connection == NULL) { /* with TLS nothing would limit what the client sends */
         if (server->options->tls_cert != NULL && info != NULL)
             (void)shutdown(info->connect_fd, SHUT_RDWR);
         return;
@@ -225,7 +227,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     pthread_mutex_unlock(&server->mutex);
 }
 
-/* MHD closes the descriptor after this, not before. */
+/* MHD closes the descriptor after this call, not before. */
 static void closed(struct mm_server *server, struct MHD_Connection *mhd, void **context) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct mm_connection *connection = *context;

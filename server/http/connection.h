@@ -4,10 +4,10 @@
  *   HEAD     nothing, or a part of a head has arrived; the sweep may cut
  *   BODY     the head was checked and the body arrives; the sweep may cut
  *   HANDLED  the request is checked, worked on or answered; nobody cuts
- *   CUT      refused past MHD, or closed as idle; what still arrives is dropped
+ *   CUT      refused without MHD, or closed as idle; what still arrives is dropped
  *
- * The thread that moves a connection on from HEAD or BODY has it to itself: either the connection's thread,
- * or the sweep. */
+ * Only the thread that moves a connection on from HEAD or BODY may use it then: either the connection's
+ * thread, or the sweep. */
 #pragma once
 
 #include "server/http/headers.h"
@@ -21,91 +21,95 @@ enum mm_phase { MM_PHASE_HEAD, MM_PHASE_BODY, MM_PHASE_HANDLED, MM_PHASE_CUT };
 struct mm_last_words;
 
 struct mm_connection {
-    int fd;    /* MHD's; open as long as the connection is on the server's list */
+    int fd;    /* MHD's; open while the connection is on the server's list */
     int phase; /* enum mm_phase; __atomic access only */
-    void *tls; /* of MHD; for its thread alone; NULL: no TLS */
+    void *tls; /* MHD's session; only the connection's thread uses it; NULL: no TLS */
 
-    /* NULL: none. Set by the connection's thread, cleared by it under server->mutex: a thread that holds the
-     * mutex may use the request. __atomic access only. */
+    /* NULL: none. The connection's thread sets it, and clears it with server->mutex held, so a thread that
+     * holds the mutex may use the request. __atomic access only. */
     struct mm_request *request;
 
-    void *spare;         /* the memory of its last request, for the next; NULL: none; for its thread alone */
-    size_t target_bytes; /* length of the request's target as sent, up to a zero byte; for its thread alone */
-    unsigned requests;   /* so far; __atomic access only */
-    int answers;         /* not 0 while MHD has a reply to send; __atomic access only */
+    /* Only the connection's thread uses these. */
+    void *spare;         /* memory of the last request, for the next; NULL: none */
+    size_t target_bytes; /* length of the target as sent, up to a zero byte */
+
+    unsigned requests; /* so far; __atomic access only */
+    int answers;       /* not 0 while MHD has a reply to send; __atomic access only */
 
     /* Guarded by server->mutex. */
     TAILQ_ENTRY(mm_connection) listed;
-    uint64_t idle_since_ns; /* when it opened, or when the sweep first saw its last request */
+    uint64_t idle_since_ns; /* when it opened, or when the sweep first saw its latest request */
     bool is_closing;        /* closed as idle */
 
-    /* With TLS: where the session reads from, and the reply that its thread sends at the end. `late` is
-     * owned; NULL: none; __atomic access only. late_bytes of the body were sent: for the thread. */
+    /* With TLS: what the session reads from, and the reply that its thread sends at the end. `late` is owned;
+     * NULL: none; __atomic access only. late_bytes of the body were sent; only the thread uses it. */
     struct mm_tls_stream stream;
     struct mm_last_words *late;
     size_t late_bytes;
 
-    uint64_t cut_ns; /* when it was cut off; for the thread that did it, then for the sweep in MM_PHASE_CUT */
+    uint64_t cut_ns; /* when it was cut off; set by the thread that cuts, read by the sweep in MM_PHASE_CUT */
 
-    /* For the sweep alone, with server->mutex held. */
+    /* Only the sweep uses these, with server->mutex held. */
     unsigned requests_seen;
-    uint64_t bytes_seen;      /* by the system's count, at the last new request */
+    uint64_t bytes_seen;      /* received by the system's count, when the sweep saw the latest request */
     uint64_t head_since_ns;   /* when a part of a head was first seen; 0: none */
-    uint64_t taking_since_ns; /* when it began to count what the client reads; 0: nothing is unread */
-    uint64_t taken_bytes;     /* by then, by the system's count */
-    unsigned taking_requests; /* `requests` by then */
+    uint64_t taking_since_ns; /* when the sweep began to count what the client reads; 0: nothing is unread */
+    uint64_t taken_bytes;     /* read until then, by the system's count */
+    unsigned taking_requests; /* `requests` at that time */
 };
 
 /* Callback of MHD (server/http/http.c). */
 void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code);
 
-/* NULL if memory ran out for it. The connection's thread. */
+/* NULL if memory was out when it opened. The connection's thread calls it. */
 struct mm_connection *mm_connection_of(struct MHD_Connection *connection);
 
 enum mm_phase mm_connection_phase(const struct mm_connection *connection);
 
-/* False if the connection is not in `from` any more. Any thread. */
+/* Moves the connection to the phase `to`. False if it is not in `from` any more. Any thread may call it. */
 bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
 
-/* Writes the reply past MHD and ends our sending side; returns the bytes of the body that were sent. Does not
- * wait: what the socket does not take is lost, and so is the reply if memory runs out. The connection's
- * thread, which has it to itself. */
+/* Writes the reply without MHD and ends the sending side. Returns how many bytes of the body were sent. Does
+ * not wait: what the socket does not accept is lost, and so is the reply if memory is out. The connection's
+ * thread calls it, after it has moved the connection. */
 size_t mm_connection_cut(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
-/* The same for another thread, which has moved the connection and holds server->mutex. With TLS the
- * connection's thread alone may write: it is made to read an end and then writes, if the handshake is over; 0
+/* Cuts a connection off from another thread, which has moved it and holds server->mutex. With TLS only the
+ * connection's thread may write: it is made to read an end and then writes, if the handshake is over. Then 0
  * is returned, and late_bytes counts later. */
 size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
-/* Sends what another thread has left to be said when it cut the connection off, if MHD does not read on. The
- * connection's thread, no mutex held. */
+/* Sends the reply that another thread left when it cut the connection off, if MHD reads no further. The
+ * connection's thread calls it, with no mutex held. */
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
 
-/* Marks the connection as idle from now on: it becomes the first of the list. With server->mutex held. */
+/* Marks the connection as idle from now on: it becomes the first of the list. Call it with server->mutex
+ * held. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
-/* Whether it has received bytes that no thread has read. With server->mutex held. */
+/* Whether bytes have arrived that no thread has read. Call it with server->mutex held. */
 bool mm_connection_has_unread(const struct mm_connection *connection);
 
-/* Whether no connection has a request or unread bytes. Any thread, no mutex held. */
+/* Whether no connection has a request or unread bytes. Any thread may call it, with no mutex held. */
 bool mm_connection_all_quiet(struct mm_server *server);
 
-/* Lets the system hold 2 MiB that were received and not yet read. By itself it finds the size by how much is
- * read at a time, often too small: the client then waits for its window more than half of the time. The
- * connection's thread. */
+/* Lets the system hold 2 MiB that have arrived and are not read yet. The system's own size, from how much is
+ * read at a time, is often too small: the client then waits for its window more than half of the time. The
+ * connection's thread calls it. */
 void mm_connection_widen(struct mm_connection *connection);
 
-/* Ends our reading side: its thread sees an end and closes. With server->mutex held. */
+/* Ends the receiving side: the connection's thread sees an end and closes. Call it with server->mutex
+ * held. */
 void mm_connection_stop_reading(struct mm_connection *connection);
 
-/* Resets it; what waits to be sent is lost. With server->mutex held. */
+/* Resets the connection; what waits to be sent is lost. Call it with server->mutex held. */
 void mm_connection_drop(struct mm_connection *connection);
 
 /* Closes an idle connection and moves it to MM_PHASE_CUT; what was sent still arrives. False if it has a
- * request. With server->mutex held. */
+ * request. Call it with server->mutex held. */
 bool mm_connection_close_idle(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
-/* Ends our reading side in MM_PHASE_CUT, with a reset if the client still sends: else the client would hang
- * for minutes before a full window. */
+/* Ends the receiving side in MM_PHASE_CUT. If the client still sends, the connection is reset; else the
+ * client would hang for minutes before a full window. */
 void mm_connection_stop_sender(struct mm_connection *connection);

@@ -1,5 +1,5 @@
-/* Whether a head as libmicrohttpd has read it is what the client sent. The guard checks what its headers
- * hold. */
+/* Checks that a head is what the client sent, as libmicrohttpd has read it. The guard checks the headers'
+ * values. */
 #pragma once
 
 #include "gpu/names.h"
@@ -26,22 +26,21 @@ const char *mm_header_name(enum mm_header header);
 
 struct mm_request;
 
-/* Callbacks of MHD (server/http/http.c): decode a path or a part of a query in place, and note the length of
- * the target before that. The connection's thread. */
+/* Callbacks of MHD (server/http/http.c), on the connection's thread. The first decodes a path or a part of a
+ * query in place; the second notes the target's length before that. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text);
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
-/* Sets request->headers, and whether every parser would read the head alike: MM_OK, with
- * request->content_length, or MM_BAD_REQUEST in request->error. The texts are what MHD passes to the handler
- * at its first call, the url decoded. The connection's thread, at that call. */
+/* Sets request->headers and request->content_length. MM_BAD_REQUEST in request->error if other parsers could
+ * read the head differently. The texts are what MHD passes to the handler at its first call, the url decoded.
+ * The connection's thread calls it at that call. */
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
-/* Whether the body is uncompressed: MM_OK, or MM_UNSUPPORTED_MEDIA_TYPE in request->error. The connection's
- * thread. */
+/* MM_UNSUPPORTED_MEDIA_TYPE in request->error if the body is compressed. The connection's thread calls it. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
-/* Whether the refusal is that one: its reply names the codings that are taken, which is MM_HEAD_CODINGS, in
- * Accept-Encoding (RFC 9110, 15.5.16). Any thread. */
+/* Whether mm_head_check_coding set this error. Its reply lists the accepted codings, MM_HEAD_CODINGS, in
+ * Accept-Encoding (RFC 9110, 15.5.16). Any thread may call it. */
 #define MM_HEAD_CODINGS "identity"
 bool mm_head_is_about_coding(const struct mm_error *error);

@@ -1,5 +1,5 @@
-/* The headers of a response, for both ways of sending it: through libmicrohttpd (reply.c), or past it on a
- * connection that is cut off (connection.c). Any thread. */
+/* The headers of a response, for both ways of sending it: through libmicrohttpd (reply.c), or without it on a
+ * connection that is cut off (connection.c). Any thread may call these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -7,18 +7,18 @@
 #include "server/options.h"
 
 /* Which pages of other origins may read a response (the CORS protocol of the Fetch standard,
- * https://fetch.spec.whatwg.org/#http-cors-protocol). All 0: the response says nothing of that. */
+ * https://fetch.spec.whatwg.org/#http-cors-protocol). All 0: the response has no header for that. */
 struct mm_cors {
-    const char *origin; /* that may read the response, or "*"; NULL: none. Of the options */
+    const char *origin; /* may read the response, or "*"; NULL: none. It points into the options */
     bool varies;        /* other origins get another answer */
 };
 
-/* The answer to a request with this Origin header; NULL: it has none. */
+/* Decides for a request with this Origin header; NULL: without one. */
 struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin);
 
 enum { MM_HEADERS_MAX = 10 };
 
-/* A list, empty as zeros. It owns no text but Retry-After's. */
+/* A list of headers; begins as zeros. Of the texts it owns only retry_after. */
 struct mm_headers {
     struct {
         const char *name;
@@ -28,22 +28,22 @@ struct mm_headers {
     char retry_after[MM_DIGITS_MAX + 1];
 };
 
-/* Adds what every response has. `closes`: the connection ends with it. */
+/* Adds the headers of every response. `closes`: the connection ends with it. */
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
                            bool closes);
 
 /* How a protocol writes its errors. */
 struct mm_problem_form {
-    const char *type; /* the media type */
+    const char *type; /* media type */
 
-    /* malloc'ed; NULL if memory runs out. Any thread. */
+    /* malloc'ed; NULL if out of memory. Any thread may call it. */
     char *(*write)(const struct mm_error *error, const char *request_id, size_t *length);
 };
 
 /* RFC 9457 (api/problem.h). */
 extern const struct mm_problem_form mm_problem_details;
 
-/* The reply to a request that fails. Borrows all that it points to. */
+/* The reply to a request that fails. It owns nothing. */
 struct mm_problem_reply {
     const struct mm_problem_form *form;
     const struct mm_error *error;
@@ -54,8 +54,8 @@ struct mm_problem_reply {
     unsigned retry_after_s; /* 0: no Retry-After */
 };
 
-/* Adds what such a reply has beside that. */
+/* Adds the headers that only a reply to a failed request has. */
 void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply);
 
-/* Adds what the response to OPTIONS has, for a path with these methods ("GET, HEAD"). */
+/* Adds the headers of the response to OPTIONS, for a path with these methods ("GET, HEAD"). */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods);

@@ -1,4 +1,4 @@
-/* The lines, and who ends so that their first fits. */
+/* The lines, and which requests end to free memory for their first. */
 #include "server/http/line.h"
 
 #include "gpu/store/store.h"
@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-/* How many requests a look ends at most. */
+/* Most requests that one look ends. */
 enum { ENDS_MAX = 64 };
 
 void mm_line_open(struct mm_line *line) {
@@ -58,7 +58,7 @@ void mm_line_leave(struct mm_request *request) {
 
 /* --- serving */
 
-/* Reserves what the first lacks, as long as there is room. With server->mutex held. */
+/* Reserves what the first request lacks, as long as there is memory. Call it with server->mutex held. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&
@@ -79,9 +79,9 @@ void mm_line_serve(struct mm_server *server) {
     mm_request_resume(&resumed);
 }
 
-/* --- making room. With server->mutex held. */
+/* --- freeing memory; call all of these with server->mutex held */
 
-/* Ends a request with this error; false if its own thread has the connection now. */
+/* Ends a request with this error. False if the connection's own thread works on it now. */
 static bool refuse(struct mm_request *request, const struct mm_error *error, struct mm_resumed *resumed) {
     struct mm_connection *peer = request->peer;
     const bool was_waiting = mm_request_state(request) == MM_RESERVING;
@@ -99,9 +99,9 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
     return true;
 }
 
-/* Its memory is free once its own thread has seen the end. */
+/* Drops a reply. Its memory is free once the connection's thread has seen the end. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
-    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* so it is not dropped again meanwhile */
+    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else it would be dropped again meanwhile */
     mm_connection_drop(request->peer);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
@@ -122,7 +122,7 @@ static void end_overdue(struct mm_server *server, int part, uint64_t now_ns, str
     }
 }
 
-/* Whether an upload or a reply of the request moves at present. */
+/* Whether an upload or a reply of the request is under way. */
 static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
@@ -130,8 +130,8 @@ static bool moves(const struct mm_request *request) {
             request->pace.looked_ns >= request->record.replied_ns); /* else the pace is still the upload's */
 }
 
-/* What becomes free for the first of a line if the request ends. While nobody waits for the main part, small
- * requests may have that too. A stored value without a name ends with the reply that sends it. */
+/* Bytes that become free for the first of a line if the request ends. If nobody waits for the main part,
+ * small requests may use that too. A stored value without a name ends with the reply that sends it. */
 static size_t freed_bytes(const struct mm_request *request, int part) {
     const struct mm_reservation *memory = &request->memory;
     const struct mm_stored *value = __atomic_load_n(&request->value, __ATOMIC_ACQUIRE);
@@ -145,8 +145,8 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
 }
 
 struct slow_peers {
-    struct mm_request *requests[ENDS_MAX]; /* those that hold most first */
-    size_t bytes[ENDS_MAX];                /* that become free */
+    struct mm_request *requests[ENDS_MAX]; /* those that free most first */
+    size_t bytes[ENDS_MAX];                /* how much each frees */
     unsigned count;
 };
 
@@ -178,14 +178,14 @@ static void find_slow(struct mm_server *server, int part, struct slow_peers *slo
     }
 }
 
-/* What the first lacks of a part: all of it if its reservation has to move there. */
+/* What the first request lacks in a part: its whole reservation too, if that must move there. */
 static size_t lacked_bytes(const struct mm_request *first, int part) {
     const struct mm_reservation *memory = &first->memory;
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
 }
 
-/* Ends peers that are too slow until the first fits. The memory of a reply becomes free in a moment, once its
- * own thread has seen the end. */
+/* Ends peers that are too slow until the first request fits. A reply's memory becomes free in a moment, once
+ * its connection's thread has seen the end. */
 static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct mm_resumed *resumed) {
     struct slow_peers slow;
     struct mm_error error;
@@ -209,7 +209,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* What those that wait hold of a part beside its first, and of them the one that arrived last. */
+/* How much of a part the waiting requests other than the first have, and which of them arrived last. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;
@@ -230,8 +230,8 @@ static struct waiting find_waiting(const struct mm_server *server, int part, con
     return waiting;
 }
 
-/* If the first would not fit even if all ended that do not wait, refuses the youngest of those that wait; and
- * the first itself if stored matrices alone leave too little. */
+/* If the first request would not fit even if all requests ended that do not wait, refuses the waiting request
+ * that arrived last. If stored matrices alone leave too little, refuses the first request. */
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     struct mm_error latest, stored;

@@ -1,4 +1,4 @@
-/* The pool's threads, their list of tasks, and the work that they share. Knows nothing of what a task is. */
+/* The pool's threads, their list of tasks, and the work that they share. It does not know what a task is. */
 #include "server/http/pool.h"
 
 #include "gpu/mutex.h"
@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* On the stack of the thread that shares. Guarded by the pool's mutex. */
+/* Work that threads share; on the stack of the thread that shares it. The pool's mutex guards it. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;
     unsigned count;
     unsigned begun;
     unsigned ended;
-    pthread_cond_t done; /* all have ended */
+    pthread_cond_t done; /* signalled when all parts have ended */
     LIST_ENTRY(share) listed;
 };
 
@@ -22,13 +22,13 @@ struct mm_pool {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
     STAILQ_HEAD(tasks, mm_pool_task) tasks; /* oldest first */
-    LIST_HEAD(shares, share) shares;        /* that have parts to begin */
+    LIST_HEAD(shares, share) shares;        /* those with parts left to begin */
     bool stopping;
     unsigned thread_count;
     pthread_t threads[];
 };
 
-/* Does the next part of a share on the list. With the mutex held, except meanwhile. */
+/* Does the next part of a share on the list. Call it with the mutex held; the mutex is free meanwhile. */
 static void do_part(struct mm_pool *pool, struct share *share) {
     const unsigned index = share->begun++;
     if (share->begun == share->count)
@@ -40,7 +40,7 @@ static void do_part(struct mm_pool *pool, struct share *share) {
         pthread_cond_signal(&share->done); /* with the mutex held: once unlocked, the share may be gone */
 }
 
-/* Helps with shares only while no task waits. */
+/* A thread of the pool. It helps with shares only while no task waits. */
 static void *work_on(void *argument) {
     struct mm_pool *pool = argument;
     pthread_mutex_lock(&pool->mutex);

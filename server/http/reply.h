@@ -1,5 +1,5 @@
-/* Replies handed to MHD. Each function queues one reply and moves the request to MM_SENDING; on failure
- * request->error is set and the state unchanged. The connection's thread. */
+/* Replies through MHD. Each function queues one reply and moves the request to MM_SENDING; on failure
+ * request->error is set and the state does not change. The connection's thread calls these functions. */
 #pragma once
 
 #include "api/embedded.h"
@@ -9,39 +9,42 @@
 /* Queues request->error as a problem. MHD_NO: nothing could be queued; close the connection. */
 enum MHD_Result mm_reply_problem(struct mm_request *request);
 
-/* Queues a 200 with a malloc'ed text of this media type, and takes it over. NULL: memory ran out. */
+/* Queues a 200 with a malloc'ed text of this media type, and takes the text over. text NULL: memory was
+ * out. */
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
-/* The same for a long text, which counts in the memory budget until it is sent: MM_BUSY, MM_TOO_LARGE. */
+/* Queues a 200 with a long malloc'ed text, and takes the text over. The text counts in the memory budget
+ * until it is sent: MM_BUSY, MM_TOO_LARGE. text NULL: memory was out. */
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
 
-/* The same for a text that outlives all replies, and is not copied. */
+/* Queues a 200 with a text that outlives all replies, and is not copied. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type);
 
-/* The same for a file of the page, with its ETag and policy; a 304 if the client has it. coding: the text's
- * Content-Encoding; NULL: none. */
+/* Queues a 200 with a file of the page, with its ETag and policy; a 304 if the client has the file. coding:
+ * the file's Content-Encoding; NULL: none. */
 enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedded_file *file,
                              const char *type, const char *coding);
 
-/* The same as a 200 or 201, with ETag and the request's own path as Location: a matrix was stored. */
+/* Queues a 200 or 201 because a matrix was stored: a malloc'ed JSON text, which it takes over, with ETag and
+ * the request's own path as Location. text NULL: memory was out. */
 enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *text, size_t length,
                                const char *etag);
 
-/* Queues a 200 with a stored matrix in this form, or a part of it of this shape, or a 304 with the same
- * length; takes the body and the reference over, also on failure. The body may borrow the value's memory: its
- * buffer is then no loan of its own. A 304, or a reply to HEAD, may lack it: then it tells the body's length,
- * or nothing if body is NULL. */
+/* Queues a 200 with a stored matrix in this format, or a part of it of this shape, or a 304 with the length
+ * of that. Takes the body and request->value over, also on failure. The body may point into the value's
+ * memory, which it does not own then. A 304, or a reply to HEAD, may lack the body: it then tells the body's
+ * length, or nothing if body is NULL. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
                               const struct mm_shape *shape, const char *type);
 
 /* Queues a 204. */
 enum mm_status mm_reply_no_content(struct mm_request *request);
 
-/* Queues a 204 with request->allow, for OPTIONS, with the answer to a CORS preflight. */
+/* Queues a 204 with request->allow, for OPTIONS, and the answer to a CORS preflight. */
 enum mm_status mm_reply_options(struct mm_request *request);
 
 /* Queues the 200 of a finished product of this shape with Server-Timing and Matmul-*, or a 204 if type is
- * NULL, for which the body is empty. request->value: what the whole result is stored as, for Location and
- * ETag; NULL: it is not stored. Takes the body over, also on failure. */
+ * NULL, for which the body is empty. request->value is the stored result, for Location and ETag; NULL: it is
+ * not stored. Takes the body over, also on failure. */
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
                                 const struct mm_shape *shape, const char *type);
