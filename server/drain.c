@@ -1,4 +1,4 @@
-/* Polls: a drain happens once, and no event reports its end. */
+/* Polls, because a drain happens once and no event reports its end. */
 #include "server/drain.h"
 
 #include "server/http/connection.h"
@@ -9,7 +9,7 @@
 
 enum { POLL_MS = 2, QUIET_POLL_MS = 10, QUIET_LOOKS = 3 };
 
-/* False if some are still under way after most_ms. */
+/* False if accepted requests are still under way after most_ms. */
 static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) {
     const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
     uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
@@ -21,7 +21,7 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
     return true;
 }
 
-/* Waits for the replies to clients that were refused and still send, for at most most_ms. */
+/* Waits at most most_ms for the replies to clients that were refused and still send. */
 static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
     const struct timespec poll = {.tv_nsec = QUIET_POLL_MS * 1000000L};
     const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
@@ -32,7 +32,7 @@ static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
     }
 }
 
-/* Connections are accepted to the end: a probe learns that the service drains. */
+/* Connections are accepted to the end, so a probe learns that the service drains. */
 bool mm_drain(struct mm_server *server, uint64_t accepted_ms, uint64_t last_ms, enum mm_status status,
               const char *detail) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));

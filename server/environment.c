@@ -1,5 +1,5 @@
-/* Finds misspelt options, by their names alone, among the variables that Kubernetes sets for a Service of our
- * name. */
+/* Warns of misspelt options in the environment. Variables that Kubernetes sets for a Service named matmuld
+ * are no options. */
 #include "server/options.h"
 
 #include "gpu/matrix/matrix.h"
@@ -30,14 +30,14 @@ static bool is_of_service(const char *name, const char *value) {
            (port != NULL && isdigit((unsigned char)port[strlen("_PORT_")]));
 }
 
-/* The Levenshtein distance: how many letters have to be added, dropped or changed. */
+/* The Levenshtein distance: how many letters must be added, removed or changed. */
 static size_t distance(const char *from, const char *to) {
-    size_t row[MM_OPTION_VARIABLE_MAX]; /* from the first letters of `from` to those of `to` */
+    size_t row[MM_OPTION_VARIABLE_MAX]; /* distances to the first letters of `to` */
     const size_t length = strlen(to);
     for (size_t index = 0; index <= length; index++)
         row[index] = index;
     for (const char *letter = from; *letter != '\0'; letter++) {
-        size_t before = row[0]++; /* without either letter */
+        size_t before = row[0]++; /* distance without either letter */
         for (size_t index = 1; index <= length; index++) {
             const size_t changed = before + (*letter != to[index - 1]);
             before = row[index];

@@ -1,5 +1,5 @@
-/* The asking side of GET /healthz. In HTTP/1.0 the reply ends with the connection, so only its first line has
- * to be understood. */
+/* The client of GET /healthz. With HTTP/1.0 the reply ends with the connection, so only its first line
+ * matters. */
 #include "server/healthcheck.h"
 
 #include "server/auth/tls.h"
@@ -17,7 +17,7 @@ enum { TIME_S = 3, REPLY_BYTES_MAX = 4096 };
 
 static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
 
-/* Calls of the socket and of GnuTLS block: one alarm limits them all. */
+/* One alarm limits all calls of the socket and of GnuTLS, which block. */
 static char time_is_up[512];
 
 static void on_alarm(int number) {
@@ -37,7 +37,7 @@ static void set_alarm(const struct mm_options *options) {
     (void)alarm(TIME_S);
 }
 
-/* Reads the reply as a text; false with errno. */
+/* Sends the request and reads the reply as text. False on failure, with errno set. */
 static bool ask(int connection, char *reply, size_t size) {
     if (send(connection, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
         return false;
@@ -56,7 +56,7 @@ static int status_of(const char *reply) {
 
 int mm_healthcheck(const struct mm_options *options) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *address = NULL; /* the first, on which the server listens as well */
+    struct addrinfo *address = NULL; /* the first, on which the server listens too */
     char port[16], reply[REPLY_BYTES_MAX];
     snprintf(port, sizeof port, "%u", (unsigned)options->port);
     int failure = getaddrinfo(options->host, port, &hints, &address);

@@ -1,4 +1,4 @@
-/* Reads /proc/self, and asks the C library. */
+/* Reads /proc/self and control groups. */
 #include "server/machine.h"
 
 #include "gpu/cpu/control_group.h"
@@ -32,7 +32,7 @@ static void look_at_memory(struct mm_process *process) {
     fclose(file);
 }
 
-/* Without the one that this takes. */
+/* Does not count the descriptor that it opens itself. */
 static uint64_t count_descriptors(void) {
     uint64_t count = 0;
     DIR *folder = opendir("/proc/self/fd");
@@ -53,7 +53,7 @@ void mm_process_look(struct mm_process *process) {
         process->descriptors_max = limit.rlim_cur;
 }
 
-/* "max" is none. */
+/* "max" means no limit. */
 static double read_bytes(const char *text) {
     char *end;
     const double limit = strtod(text, &end);

@@ -43,7 +43,8 @@ static void complete_options(struct mm_options *options) {
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-/* gpu_bytes: what GPUs may take of it; 0 on the CPU, where the store is part of the memory budget. */
+/* gpu_bytes: what GPUs may spare for the store; 0 on the CPU, where the store is part of the memory
+ * budget. */
 static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_bytes) {
     const uint64_t budget = options->memory_budget_bytes, asked = options->store_bytes_max;
     if (asked == UINT64_MAX)
@@ -51,7 +52,7 @@ static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_b
     return gpu_bytes == 0 && asked > budget ? budget : asked;
 }
 
-/* A server without keys has one namespace, which may take all. */
+/* A server without keys has one namespace, which may use the whole store. */
 static uint64_t store_key_bytes_max(const struct mm_options *options, uint64_t most, bool has_keys) {
     const uint64_t asked = options->store_key_bytes_max, share = has_keys ? most / 2 : most;
     return asked == 0 ? share : asked > most ? most : asked;
@@ -70,7 +71,7 @@ static struct mm_store_limits store_limits(const struct mm_server *server, uint6
                                     .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
 }
 
-/* True if there is to be none. */
+/* True if the server needs no store. */
 static bool open_store(struct mm_server *server) {
     const struct mm_store_limits limits = store_limits(server, 0);
     if (server->options->store_bytes_max > 0)
@@ -99,7 +100,7 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     return has_budget && server->pool != NULL && open_store(server);
 }
 
-/* Opens the devices while the socket already accepts: a probe finds a live process. */
+/* Opens the devices while the socket already accepts, so a probe finds a live process. */
 static bool open_engine(struct mm_server *server) {
     const struct mm_options *options = server->options;
     struct mm_engine *engine = NULL;
@@ -140,9 +141,9 @@ static bool open_engine(struct mm_server *server) {
     return true;
 }
 
-/* Main looks for signals every LOOK_MS; a second one to stop ends the process at once. Handlers instead of a
- * blocked mask: a thread that a library starts before main would not have the mask. __atomic access only:
- * handlers run on any thread. */
+/* Main looks for signals every LOOK_MS; a second stop signal ends the process at once. Handlers are used
+ * instead of a blocked mask, because a thread that a library starts before main would not have the mask.
+ * __atomic access only, because handlers run on any thread. */
 static int stop_signals;
 static int reload_asked;
 
@@ -159,8 +160,7 @@ static bool is_stopped(void) {
     return __atomic_load_n(&stop_signals, __ATOMIC_RELAXED) > 0;
 }
 
-/* If a standard stream is closed, the next descriptor would take its place, and a client would get the
- * log. */
+/* If a standard stream were closed, the next descriptor would replace it, and a client would get the log. */
 static void fill_standard_streams(void) {
     int opened;
     do
@@ -170,7 +170,7 @@ static void fill_standard_streams(void) {
         close(opened);
 }
 
-/* Other threads start with SIGHUP blocked: it interrupts no call of theirs. */
+/* Other threads start with SIGHUP blocked, so it interrupts none of their calls. */
 static void set_reload_signal(int how) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -215,7 +215,7 @@ static void reload(const struct mm_server *server) {
     }
 }
 
-/* Returns when the process is to stop; false if a device was lost before. */
+/* Returns when the process must stop; false if a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     set_reload_signal(SIG_UNBLOCK);
@@ -229,7 +229,7 @@ static bool serve_signals(const struct mm_server *server) {
     return is_stopped();
 }
 
-/* Leaves all else to the system. */
+/* Leaves everything else to the system. */
 static _Noreturn void end_at_once(int result) {
     mm_log_info("stopped");
     mm_log_stop();
@@ -254,9 +254,9 @@ static _Noreturn void give_up(struct mm_server *server) {
     end_at_once(EXIT_DEVICE_LOST);
 }
 
-/* Returns if all can be closed. If the time was up, a thread may still decode and suspend a connection, which
- * libmicrohttpd forbids while it stops. A kernel that still runs writes to memory that would be freed. And a
- * failed device may not even be closed. */
+/* Returns if everything can be closed, else ends the process. If the time was up, a thread may still decode
+ * and suspend a connection, which libmicrohttpd forbids while it stops. A kernel that still runs writes to
+ * memory that would be freed. A failed device may not even be closed. */
 static void drain(struct mm_server *server) {
     const bool drained = mm_drain(server, server->options->drain_timeout_ms, 1000, MM_STOPPING,
                                   "the service stopped before the job's turn or end");
@@ -265,7 +265,7 @@ static void drain(struct mm_server *server) {
         end_at_once(EXIT_SUCCESS);
 }
 
-/* If other machines reach the address. */
+/* Call it if other machines reach the address. */
 static void warn_of_openness(const struct mm_server *server) {
     if (server->keys == NULL)
         mm_log_warning(
@@ -312,7 +312,7 @@ close_server:
     mm_http_stop(http);
     if (result == EXIT_SUCCESS)
         mm_log_info("stopped");
-    mm_pool_stop(server.pool); /* before the memory that abandoned work writes to */
+    mm_pool_stop(server.pool); /* before the memory to which abandoned work writes */
     mm_engine_close(server.engine);
     free(server.openapi);
     mm_store_close(server.store);

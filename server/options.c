@@ -10,24 +10,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A SECRET comes from the environment only, because every user can list flags of processes, and is never
- * shown. A SWITCH is a flag without a value, and no environment variable. */
+/* A SECRET comes from the environment only, because every user can list the flags of processes; it is never
+ * shown. A SWITCH is a flag without a value and without an environment variable. */
 enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, SECRET, SWITCH };
 
 struct option {
     const char *name;
-    const char *value; /* for the help; the values of a CHOICE and a FLAG */
+    const char *value; /* shown in the help; for a CHOICE and a FLAG, the valid values */
     enum kind kind;
     size_t offset;
     uint64_t min;
     uint64_t max;
-    const char *fallback; /* the default, as text; NULL: from the machine, or none */
+    const char *fallback; /* the default, as text; NULL: none, or it depends on the machine */
     const char *help;
 };
 
 #define AT(member) offsetof(struct mm_options, member)
 
-/* One row an option, in the order of the help. */
+/* One row for each option, in the order of the help. */
 static const struct option table[] = {
     {"host", "ADDRESS", TEXT, AT(host), 0, 0, "127.0.0.1", "address to listen on"},
     {"port", "PORT", NUMBER, AT(port), 0, 65535, "8080", "port to listen on; 0: any free one"},
@@ -130,7 +130,7 @@ static void *member(struct mm_options *options, size_t offset) {
     return (char *)options + offset;
 }
 
-/* strtoull alone would take spaces, signs and hexadecimal. */
+/* strtoull would also accept spaces and signs. */
 static bool read_digits(const char **text, uint64_t *number) {
     char *end;
     if (!isdigit((unsigned char)**text))
@@ -225,7 +225,7 @@ static bool is_good_text(const struct option *option, const char *text) {
         return strlen(text) <= MM_OPTION_HOSTS_MAX && mm_origin_is_list(text);
     case CHOICE:
         return is_choice(option->value, text);
-    case SECRET: /* checked by server/auth/keys.h, which does not show it */
+    case SECRET: /* server/auth/keys.h checks it, and does not show it */
         return true;
     default:
         return text[0] != '\0';
@@ -284,7 +284,7 @@ static enum mm_status set_from_environment(struct mm_options *options, struct mm
     return MM_OK;
 }
 
-/* By a flag such as --port or --port=80; NULL: there is none. */
+/* Finds the option of a flag such as --port or --port=80; NULL if there is none. */
 static const struct option *find_option(const char *flag) {
     const size_t length = strcspn(flag, "=");
     for (size_t index = 0; index < ROW_COUNT; index++)
@@ -321,12 +321,12 @@ static enum mm_status set_from_flag(struct mm_options *options, int argc, char *
         return mm_fail(error, MM_BAD_REQUEST, "%s needs a value: %s", source, option->value);
     const char *text = argv[(*at)++];
     const struct option *other = find_option(text);
-    if (other != NULL && other->kind == SECRET) /* which the message on this value would show */
+    if (other != NULL && other->kind == SECRET) /* an error about this value would show it */
         return refuse_secret(other, error);
     return set(options, option, source, text, error);
 }
 
-/* A kernel must take far less time than the watchdog waits: else it would look like one that hangs. */
+/* A kernel must take far less time than the watchdog waits, else it would look like one that hangs. */
 static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_error *error) {
     enum { FALLBACK_MS = 30000 };
     const uint64_t under_half = options->watchdog_ms > 2 ? (options->watchdog_ms - 1) / 2 : 1;
@@ -344,7 +344,7 @@ static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_e
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error) {
     enum mm_status status = MM_OK;
     memset(options, 0, sizeof *options);
-    options->store_bytes_max = UINT64_MAX; /* 0 is a value of its own */
+    options->store_bytes_max = UINT64_MAX; /* 0 is a valid value */
     for (int at = 1; at < argc; at++)      /* help works even if other options are wrong */
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
             return set_from_flag(options, argc, argv, &at, error);
@@ -362,7 +362,7 @@ enum mm_status mm_options_parse(struct mm_options *options, int argc, char **arg
     return status == MM_OK ? settle_kernel_time(options, error) : status;
 }
 
-/* How a user gives it: --port PORT, --no-benchmark, MATMULD_API_KEY=KEY,... */
+/* How a user writes it: --port PORT, --no-benchmark, MATMULD_API_KEY=KEY,... */
 static void help_name(const struct option *option, char *text, size_t size) {
     char name[MM_OPTION_VARIABLE_MAX];
     environment_name(option->name, name);
@@ -422,7 +422,7 @@ static void print_value(const struct mm_options *options, const struct option *o
     case NUMBER:
     case SIZE:
         number = *(const uint64_t *)at;
-        if (number >= option->min && number <= option->max) /* else it is still to come from the machine */
+        if (number >= option->min && number <= option->max) /* else the machine decides it later */
             fprintf(out, "%" PRIu64, number);
         break;
     case DEVICES:

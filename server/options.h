@@ -1,4 +1,4 @@
-/* The options of the process: flags, environment variables, --help and --print-config follow from one table.
+/* The options of the process. Flags, environment variables, --help and --print-config follow from one table.
  * A flag wins over the environment, the environment over the default. */
 #pragma once
 
@@ -15,13 +15,13 @@ enum {
     MM_OPTION_VARIABLE_MAX = 64
 };
 
-/* Texts point into argv, the environment or static memory. 0 means "from the machine" for threads, cpu_jobs
- * and memory_budget_bytes; body_bytes_max may be over the budget. */
+/* Texts point into argv, the environment or static memory. For threads, cpu_jobs and memory_budget_bytes, 0
+ * means that the machine decides. body_bytes_max may exceed the budget. */
 struct mm_options {
     const char *host;
     uint64_t port;                    /* 0: any free one */
     uint64_t connections_per_address; /* 0: no limit */
-    const char *tls_cert;             /* NULL, as tls_key: no TLS */
+    const char *tls_cert;             /* tls_cert and tls_key NULL: no TLS */
     const char *tls_key;
     const char *api_key_file; /* NULL: none */
     const char *api_key;      /* secret; NULL: none */
@@ -41,8 +41,8 @@ struct mm_options {
     uint64_t memory_budget_bytes;
     uint64_t memory_wait_ms;
     uint64_t body_bytes_max;
-    uint64_t store_bytes_max;     /* 0: no store. UINT64_MAX: from the machine */
-    uint64_t store_key_bytes_max; /* 0: from the machine */
+    uint64_t store_bytes_max;     /* 0: no store. UINT64_MAX: the machine decides */
+    uint64_t store_key_bytes_max; /* 0: a share of the store */
     uint64_t store_ttl_s;         /* 0: no limit */
     uint64_t store_count_max;
     uint64_t dimension_max;
@@ -55,35 +55,37 @@ struct mm_options {
     uint64_t send_rate; /* bytes a second */
     uint64_t drain_timeout_ms;
     uint64_t watchdog_ms;  /* 0: never */
-    uint64_t self_test_ms; /* 0: at the start alone */
+    uint64_t self_test_ms; /* 0: only at the start */
     uint64_t benchmark_flops;
     uint64_t benchmark_run_flops;
     uint64_t benchmark_repeats;
     bool no_benchmark;
     bool no_page;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, else json */
-    bool healthcheck;       /* these four: the flag was given */
+    bool healthcheck;       /* this one and the next three: the flag was given */
     bool print_config;
     bool help;
     bool version;
 };
 
-/* Fills *options from the defaults, the environment and the flags, except a number that Kubernetes has set
- * (mm_environment_is_link). MM_BAD_REQUEST in *error on an unknown flag or a bad value. argv stays in use. */
+/* Sets *options from the defaults, the environment and the flags, but ignores a number that Kubernetes has
+ * set (mm_environment_is_link). MM_BAD_REQUEST in *error if a flag is unknown or a value is bad. argv stays
+ * in use. */
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error);
 
-/* Whether Kubernetes sets such a value as the port of a Service: tcp://10.96.3.7:8080. Any thread. */
+/* Whether Kubernetes sets such a value as the port of a Service: tcp://10.96.3.7:8080. Any thread may call
+ * it. */
 bool mm_environment_is_link(const char *value);
 
-/* Logs a warning for each MATMULD_… variable that is ignored: misspelt ones with the nearest option, and
- * MATMULD_PORT if Kubernetes has set it. Other variables of a Service are passed over. From main, before
- * other threads. */
+/* Logs a warning for each MATMULD_… variable that is ignored: a misspelt one, with the nearest option, and
+ * MATMULD_PORT if Kubernetes has set it. Other variables of a Service cause no warning. Only main calls it,
+ * before other threads start. */
 void mm_environment_warn(void);
 
-/* The environment variable of option number `index`; false past the last. Any thread. */
+/* Writes the environment variable of option number `index`; false past the last. Any thread may call it. */
 bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
 
-/* The texts of --help and --print-config. The latter prints `NAME = VALUE` as NAME=VALUE would be accepted,
- * nothing for a value that is not set, and "(set)" for a secret. */
+/* Print --help and --print-config. mm_options_print writes `NAME = VALUE` with a value that NAME=VALUE would
+ * accept, nothing for a value that is not set, and "(set)" for a secret. */
 void mm_options_help(FILE *out);
 void mm_options_print(const struct mm_options *options, FILE *out);

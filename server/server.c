@@ -1,4 +1,4 @@
-/* What can be asked of the shared state. */
+/* Reads and sets the shared state. */
 #include "server/server.h"
 
 #include "api/describe/describe.h"

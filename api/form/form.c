@@ -1,8 +1,8 @@
-/* Requests as forms (multipart/form-data), read while they arrive. The parts a and b are .npy or CSV files,
- * all others are parameters. Once a .npy file's header has arrived, the length of its elements is known: they
- * are skipped, not searched for a delimiter, and moved down with the rest of their first chunk to lie
- * aligned. Their views point into the body. CSV, and stacks in Fortran order, are copied into memory of their
- * own once all has arrived. */
+/* Forms (multipart/form-data), read while they arrive. The parts a and b are .npy or CSV files; all other
+ * parts are parameters. A .npy header tells the length of its elements, so the elements are skipped and not
+ * searched for a delimiter. They move down to an aligned place with the rest of their first chunk, and the
+ * operand's view points into the body. CSV files, and stacks in Fortran order, are copied into other memory
+ * once the form is complete. */
 #include "api/codec.h"
 #include "api/csv/csv.h"
 #include "api/form/multipart.h"
@@ -18,47 +18,45 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
 
 enum {
-    ALIGNMENT = 64,               /* of elements, as of the body */
-    FILE_HEADER_BYTES_MAX = 4096, /* longer ones are read when their part is complete */
+    ALIGNMENT = 64,               /* of elements, and of the body */
+    FILE_HEADER_BYTES_MAX = 4096, /* a longer header is read when its part is complete */
 };
 
 struct operand {
     const char *name; /* static */
     bool seen;
     bool is_csv;
-    struct mm_npy_header header; /* of CSV only the shape */
+    struct mm_npy_header header; /* CSV: only the shape */
     struct mm_csv csv;
-    size_t elements; /* where in the body they begin */
-    size_t bytes;    /* from there to the end of the part */
+    size_t elements; /* offset in the body */
+    size_t bytes;    /* from `elements` to the end of the part */
 };
 
 struct reading {
-    struct mm_operands
-        *into;     /* a copy, behind this struct: the parameters of the query and those read so far */
-    bool is_alone; /* the body is one file, which is operand 0, and no form */
+    struct mm_operands *into; /* copy behind this struct, with all parameters so far */
+    bool is_alone;            /* the body is one file, operand 0, and no form */
     const struct mm_limits *limits;
     struct mm_reservation *memory;
     struct mm_multipart multipart;
     struct mm_part part;
     struct operand operands[MM_OPERANDS_MAX];
-    struct operand *operand; /* of the current part; NULL: it is a parameter */
-    bool in_header;          /* of the current .npy file; of a file alone: it was read */
-    size_t bytes;            /* of the body, as far as it has arrived */
+    struct operand *operand; /* of the current part; NULL: a parameter */
+    bool in_header;          /* the current .npy file's header is still arriving */
+    size_t bytes;            /* of the body, arrived so far */
     enum mm_multipart_event event;
     struct mm_error error; /* with MM_MULTIPART_FAULT */
 };
 
 /* --- parts */
 
-/* Reads the header of the operand's file, of which `bytes` have arrived. */
 static enum mm_status read_header(struct reading *reading, const char *file, size_t bytes,
                                   struct mm_error *error) {
     struct operand *operand = reading->operand;
     return mm_npy_read_header(operand->name, file, bytes, &operand->header, error);
 }
 
-/* Moves the elements that have arrived, and what follows them, down to where they are aligned, over
- * headers of their own part. Returns the bytes of the body then. */
+/* Moves the elements that have arrived, and everything behind them, down to an aligned place over their
+ * part's headers. Returns the new size of the body. */
 static size_t align(struct reading *reading, char *body, size_t bytes) {
     enum { HEADERS_BYTES_MIN = sizeof "Content-Disposition:form-data;name=a\r\n\r\n" - 1 };
     struct operand *operand = reading->operand;
@@ -70,8 +68,8 @@ static size_t align(struct reading *reading, char *body, size_t bytes) {
     return bytes - past;
 }
 
-/* Reads a file's header while it arrives, and tells where the elements end. If the header cannot be read yet,
- * or will be refused, the end of the part is searched for instead. */
+/* Reads a .npy header while it arrives, and sets where the elements end. If the header cannot be read yet, or
+ * will be refused, the end of the part is searched for instead. Returns the new size of the body. */
 static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool is_all) {
     struct operand *operand = reading->operand;
     const size_t data = reading->part.data, left = bytes - data;
@@ -94,7 +92,7 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
     return bytes;
 }
 
-/* Whether a file is CSV, by its media type or its name; else it is a .npy file. */
+/* Whether a file is CSV, by its media type or its name. All other files are .npy. */
 static bool is_csv(const struct mm_part *part, const char *body) {
     static const char suffix[] = ".csv";
     enum { SUFFIX_BYTES = sizeof suffix - 1 };
@@ -144,7 +142,7 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
     return status == MM_OK ? MM_MULTIPART_CONTENTS : MM_MULTIPART_FAULT;
 }
 
-/* Reads on, and returns the bytes of the body then. */
+/* Reads as far as the body has arrived. Returns the new size of the body, because elements may move down. */
 static size_t read_on(struct reading *reading, char *body, size_t bytes, bool is_all) {
     while (reading->event < MM_MULTIPART_END || reading->event == MM_MULTIPART_WAIT) {
         if (reading->in_header)
@@ -166,7 +164,6 @@ static size_t read_on(struct reading *reading, char *body, size_t bytes, bool is
 
 /* --- the operands */
 
-/* The parts that are .npy files, whose headers tell their type. Returns how many. */
 static unsigned list_npy_files(const struct reading *reading, const struct operand *files[MM_OPERANDS_MAX]) {
     unsigned count = 0;
     for (unsigned index = 0; index < reading->into->count; index++)
@@ -175,8 +172,8 @@ static unsigned list_npy_files(const struct reading *reading, const struct opera
     return count;
 }
 
-/* Whether all .npy files have one element type, which dtype (`asked`; NULL: not set) does not contradict.
- * dtype must name a type that NumPy does not know. */
+/* Checks that all .npy files have one element type, and that dtype does not contradict it. `asked` is the
+ * value of dtype; NULL: not set. If NumPy does not know the type, the request must set dtype. */
 static enum mm_status check_dtypes(const struct reading *reading, const struct operand *const *files,
                                    unsigned count, const char *asked, struct mm_error *error) {
     const struct mm_npy_header *first = &files[0]->header;
@@ -206,8 +203,8 @@ static enum mm_status check_dtypes(const struct reading *reading, const struct o
     return MM_OK;
 }
 
-/* Sets the element type of all operands: that of the .npy files; without one, that of dtype, by which CSV is
- * read. */
+/* Sets the element type of all operands. A .npy file names it; without such a file dtype does, and CSV is
+ * read as that type. */
 static enum mm_status set_dtype(struct reading *reading, struct mm_error *error) {
     struct mm_operands *into = reading->into;
     const struct operand *files[MM_OPERANDS_MAX];
@@ -221,11 +218,10 @@ static enum mm_status set_dtype(struct reading *reading, struct mm_error *error)
         return status;
     strcpy(into->dtype_name, mm_dtype_name(files[0]->header.dtype));
     into->parameters.told |=
-        mm_parameter_bit(&into->parameters, into->dtype_name); /* also of stored operands */
+        mm_parameter_bit(&into->parameters, into->dtype_name); /* a stored operand must have this type too */
     return into->kind->resolve(into, error);
 }
 
-/* Finds the shapes of CSV files, now that the type is known. */
 static enum mm_status open_csv(struct reading *reading, const char *body, struct mm_error *error) {
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < reading->into->count && status == MM_OK; index++) {
@@ -239,13 +235,14 @@ static enum mm_status open_csv(struct reading *reading, const char *body, struct
     return status;
 }
 
-/* Whether the elements are copied, because they do not lie in the body as a view could show them. */
+/* Whether the elements are copied because no view can show them as they lie in the body. */
 static bool is_copied(const struct reading *reading, const struct operand *operand) {
     const unsigned viewed_rank = reading->into->kind->is_row_major ? 1 : 2;
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
-/* Copies such files into memory of just their size, for their views. `bytes` are those of the operands. */
+/* Copies the elements that no view can show into one block of memory. `bytes` has the size of each
+ * operand. */
 static enum mm_status copy_files(struct reading *reading, const char *body, const size_t *bytes,
                                  struct mm_error *error) {
     struct mm_operands *into = reading->into;
@@ -289,8 +286,8 @@ static enum mm_status check_length(const struct operand *operand, size_t bytes, 
     return MM_BAD_REQUEST;
 }
 
-/* The elements, aligned to their size. If their length was not known in time, they are moved down now, over
- * their own header. */
+/* Returns the elements, aligned to `alignment`. If align() could not move them while they arrived, they move
+ * down now, over their file's header. */
 static void *align_elements(const struct operand *operand, char *body, size_t bytes, size_t alignment) {
     char *data = body + operand->elements;
     size_t past = (uintptr_t)data % alignment;
@@ -300,12 +297,12 @@ static void *align_elements(const struct operand *operand, char *body, size_t by
     return past == 0 ? data : memmove(data - past, data, bytes);
 }
 
-/* The order matters to no vector. */
+/* For rank 1 the order makes no difference. */
 static bool is_column_major(const struct reading *reading, const struct operand *operand) {
     return operand->header.is_fortran && operand->header.shape.rank == 2 && !is_copied(reading, operand);
 }
 
-/* MM_BAD_REQUEST if the form lacks an operand that must come with it. */
+/* MM_BAD_REQUEST if an operand that must come with the form is missing. */
 static enum mm_status check_parts(const struct reading *reading, struct mm_error *error) {
     const struct operand *operands = reading->operands;
     for (unsigned index = 0; index < reading->into->count; index++)
@@ -317,7 +314,6 @@ static enum mm_status check_parts(const struct reading *reading, struct mm_error
     return MM_OK;
 }
 
-/* Sets the shapes of all operands, and the bytes of each; checks both. */
 static enum mm_status set_shapes(struct reading *reading, size_t *bytes, struct mm_error *error) {
     struct mm_operands *into = reading->into;
     const struct operand *operands = reading->operands;
@@ -336,7 +332,7 @@ static enum mm_status set_shapes(struct reading *reading, size_t *bytes, struct 
     return status;
 }
 
-/* Lays the views of operands that are not copied over the body. */
+/* Points the views of operands that are not copied into the body. */
 static void lay_views(struct reading *reading, char *body, const size_t *bytes) {
     struct mm_operands *into = reading->into;
     const struct operand *operands = reading->operands;
@@ -350,7 +346,6 @@ static void lay_views(struct reading *reading, char *body, const size_t *bytes) 
     }
 }
 
-/* Makes the operands of a form that has arrived whole. */
 static enum mm_status make_operands(struct reading *reading, char *body, struct mm_error *error) {
     size_t bytes[MM_OPERANDS_MAX];
     enum mm_status status = check_parts(reading, error);
@@ -394,7 +389,8 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
     return read_on(reading, body, body_bytes, false);
 }
 
-/* What is copied is so at the end. The last delimiter may lack a line's end that does not come. */
+/* Quick: nothing is copied, and at most a short rest is unread. MM_MULTIPART_END may be missing, because the
+ * last line may lack its CRLF. */
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;
@@ -456,7 +452,7 @@ static void *begin_csv(const struct mm_operands *into, const char *content_type,
     return begin_alone(into, limits, memory, true);
 }
 
-/* Reads no more than the header, which tells whether the elements are copied. */
+/* Reads only the header, which tells whether the elements are copied. */
 static size_t feed_alone(void *argument, void *body, size_t body_bytes) {
     struct reading *reading = argument;
     struct operand *operand = reading->operand;

@@ -1,5 +1,5 @@
-/* multipart/form-data by hand: a delimiter is a line that begins with two dashes and the boundary, with the
- * CRLF before it; a part is the bytes between two delimiters. Nothing is copied. */
+/* multipart/form-data. A delimiter is a CRLF, two dashes and the boundary; a part is the bytes between two
+ * delimiters. Nothing is copied. */
 #include "api/form/multipart.h"
 
 #include "api/slice.h"
@@ -14,8 +14,8 @@ static bool ends_token(char c) {
     return mm_is_blank(c) || c == ';' || c == '"';
 }
 
-/* Reads a value with quotes or without, and gives what follows it; NULL where a quote is not closed. Within
- * quotes a backslash keeps the next character from ending them; it stays in the value. */
+/* Reads a value with or without quotes, and returns where the value ends; NULL if a quote is not closed.
+ * Between quotes a backslash escapes the next character, and stays in the value. */
 static const char *read_value(const char *text, const char *end, struct mm_slice *value) {
     const char *start = text;
     if (text == end || *text != '"') {
@@ -33,8 +33,8 @@ static const char *read_value(const char *text, const char *end, struct mm_slice
     return text + 1;
 }
 
-/* Finds a parameter behind a header's first word (`form-data; name="a"`). False where the parameters are
- * malformed, or it stands there twice; value->start is NULL where it does not. */
+/* Finds a parameter behind a header's first word (`form-data; name="a"`). value->start is NULL if the
+ * parameter is missing. False if the parameters are malformed or this one comes twice. */
 static bool find_parameter(const char *text, const char *end, const char *name, struct mm_slice *value) {
     *value = (struct mm_slice){NULL, 0};
     for (text = mm_skip_blanks(text, end); text < end; text = mm_skip_blanks(text, end)) {
@@ -63,7 +63,7 @@ static bool find_parameter(const char *text, const char *end, const char *name, 
     return true;
 }
 
-/* RFC 2046's bchars; a space only inside. */
+/* RFC 2046: characters of bchars, and no space at the end. */
 static bool is_boundary(struct mm_slice text) {
     static const char others[] = "'()+_,-./:=? ";
     if (text.length < 1 || text.length > MM_MULTIPART_BOUNDARY_MAX || text.start[text.length - 1] == ' ')
@@ -101,10 +101,9 @@ enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error
     return mm_multipart_begin(&unused, content_type, error);
 }
 
-/* What follows a boundary; CUT_OFF: more text is needed to tell. */
+/* What follows a boundary. CUT_OFF: only more text can tell. */
 enum tail { NO_DELIMITER, OPENS_PART, ENDS_BODY, CUT_OFF };
 
-/* The text that has arrived. */
 struct text {
     const char *body;
     size_t bytes;
@@ -137,7 +136,7 @@ static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     return closes ? ENDS_BODY : OPENS_PART;
 }
 
-/* Finds the first delimiter from `from` to `to`. CUT_OFF: its line has no end yet. */
+/* Finds the first delimiter between `from` and `to`. CUT_OFF: the end of its line has not arrived. */
 static enum tail find_delimiter(const struct mm_multipart *multipart, const struct text *text, size_t from,
                                 size_t to, struct line *line) {
     const char *found;
@@ -152,7 +151,7 @@ static enum tail find_delimiter(const struct mm_multipart *multipart, const stru
     return NO_DELIMITER;
 }
 
-/* The body's first line may be a delimiter without the CRLF before it. */
+/* Finds the first delimiter. If it is the body's first line, no CRLF precedes it. */
 static enum tail find_first(const struct mm_multipart *multipart, const struct text *text, size_t *behind) {
     const size_t line_bytes = multipart->delimiter_bytes - 2;
     struct line line = {0};
@@ -163,7 +162,7 @@ static enum tail find_first(const struct mm_multipart *multipart, const struct t
         tail = read_tail(text, line_bytes, behind);
     if (tail != NO_DELIMITER)
         return tail;
-    /* A preamble before the end of a form without parts is rather a form whose lines end in LF. */
+    /* A preamble and an end without parts are more likely a form whose lines end in LF. */
     tail = find_delimiter(multipart, text, 0, text->bytes, &line);
     *behind = line.behind;
     return tail == ENDS_BODY ? NO_DELIMITER : tail;
@@ -181,14 +180,14 @@ static enum mm_status fail_part(const struct mm_multipart *multipart, const char
     return mm_fail(error, MM_BAD_REQUEST, "part %u of the form %s", multipart->parts, what);
 }
 
-/* What the headers of a part say; start NULL: nothing. */
+/* What the headers of a part say. start is NULL for what they do not say. */
 struct headers {
     struct mm_slice name;
     struct mm_slice file;
     struct mm_slice type;
 };
 
-/* Reads one header line of a part. Only Content-Disposition and Content-Type say something to us. */
+/* Reads one header line of a part. All but Content-Disposition and Content-Type are skipped. */
 static enum mm_status read_header(const struct mm_multipart *multipart, struct mm_slice line,
                                   struct headers *headers, struct mm_error *error) {
     const char *end = line.start + line.length;
@@ -209,7 +208,7 @@ static enum mm_status read_header(const struct mm_multipart *multipart, struct m
         !find_parameter(parameters, end, "name", &headers->name) || headers->name.start == NULL)
         return fail_part(multipart, "has a wrong Content-Disposition; expected one: form-data; name=\"...\"",
                          error);
-    (void)find_parameter(parameters, end, "filename", &headers->file); /* two: the first one */
+    (void)find_parameter(parameters, end, "filename", &headers->file); /* of two, the first counts */
     return MM_OK;
 }
 
@@ -217,14 +216,13 @@ static size_t place(struct mm_slice slice, const char *body) {
     return slice.start == NULL ? 0 : (size_t)(slice.start - body);
 }
 
-/* Reads the headers of a part, from `at` to `stop`. */
 static enum mm_status read_headers(const struct mm_multipart *multipart, const char *body, size_t at,
                                    size_t stop, struct mm_part *part, struct mm_error *error) {
     const char *text = body + at, *const end = body + stop;
     struct headers headers = {0};
     for (;;) {
         const char *line_end = memmem(text, (size_t)(end - text), "\r\n", 2);
-        /* RFC 2046 lets a part without contents do without the empty line too. */
+        /* A part without contents may lack the empty line too (RFC 2046). */
         if (text == end && headers.name.start != NULL)
             break;
         if (line_end == NULL)
@@ -252,7 +250,7 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, const c
 
 /* --- the places */
 
-/* Much text is not searched again before there is twice as much: so time is linear in the body. */
+/* Once much text is unread, waits until it has doubled, so the time is linear in the body. */
 static enum mm_multipart_event wait_for_more(struct mm_multipart *multipart, const struct text *text) {
     enum { SHORT = 4096 };
     const size_t pending = text->bytes - multipart->at;
@@ -279,7 +277,8 @@ static enum mm_multipart_event read_preamble(struct mm_multipart *multipart, con
     return MM_MULTIPART_CONTENTS;
 }
 
-/* Headers end at their empty line or at a delimiter. Either may begin with the CRLF before. */
+/* Reads the headers of a part. They end at an empty line or at a delimiter, and either may begin with the
+ * CRLF before `at`. */
 static enum mm_multipart_event read_part(struct mm_multipart *multipart, const struct text *text,
                                          struct mm_part *part, struct mm_error *error) {
     const size_t from = multipart->at - 2, most = multipart->at + MM_MULTIPART_HEADER_BYTES_MAX;
@@ -317,8 +316,8 @@ static enum mm_multipart_event read_part(struct mm_multipart *multipart, const s
     return MM_MULTIPART_HEAD;
 }
 
-/* Finds the delimiter that ends the contents: where it is expected, else the first one. It may begin with the
- * CRLF before the contents. */
+/* Finds the delimiter that ends the contents: at `expected`, else the first one. It may begin with the CRLF
+ * before the contents. */
 static enum mm_multipart_event read_contents(struct mm_multipart *multipart, const struct text *text,
                                              struct mm_part *part, struct mm_error *error) {
     const size_t expected_end = multipart->expected + multipart->delimiter_bytes;

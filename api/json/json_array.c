@@ -1,19 +1,20 @@
-/* Arrays as JSON text: rows of numbers in brackets, and brackets around groups of them for each dimension
- * before the last two. */
+/* Arrays as JSON text: rows of numbers in brackets, and further brackets for each dimension before the last
+ * two. */
 #include "api/json/json_array.h"
 
 #include "api/number/rows_text.h"
 
 #include <string.h>
 
-/* What rows_text.c writes, and how many brackets stand around that. */
+/* What rows_text.c writes, and how many brackets enclose it. */
 struct layout {
     struct mm_row_marks marks;
     struct mm_matrix rows;
     unsigned around;
 };
 
-/* An array without elements is written down to its first dimension of 0: [[],[]] of both 2×0 and 2×0×3. */
+/* An array without elements is written down to its first dimension of 0: 2×0 and 2×0×3 both become
+ * [[],[]]. */
 static struct layout lay_out(const struct mm_shape *shape, enum mm_dtype dtype) {
     struct layout layout = {.marks = {.between = ",", .begin = "", .end = "", .has_quotes = true}};
     struct mm_shape written = {0};

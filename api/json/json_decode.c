@@ -1,4 +1,4 @@
-/* The decoding of a JSON request: what the scanner has found becomes operands and parameters, or an error. */
+/* Decodes a JSON request: turns what the scanner found into operands and parameters, or into an error. */
 #include "api/element.h"
 #include "api/json/json_scan.h"
 
@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- refusals */
+/* --- errors */
 
 enum { PLACE_MAX = 2 + MM_RANK_MAX * 22 };
 
-/* a[1][0]; or a[0][0], the first place of that depth. */
+/* Writes a place such as a[1][0]. is_first: the first place of that depth, here a[0][0]. */
 static const char *write_place(const char *name, const struct mm_json_indices *at, bool is_first,
                                char text[PLACE_MAX]) {
     size_t length = (size_t)snprintf(text, PLACE_MAX, "%s", name);
@@ -80,7 +80,7 @@ static enum mm_status check_shape(const struct mm_json_scanned *operand, const c
     return MM_BAD_REQUEST;
 }
 
-/* Whether the double nearest to a number that the type does not hold is one that it holds. */
+/* Whether the type holds the double that is nearest to a number which the type does not hold. */
 static bool is_nearly_held(const struct mm_element *type, double number) {
     char digits[32];
     uint64_t element;
@@ -120,16 +120,15 @@ static enum mm_status check_elements(const struct mm_json_scan *scan, const char
 
 /* --- the operands */
 
-/* [] is a matrix of 0×0. */
+/* [] is a 0×0 matrix. */
 static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
     const bool is_empty_vector = operand->shape.rank == 1 && operand->shape.dims[0] == 0;
     return is_empty_vector ? mm_shape_of_matrix(0, 0) : operand->shape;
 }
 
-/* Sets the dtype, the shapes and their views, without data. A dtype that is not supported counts as float32:
- * it is refused at the end, after all that is malformed. A dtype that contradicts a stored operand is
- * malformed.
- */
+/* Sets the dtype, the shapes and the views, without data. An unsupported dtype counts as float32 here:
+ * complete() refuses it after everything malformed. A dtype that contradicts a stored operand is
+ * malformed. */
 static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, struct mm_error *error) {
     struct mm_operands *into = scan->into;
     struct mm_shape of_operands[MM_OPERANDS_MAX];
@@ -161,8 +160,7 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     return status;
 }
 
-/* What all operands take, one behind the other as they come: the last one, and gaps up to each that has any
- * bytes. */
+/* Bytes of all operands, each aligned, with the one that comes last in the body at the end. */
 static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_OPERANDS_MAX]) {
     const size_t last = scan->last == NULL ? 0 : bytes[scan->last - scan->operands];
     size_t before = 0;
@@ -196,7 +194,7 @@ static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body
     return check_elements(scan, body->data, error) == MM_OK ? status : MM_BAD_REQUEST;
 }
 
-/* Completes the scan's operands from a text that is JSON. */
+/* Completes the scan's operands from a valid JSON text. */
 static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *body,
                                struct mm_error *error) {
     struct mm_operands *into = scan->into;

@@ -1,4 +1,4 @@
-/* Small JSON texts that are complete: checked as a whole, and then walked over member by member. */
+/* Small complete JSON texts: checked as a whole, then read member by member. */
 #include "api/json/json_text.h"
 
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error) {

@@ -1,5 +1,5 @@
-/* The members of a JSON request that are no arrays of elements: parameters, lists of their values, and
- * operands that the server makes or has stored. Of all faults here the first is noted. */
+/* The members of a JSON request that are not arrays of elements: parameters, lists of values, and operands
+ * that the server generates or has stored. Only the first fault is noted. */
 #include "api/json/json_scan.h"
 
 #include "api/slice.h"
@@ -11,7 +11,7 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
     return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
 }
 
-/* Finds what a member of the request is. Each member may stand once. */
+/* Finds which member of the request this is. A member may come once. */
 static enum mm_json_event take_member(struct mm_json_scan *scan, const char *text) {
     char room[MM_JSON_ROOM];
     const struct mm_value name = mm_json_value(text, scan->reader.token, room);
@@ -31,7 +31,7 @@ static enum mm_json_event take_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* The value of a parameter is a list. Its items are gathered into one text, as a query has them. */
+/* Begins a list, the value of a parameter. Its items are joined into one text, as in a query. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;
@@ -53,7 +53,7 @@ static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *
     scan->list_length += item.length;
 }
 
-/* After the first error no value is read: a body of a million unknown members costs as much as a million
+/* After the first error no value is read, so a body of a million unknown members costs no more than a million
  * numbers. */
 static bool takes_values(const struct mm_json_scan *scan) {
     return !scan->is_again && scan->error.status == MM_OK;
@@ -68,7 +68,7 @@ void mm_json_end_list(struct mm_json_scan *scan, const char *text) {
         mm_json_locate(text, scan->name, &scan->error);
 }
 
-/* An operand that is an object is made by the server, or stored. Without a member `from` it is refused, as no
+/* An operand that is an object is generated or stored. Without a member `from` it is refused because it is no
  * array. */
 static void begin_source(struct mm_json_scan *scan) {
     scan->operand->has_source = true;
@@ -92,7 +92,7 @@ static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* {"from": "uniform(7)"} of the operand a is the parameter a_from. */
+/* "a": {"from": "uniform(7)"} is the parameter a_from. */
 static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char room[MM_JSON_ROOM];
     if (!takes_values(scan))

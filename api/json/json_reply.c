@@ -1,5 +1,5 @@
-/* The JSON reply: the array by json_array.c, and around it an envelope, which each product pays for: as text,
- * not by a tree of JSON, which took a fourth of a small product's time. */
+/* JSON replies: json_array.c writes the array, and this file everything around it. It writes text, because a
+ * tree of Jansson values took a quarter of a small product's time. */
 #include "api/json/json_array.h"
 #include "api/json/json_scan.h"
 #include "api/json/utf8.h"
@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What stands around the array: a device's name of 127 bytes, each escaped to six, the names of our own
- * tables, and a dozen numbers, and up to eight more for the shape; and the figures. */
+/* Most bytes around the array: a device name of 127 bytes, each escaped to six; names of our own tables; a
+ * dozen numbers, and eight for the shape; and the figures. */
 enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
-/* A stored matrix is written as it can be stored: as the operand a. */
+/* A stored matrix is written as operand a, as a request sends it. */
 static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
 _Static_assert(sizeof reply_head == sizeof stored_head, "either has the room of the other");
 
@@ -40,13 +40,13 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->bytes = (size_t)(end - (char *)body->buffer.data);
 }
 
-/* What mm_outcome_rate is called, of each operation. */
+/* The member for mm_outcome_rate of each operation. */
 static const char *const rate_keys[MM_OP_COUNT] = {
     [MM_MATMUL] = "\"gflops\": ",
     [MM_TRANSPOSE] = "\"gigabytes_per_second\": ",
 };
 
-/* A name of our own tables, which has nothing to escape. */
+/* A name of our own tables needs no escapes. */
 static char *put_name(char *end, const char *key, const char *name) {
     return mm_put_text(mm_put_text(mm_put_text(end, key), name), "\"");
 }
@@ -58,14 +58,14 @@ static char *put_shape(char *end, const struct mm_shape *shape) {
     return mm_put_text(end, "], ");
 }
 
-/* Beyond the largest number stands the word that matrices have for it. */
+/* Infinities and NaN are written as the words that matrices have for them. */
 static char *put_real(char *end, const char *key, double number) {
     end = mm_put_text(end, key);
     return isfinite(number) ? end + sprintf(end, "%.15g", number)
                             : mm_put_text(mm_put_text(mm_put_text(end, "\""), mm_float_word(number)), "\"");
 }
 
-/* Of a result that came about in one of several ways. */
+/* Only for a result that could come about in several ways. */
 static char *put_path(char *end, const struct mm_path *path) {
     if (path->kind == MM_PATH_NONE)
         return end;
@@ -74,7 +74,7 @@ static char *put_path(char *end, const struct mm_path *path) {
     return mm_put_text(end + strlen(end), "\"");
 }
 
-/* Of a product that was checked. Where no row could be judged it neither passed nor failed. */
+/* Only for a product that was checked. `passed` is null if no row could be checked. */
 static char *put_verification(char *end, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = "true", [MM_VERDICT_FAILED] = "false", [MM_VERDICT_UNJUDGED] = "null"};
@@ -100,7 +100,7 @@ static char *put_timing(char *end, const uint64_t *span_ns) {
     return mm_put_text(end, "}");
 }
 
-/* What follows the array, in the contract's order. */
+/* Writes what follows the array, in the order of docs/http-api.md. */
 static char *put_facts(char *end, const struct mm_answer *answer) {
     const struct mm_outcome *outcome = answer->outcome;
     const enum mm_dtype operand = answer->operand_dtype, result = answer->matrix.dtype;
@@ -118,7 +118,7 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
     return put_timing(end, answer->span_ns);
 }
 
-/* The facts of a stored matrix. Its elements tell the shape, if there are any. */
+/* The elements of a stored matrix tell its shape, if there are any. */
 static char *put_stored(char *end, const struct mm_answer *answer) {
     const struct mm_matrix *c = &answer->matrix;
     if (!answer->has_matrix || c->rows == 0 || c->cols == 0)

@@ -1,6 +1,6 @@
-/* What the tokens of a JSON request mean: operands, their arrays and elements (json_parameter.c has the other
- * members). A fault of the grammar ends the reading. Of all other faults the first is noted, because a fault
- * of the grammar behind it is reported instead. */
+/* Turns the tokens of a JSON request into operands, arrays and elements; json_parameter.c has the other
+ * members. A syntax error ends the reading, and is reported before all other faults. Of those only the first
+ * is noted. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -14,7 +14,7 @@
 
 /* --- elements */
 
-/* The first `count` indices of what is read. */
+/* The first `count` indices of the current element. */
 static struct mm_json_indices indices_here(const struct mm_json_scan *scan, unsigned count) {
     struct mm_json_indices indices = {.count = count};
     memcpy(indices.of, scan->counts, count * sizeof indices.of[0]);
@@ -36,7 +36,7 @@ static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token
     mm_json_store_drop(&scan->store);
 }
 
-/* "NaN", "Infinity" and "-Infinity". */
+/* Reads "NaN", "Infinity" or "-Infinity". */
 static bool read_special(const struct mm_element *type, const char *text, struct mm_json_token token,
                          void *element) {
     char room[MM_JSON_ROOM];
@@ -45,7 +45,7 @@ static bool read_special(const struct mm_element *type, const char *text, struct
            type->put_special(value, element);
 }
 
-/* If the next element passes a limit on dimensions, no memory is needed: the rest is only checked. */
+/* If the next element passes the limit on dimensions, no memory is needed: the rest is only checked. */
 static void check_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
     bool passes = false;
@@ -55,7 +55,7 @@ static void check_dimensions(struct mm_json_scan *scan) {
         mm_json_store_drop(&scan->store);
 }
 
-/* Takes an element that take_numbers has left. */
+/* Stores an element that take_numbers has left over. */
 static void take_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
     const struct mm_json_token token = scan->reader.token;
     const struct mm_element *type = mm_element(scan->dtype);
@@ -79,8 +79,8 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
     }
 }
 
-/* Takes numbers with commas between them. This is where the time goes. A number that the end of the chunk may
- * have cut off, and all else, is left to the reader. */
+/* Stores numbers with commas between them; most of the time is spent here. Everything else is left to the
+ * reader, and so is a number that the end of the chunk may cut off. */
 static void take_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
     mm_number_reader *const read = mm_element(scan->dtype)->read;
     struct mm_json_store *const store = &scan->store;
@@ -120,7 +120,7 @@ static void take_numbers(struct mm_json_scan *scan, const char *text, size_t byt
 
 /* --- operands */
 
-/* What is wrong stands at the first `count` indices. */
+/* Notes a fault at the first `count` indices. */
 static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
     struct mm_json_scanned *operand = scan->operand;
     if (operand->wrong != MM_JSON_RIGHT)
@@ -131,7 +131,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* The query or a member may have named the type before. */
+/* The query, or a member before this one, may have named the type. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
         if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)
@@ -142,13 +142,11 @@ static void begin_operand(struct mm_json_scan *scan) {
     scan->last = scan->operand;
 }
 
-/* An array in another one is open, and its elements are read. */
 static void begin_array(struct mm_json_scan *scan) {
     scan->counts[scan->level++] = 0;
 }
 
-/* The innermost array is over. The first one of its depth tells the dimension: all indices before it are 0.
- */
+/* Ends the innermost array. The first array of each depth sets the dimension. */
 static void end_array(struct mm_json_scan *scan) {
     struct mm_json_scanned *operand = scan->operand;
     const unsigned level = scan->level--;
@@ -166,13 +164,13 @@ static void end_array(struct mm_json_scan *scan) {
         scan->counts[level - 2]++;
 }
 
-/* Whether the first array of elements has none: then one that has any is wrong when it ends. */
+/* Whether the first array of elements is empty. Then an array with elements is reported when it ends. */
 static bool is_known_empty(const struct mm_json_scanned *operand) {
     const unsigned rank = operand->shape.rank;
     return operand->known <= rank && operand->shape.dims[rank - 1] == 0;
 }
 
-/* Takes what stands in the innermost array, or its beginning. */
+/* Reads an item of the innermost array; is_open: only its beginning. */
 static void take_item(struct mm_json_scan *scan, bool is_open, const char *text, size_t bytes) {
     struct mm_json_scanned *operand = scan->operand;
     const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
@@ -194,7 +192,7 @@ static void take_item(struct mm_json_scan *scan, bool is_open, const char *text,
 
 /* --- the text */
 
-/* Takes a value, or its beginning, within `depth` arrays and objects. */
+/* Reads a value within `depth` arrays and objects; is_open: only its beginning. */
 static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
     if (scan->level > 0 && depth == scan->level + 1) {
@@ -216,7 +214,7 @@ static void take_close(struct mm_json_scan *scan, const char *text) {
         end_array(scan);
 }
 
-/* Whether what comes next can be an element. */
+/* Whether the next token may be an element. */
 static bool is_among_elements(const struct mm_json_scan *scan) {
     return scan->level > 0 && scan->reader.depth == scan->level + 1 &&
            (scan->operand->shape.rank == 0 || scan->operand->shape.rank == scan->level);

@@ -10,23 +10,23 @@ void mm_json_store_drop(struct mm_json_store *store) {
         mm_reservation_free(store->reservation, &store->memory);
 }
 
-/* How many elements may still come. An element takes two characters with its comma. If the length of the body
- * is unknown, the number of elements may double, so all moves together copy each element a few times at most.
- */
+/* Most elements that may still come. An element takes at least two characters with its comma. If the length
+ * of the body is unknown, the number of elements may double, so all moves together copy each element only a
+ * few times. */
 static uint64_t foretell(const struct mm_json_store *store, const char *at, const char *end,
                          size_t elements) {
     const uint64_t here = (uint64_t)(end - at + 1) / 2 + 1;
     return here + (store->bytes_left == UINT64_MAX ? elements : store->bytes_left / 2 + 1);
 }
 
-/* How far memory of `bytes` grows if `needed` bytes are needed. */
+/* The next size of memory of `bytes` bytes, of which `needed` are needed. */
 static size_t step_to(size_t bytes, size_t needed, size_t bytes_max) {
     const size_t stepped = bytes + mm_reservation_step(bytes);
     return mm_size_min(stepped > needed ? stepped : needed, bytes_max);
 }
 
-/* Moves all elements to memory that can grow to what is foretold, and has room for the next element now.
- * False if there is no such memory. */
+/* Moves all elements to memory that has space for the next element and can grow for all that may come. False
+ * if there is none. */
 static bool move(struct mm_json_store *store, const char *at, const char *end) {
     const size_t held_bytes = mm_size_min(store->used_bytes, store->room_bytes);
     const size_t needed = store->used_bytes + store->element_bytes;
@@ -36,7 +36,7 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
         mm_size_add(wanted, store->used_bytes, &wanted))
         bytes = mm_size_min(bytes, wanted);
     struct mm_buffer memory = {0};
-    /* The second matrix begins aligned, for which the elements may move by as much. */
+    /* Space to align the second matrix. */
     if (bytes < needed || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) || bytes <= store->bytes_max ||
         mm_reservation_grow(store->reservation, step_to(0, needed, bytes), bytes, &memory, NULL) != MM_OK)
         return false;
@@ -49,8 +49,8 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
     return true;
 }
 
-/* The memory grows where it is, as far as the text foretold when it was reserved. Only the elements of a body
- * of unknown length have to move, and then both memories are held for a moment. */
+/* Memory grows in place as far as was estimated when it was reserved. Only the elements of a body of unknown
+ * length must move, and then both blocks exist for a moment. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end) {
     const size_t needed = store->used_bytes + store->element_bytes;
     const bool has_room =

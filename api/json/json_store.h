@@ -10,29 +10,29 @@ static inline size_t mm_json_aligned(size_t bytes) {
     return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);
 }
 
-/* Begins with `limits`, `reservation`, `bytes_left`, `element_bytes` and `keeps` set; all else is 0. One
- * thread at a time. */
+/* At the start the caller sets `limits`, `reservation`, `bytes_left`, `element_bytes` and `keeps`, and all
+ * else to 0. One thread at a time may use a store. */
 struct mm_json_store {
     const struct mm_limits *limits;
     struct mm_reservation *reservation;
-    uint64_t bytes_left; /* of the body, behind the chunk at hand; UINT64_MAX: the body's length is unknown */
+    uint64_t bytes_left;     /* of the body, behind the current chunk; UINT64_MAX: unknown */
     size_t element_bytes;    /* may change while the store is empty */
-    bool keeps;              /* false: the store holds no memory, and takes no more elements */
-    struct mm_buffer memory; /* the caller may take it over, and clear this member */
+    bool keeps;              /* false: the store has no memory and accepts no more elements */
+    struct mm_buffer memory; /* a caller that takes it over clears this member */
     size_t used_bytes;
-    size_t room_bytes; /* of `memory`, which may hold more than it can use */
+    size_t room_bytes; /* usable bytes of `memory` */
     size_t bytes_max;  /* how far `memory` can grow without a move */
 };
 
-/* Releases the memory. The store takes no more elements. */
+/* Releases the memory. The store accepts no more elements. */
 void mm_json_store_drop(struct mm_json_store *store);
 
-/* Makes room for one more element; without memory, drops all. The next element of the text begins or ends at
- * `at`, and the chunk at hand ends at `end`: the rest of the text says how many elements may still come. */
+/* Makes space for one more element; if memory is short, drops all. The next element begins or ends at `at`,
+ * and the current chunk ends at `end`: the rest of the text limits how many elements may follow. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end);
 
-/* The place of the next element, which counts once the caller adds its bytes to used_bytes; NULL if the store
- * keeps none. `at` and `end` are as for mm_json_store_grow. */
+/* Where the next element goes; NULL if the store keeps none. The element counts once the caller adds its
+ * bytes to used_bytes. mm_json_store_grow explains `at` and `end`. */
 static inline void *mm_json_store_next(struct mm_json_store *store, const char *at, const char *end) {
     if (store->keeps && store->used_bytes + store->element_bytes > store->room_bytes)
         mm_json_store_grow(store, at, end);

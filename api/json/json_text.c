@@ -1,5 +1,5 @@
-/* The grammar of JSON as a table of places, and its tokens. A token that the end of a chunk cuts off is
- * looked at again from its beginning when more has come, so nothing is kept of it. */
+/* JSON's grammar as a table of places, and its tokens. A token that the end of a chunk cuts off is read again
+ * from its beginning when more has arrived, so none of its state is kept. */
 #include "api/json/json_text.h"
 
 #include "api/number/number.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What each place takes, in words. */
+/* What each place expects, in words. */
 static const char *const expectations[] = {
     [MM_JSON_BEFORE] = NULL,
     [MM_JSON_FIRST_NAME] = "a name in double quotes or '}'",
@@ -24,11 +24,11 @@ static const char *const expectations[] = {
     [MM_JSON_BEHIND] = "nothing behind the object",
 };
 
-/* A token up to so long is looked at again with each chunk. Numbers that people send are shorter; a client
- * that sends chunks of one byte would have each byte of a longer one read as often as it may be long. */
+/* A token that is cut off and up to this long is read again with each chunk. A longer one waits until its
+ * length has doubled; else a client that sends single bytes would make the time quadratic. */
 enum { TOKEN_SHORT = 128 };
 
-/* Whether a number or a word, right or wrong, goes on with it. */
+/* Whether a number or a word, valid or not, may contain the character. */
 static bool is_of_word(char character) {
     const char lower = (char)(character | 0x20);
     return mm_is_digit(character) || (lower >= 'a' && lower <= 'z') || character == '-' || character == '+' ||
@@ -50,7 +50,7 @@ static enum mm_json_event wait_for_token(struct mm_json_reader *reader, size_t b
 
 /* --- strings */
 
-/* Four hexadecimal digits; negative: there are none. */
+/* Reads four hexadecimal digits; -1 if there are fewer. */
 static int32_t read_code(const char *text, const char *end) {
     int32_t code = 0;
     if (end - text < 4)
@@ -90,15 +90,14 @@ static size_t read_escape(const char *text, const char *end, uint32_t *character
     return 12;
 }
 
-/* Whether a string holds it as it is, whatever stands beside it. */
+/* Whether a string may contain the character, whatever is beside it. */
 static bool is_plain(char character) {
     return character >= ' ' && character <= '~' && character != '"' && character != '\\';
 }
 
-/* Reads the string that begins here. */
 static enum mm_json_event read_string(struct mm_json_reader *reader, const char *text, size_t bytes,
                                       bool is_all) {
-    enum { LONGEST = 12 }; /* of what is looked at as one: two escapes that make one character */
+    enum { LONGEST = 12 }; /* bytes that are read as one: two escapes that make one character */
     const char *const end = text + bytes;
     const char *at = text + reader->at + 1;
     for (;;) {
@@ -114,7 +113,7 @@ static enum mm_json_event read_string(struct mm_json_reader *reader, const char 
         size_t step = 0;
         if (is_escape)
             step = read_escape(at, end, &character);
-        else if (left > 0 && (unsigned char)*at >= ' ') /* DEL is one */
+        else if (left > 0 && (unsigned char)*at >= ' ') /* DEL is allowed */
             step = mm_utf8_bytes(at, end);
         if (step == 0) {
             const size_t shown = is_escape ? (left < 6 || at[1] != 'u' ? 2 : 6) : 1;
@@ -133,7 +132,7 @@ static enum mm_json_event read_string(struct mm_json_reader *reader, const char 
     return MM_JSON_VALUE;
 }
 
-/* Writes a character of any code, and returns its bytes. */
+/* Writes a character as UTF-8, and returns its bytes. */
 static size_t put_utf8(uint32_t character, char *out) {
     if (character < 0x80) {
         out[0] = (char)character;
@@ -146,7 +145,7 @@ static size_t put_utf8(uint32_t character, char *out) {
     return bytes;
 }
 
-/* A string without its quotes and escapes, ended by NUL. */
+/* Copies a string without its quotes and escapes, cut to fit, and adds a NUL. Returns its length. */
 static size_t copy_string(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]) {
     enum { CHARACTER_MAX = 4 };
     const char *at = text + token.at + 1, *end = text + token.at + token.bytes - 1;
@@ -166,7 +165,7 @@ static size_t copy_string(const char *text, struct mm_json_token token, char roo
 
 /* --- other tokens */
 
-/* Where the number or the word that begins here ends, right or wrong; one character at least. */
+/* Where the number or the word at `at` ends, valid or not; at least one character on. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
     while (at < end && is_of_word(*at))
@@ -174,7 +173,6 @@ static const char *word_end(const char *at, const char *end) {
     return at > start ? at : at + 1;
 }
 
-/* The token of what should not be here. */
 static enum mm_json_event fail_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     const char *expected) {
     const struct mm_json_token token = {
@@ -190,7 +188,7 @@ static bool read_number(const char *at, const char *stop, double *value) {
     return mm_number_float64(at, stop, value, &held) == stop;
 }
 
-/* What should stand for a word that is none of JSON's. */
+/* What to expect instead of an invalid word. */
 static const char *expected_word(const struct mm_json_reader *reader, struct mm_slice word) {
     static const struct {
         const char *bare;
@@ -205,7 +203,7 @@ static const char *expected_word(const struct mm_json_reader *reader, struct mm_
     return expectations[reader->place];
 }
 
-/* Reads the number or the word that begins here. */
+/* Reads a number or a word. */
 static enum mm_json_event read_word(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     static const struct {
@@ -228,7 +226,7 @@ static enum mm_json_event read_word(struct mm_json_reader *reader, const char *t
     return MM_JSON_VALUE;
 }
 
-/* --- the whole */
+/* --- the text */
 
 static bool in_object(const struct mm_json_reader *reader) {
     return (reader->objects & UINT64_C(1) << (reader->depth - 1)) != 0;
@@ -252,7 +250,7 @@ static enum mm_json_event close(struct mm_json_reader *reader) {
     return MM_JSON_CLOSE;
 }
 
-/* Reads a value that may stand here, or its beginning. */
+/* Reads a value, or its opening bracket. */
 static enum mm_json_event read_value(struct mm_json_reader *reader, const char *text, size_t bytes,
                                      bool is_all) {
     const char first = text[reader->at];
@@ -268,8 +266,8 @@ static enum mm_json_event read_value(struct mm_json_reader *reader, const char *
     return event;
 }
 
-/* Reads what stands here, which is no space and not the end. A comma and a colon are no events: then it
- * returns MM_JSON_WAIT, having moved on. */
+/* Reads what is here, which is neither a space nor the end of the text. A comma and a colon are no events:
+ * the function passes them and returns MM_JSON_WAIT. */
 static enum mm_json_event read_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     const char first = text[reader->at];
@@ -310,7 +308,7 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
     if (!is_all && bytes < reader->retry_bytes)
         return MM_JSON_WAIT;
     if (bytes == 0)
-        text = ""; /* it may be NULL, to which C adds nothing */
+        text = ""; /* it may be NULL, and C forbids arithmetic with NULL */
     if (reader->at == 0 && !is_all && bytes < sizeof MM_BYTE_ORDER_MARK - 1 &&
         memcmp(text, MM_BYTE_ORDER_MARK, bytes) == 0)
         return MM_JSON_WAIT;
@@ -330,14 +328,14 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
     return event;
 }
 
-/* --- what is told */
+/* --- errors and values */
 
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error) {
     if (error == NULL)
         return;
     error->line = error->column = 1;
     for (const char *at = mm_skip_mark(text, text + token.at); at < text + token.at; at++) {
-        const bool begins = (*at & 0xC0) != 0x80; /* a character, of one byte or several */
+        const bool begins = (*at & 0xC0) != 0x80; /* the first byte of a character */
         error->line += *at == '\n';
         error->column = *at == '\n' ? 1 : error->column + begins;
     }

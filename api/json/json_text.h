@@ -1,21 +1,21 @@
 /* JSON's grammar (RFC 8259): reads an object token by token, while its text arrives or when it is complete.
- * It knows nothing of what the members mean, and allocates nothing. */
+ * It does not know what the members mean, and allocates nothing. */
 #pragma once
 
 #include "api/value.h"
 #include "gpu/status.h"
 
-enum { MM_JSON_DEPTH_MAX = 64 }; /* of arrays and objects; deeper is a fault */
+enum { MM_JSON_DEPTH_MAX = 64 }; /* of arrays and objects within each other; deeper is a fault */
 
 /* What mm_json_next has read. */
 enum mm_json_event {
-    MM_JSON_NAME,  /* of a member: the token, with its quotes */
+    MM_JSON_NAME,  /* a member's name: the token, with its quotes */
     MM_JSON_VALUE, /* the token: a string, a number or a word */
     MM_JSON_OPEN,  /* the [ or { of a value, whose contents follow */
-    MM_JSON_CLOSE, /* the end of that */
-    MM_JSON_END,   /* of the text */
-    MM_JSON_WAIT,  /* nothing: the text goes on in a chunk that has not come yet */
-    MM_JSON_FAULT  /* the text is malformed: mm_json_fail */
+    MM_JSON_CLOSE, /* the ] or } of a value */
+    MM_JSON_END,   /* the end of the text */
+    MM_JSON_WAIT,  /* nothing: the next chunk has not arrived */
+    MM_JSON_FAULT  /* the text is malformed: call mm_json_fail */
 };
 
 /* A part of the text. */
@@ -32,26 +32,27 @@ enum mm_json_place {
     MM_JSON_NEXT_NAME,
     MM_JSON_COLON,
     MM_JSON_FIRST_ELEMENT,
-    MM_JSON_NEXT_VALUE, /* behind a colon, or behind the comma in an array */
+    MM_JSON_NEXT_VALUE, /* behind a colon, or behind a comma in an array */
     MM_JSON_COMMA,
-    MM_JSON_BEHIND /* the object */
+    MM_JSON_BEHIND /* nothing: the object is complete */
 };
 
-/* Begins as zeros. One thread at a time. A caller that reads elements of an array itself sets `at` and
- * `place` (to MM_JSON_COMMA behind an element, to MM_JSON_NEXT_VALUE behind a comma). */
+/* How far a text was read; begins as zeros. One thread at a time may use a reader. A caller may read elements
+ * of an array itself, and then sets `at` and `place`: MM_JSON_COMMA behind an element, MM_JSON_NEXT_VALUE
+ * behind a comma. */
 struct mm_json_reader {
     size_t at; /* everything before it was read */
     enum mm_json_place place;
     unsigned depth;             /* how many arrays and objects are open */
     uint64_t objects;           /* bit d: the one at depth d + 1 is an object */
-    struct mm_json_token token; /* of the last event; the offending text of a fault */
-    const char *expected;       /* with a fault; NULL: the object that the text must be */
-    size_t retry_bytes;         /* a long token that is cut off is not read again before this many bytes */
+    struct mm_json_token token; /* of the last event; the wrong text of a fault */
+    const char *expected;       /* set with a fault; NULL: the text must be an object */
+    size_t retry_bytes; /* a long cut-off token is not read again before this many bytes have arrived */
 };
 
-/* Reads on. `text` is all that has arrived, from the beginning, and may have moved between two calls; is_all
- * tells that it is complete. It may begin with a byte order mark (RFC 8259, 8.1). No call follows MM_JSON_END
- * or MM_JSON_FAULT. The caller finds duplicate names. Time is linear in the text, however it is cut. */
+/* Reads the next event. `text` is all that has arrived, from the beginning, and may move between calls.
+ * is_all: it is complete. It may begin with a byte order mark (RFC 8259, 8.1). No call follows MM_JSON_END or
+ * MM_JSON_FAULT. The caller finds duplicate names. The time is linear in the text, however it is chunked. */
 enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text, size_t bytes, bool is_all);
 
 static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
@@ -60,12 +61,12 @@ static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
     return at;
 }
 
-/* Makes a token that the grammar takes a fault. Returns MM_JSON_FAULT. `expected` is static. */
+/* Turns a token that the grammar allows into a fault. Returns MM_JSON_FAULT. `expected` is static. */
 enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_token token,
                                  const char *expected);
 
-/* Fills in the error of a fault: MM_BAD_REQUEST with the line and column of the first wrong character.
- * `example` is an object that the text could be. */
+/* Sets *error to MM_BAD_REQUEST for a fault, with line and column of the first wrong character. `example` is
+ * an object that the text could be. error may be NULL. */
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
 
@@ -73,22 +74,22 @@ enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *tex
  * could be. */
 enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
-/* Sets the error's line and column to those of the token's first character. A byte order mark counts for
- * nothing. error may be NULL. */
+/* Sets the error's line and column to those of the token's first character. A byte order mark does not count.
+ * error may be NULL. */
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
 
-enum { MM_JSON_ROOM = 256 }; /* for texts: all that have a meaning are shorter */
+enum { MM_JSON_ROOM = 256 }; /* size of a text's buffer; all texts that have a meaning are shorter */
 
-/* The value of a token that was read. A string's text is written to `room`, without its escapes, cut to fit.
- */
+/* The value of a token. A string is copied to `room` without its escapes, cut to fit; arrays and objects
+ * point into `text`. */
 struct mm_value mm_json_value(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]);
 
-/* --- for small texts that are complete (json_members.c) */
+/* --- small complete texts (json_members.c) */
 
 /* Checks a whole text. MM_BAD_REQUEST, as mm_json_fail says; an empty text has no line and column. */
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error);
 
-/* A member of an object, or an element of an array, whose name is empty. */
+/* A member of an object, or an element of an array, which has an empty name. */
 struct mm_json_member {
     struct mm_value name;
     struct mm_value value;
@@ -97,9 +98,9 @@ struct mm_json_member {
     char room[MM_JSON_ROOM];
 };
 
-/* Reads the next one in a checked text. `reader` begins as zeros for the text's object. In an array or object
- * that is a member's value, `text` and `bytes` are the value's, and `reader` begins with mm_json_within.
- * False: there are no more. */
+/* Reads the next member of a checked text; false if there are no more. For the text's object `reader` begins
+ * as zeros. For an array or object that is a member's value, `text` and `bytes` are the value's, and `reader`
+ * begins as mm_json_within returns it. */
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member);
 struct mm_json_reader mm_json_within(const struct mm_value *value);

@@ -1,5 +1,5 @@
 /* The .npy format: a magic, a version, the header's length, and the header, a Python dict of three literals.
- * What NumPy itself has ever written is read, and no other Python. */
+ * It reads all that NumPy itself has ever written, and no other Python. */
 #include "api/npy/npy.h"
 
 #include "api/element.h"
@@ -17,7 +17,6 @@ enum { MAGIC_BYTES = sizeof magic - 1, DESCR_SHOWN_MAX = 40, NUMBER_SHOWN_MAX = 
 
 _Static_assert((int)MM_NPY_HEAD_BYTES_MAX <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
 
-/* Where the reading of a header stands. */
 struct reader {
     const char *field;
     const char *text;
@@ -37,7 +36,7 @@ fail_file(const char *field, struct mm_error *error, const char *format, ...) {
     return mm_fail_field(error, MM_BAD_REQUEST, field, "the .npy file %s is refused: %s", field, what);
 }
 
-/* Shows NumPy's names of all types that there are. */
+/* Lists NumPy's names of all supported types. */
 static enum mm_status fail_descr(const char *field, struct mm_slice descr, struct mm_error *error) {
     char known[96];
     size_t length = 0;
@@ -70,7 +69,7 @@ static void skip_spaces(struct reader *reader) {
     reader->position = mm_skip_blanks(reader->position, reader->end);
 }
 
-/* Takes the character if it comes next, after spaces. */
+/* Skips spaces, and the character if it comes next; false if another one does. */
 static bool take(struct reader *reader, char character) {
     skip_spaces(reader);
     if (reader->position == reader->end || *reader->position != character)
@@ -79,7 +78,7 @@ static bool take(struct reader *reader, char character) {
     return true;
 }
 
-/* A string without escapes, in quotes of either kind. */
+/* Reads a string without escapes, in single or double quotes. */
 static enum mm_status read_string(struct reader *reader, const char *expected, struct mm_slice *string) {
     skip_spaces(reader);
     const char *start = reader->position;
@@ -93,8 +92,8 @@ static enum mm_status read_string(struct reader *reader, const char *expected, s
     return MM_OK;
 }
 
-/* A type of one byte has no byte order, so writers put any mark of one there. Types that NumPy does not know
- * are void to it, without an order. */
+/* A type of one byte has no byte order, so writers put any mark there. A type that NumPy does not know is
+ * void, without a byte order. */
 static bool is_descr(struct mm_slice descr, enum mm_dtype dtype) {
     const char *npy = mm_element(dtype)->npy;
     const char *marks = mm_dtype_bytes(dtype) == 1 ? "<>=|" : npy[1] == 'V' ? "<|" : "<";
@@ -128,7 +127,7 @@ static enum mm_status read_order(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* A decimal number as Python writes it: no sign, no leading zero. *overflow where it passes 2⁶⁴. */
+/* Reads a decimal number as Python writes it: no sign, no leading zero. *overflow: it is 2⁶⁴ or more. */
 static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
                                   bool *overflow) {
     const char *start = reader->position;
@@ -166,7 +165,7 @@ static enum mm_status fail_dimension(const struct reader *reader, struct mm_slic
                          digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
 }
 
-/* A tuple: Python writes (3, 4), and takes (3, 4,) too. One element takes its comma, none has none. */
+/* Reads a tuple: Python writes (3, 4), and also accepts (3, 4,). A tuple of one element needs its comma. */
 static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *header) {
     struct mm_shape shape = {0};
     struct mm_slice large = {0};
@@ -203,7 +202,7 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* The members of the dict: each of the three once, in any order. */
+/* The members of the dict. Each comes once, in any order. */
 static const struct {
     const char *key;
     enum mm_status (*read)(struct reader *reader, struct mm_npy_header *header);
@@ -247,13 +246,13 @@ static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *hea
     for (unsigned index = 0; index < MEMBER_COUNT; index++)
         if ((seen & 1u << index) == 0)
             return fail_file(reader->field, reader->error, "its header has no '%s'", members[index].key);
-    skip_spaces(reader); /* which pad the header, up to its newline */
+    skip_spaces(reader); /* they pad the header up to its newline */
     if (reader->position < reader->end && *reader->position == '\n')
         reader->position++;
     return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
 }
 
-/* Shows how it begins: a file's name, if the client forgot curl's @. */
+/* Shows how the data begin: with a file's name, if the client forgot curl's @. */
 static enum mm_status fail_magic(const char *field, const char *data, size_t bytes, struct mm_error *error) {
     char got[24] = "is empty";
     size_t shown = 0;
@@ -349,8 +348,8 @@ TILE_COPIER(16)
 TILE_COPIER(32)
 TILE_COPIER(64)
 
-/* The first dimension and the last one make a transposition, once for each index of those between them. Of
- * these the second dimension runs fastest: its neighbours lie in the same cache lines of `from`. */
+/* The first and the last dimension form a matrix to transpose, once for each index of the dimensions between
+ * them. The second dimension changes fastest, because its neighbours share cache lines of `from`. */
 void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
     const size_t bytes = mm_dtype_bytes(dtype);
     const unsigned last = shape->rank - 1;
@@ -380,13 +379,13 @@ void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const voi
 
 /* --- the reply */
 
-/* The elements stay where they are: the header goes out before them. */
+/* The elements stay where they are; the header is sent before them. */
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->head_bytes = mm_npy_write_head(answer->shape, answer->matrix.dtype, body->head);
     mm_raw_codec.encode(answer, body);
 }
 
-/* Requests have such files in forms, or alone if they are to be stored. */
+/* A form sends .npy files as its parts, and PUT may send one alone. */
 const struct mm_codec mm_npy_codec = {
     .reply_type = MM_NPY_TYPE,
     .first = '\x93',

@@ -1,6 +1,6 @@
-/* float32 as text, in whole numbers alone, as printf's %g would write it with the fewest of six to nine
- * digits that read back; and float64, by printf itself. The decimal point is the C locale's: this program
- * never calls setlocale. */
+/* float32 as text, by integer arithmetic alone: as printf's %g writes it with the fewest of six to nine
+ * digits that read back. printf itself writes float64, with the C locale's point: this program never calls
+ * setlocale. */
 #include "api/number/float_text.h"
 
 #include "api/number/digits.h"
@@ -38,7 +38,7 @@ bool mm_float_of_word(const char *word, float *value) {
     return index < SPECIAL_COUNT;
 }
 
-/* Zeros, and what JSON has no number for. A float32 is the same as a double. */
+/* Zeros, infinities and NaN. */
 static bool is_special(double value) {
     return value == 0 || !isfinite(value);
 }
@@ -49,13 +49,13 @@ static size_t special_text(double value, char *text) {
     return (size_t)(mm_put_text(mm_put_text(mm_put_text(text, "\""), mm_float_word(value)), "\"") - text);
 }
 
-/* A finite float32 that is not 0: mantissa·2^exponent. The mantissa has 24 bits, of which the last one that
- * counts is `unit`, more than 1 where the number is subnormal. */
+/* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the last one that
+ * counts: it is over 1 if the number is subnormal. */
 struct parts {
     uint64_t mantissa;
     int exponent;
     uint64_t unit;
-    bool is_least; /* of its exponent, but not of all: then the next number below is half a unit away */
+    bool is_least; /* of its exponent, but not of all: the next number below is only half a unit away */
 };
 
 static inline struct parts take_apart(uint32_t bits) {
@@ -73,22 +73,22 @@ static inline uint64_t multiply(uint64_t a, uint64_t b) {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-/* The number times the power of ten that puts nine digits before the point, and how far away the midpoints to
- * its neighbours are, all in units of 2^-POINT. */
+/* The number times the power of ten that puts nine digits before the point, and the distances of the
+ * midpoints to its neighbours, all in units of 2^-POINT. */
 struct scaled {
     uint64_t value, below, above;
-    int exponent; /* of the number itself, in decimal */
-    bool is_even; /* then what lies on a midpoint is read back as this number */
+    int exponent; /* decimal exponent of the number itself */
+    bool is_even; /* a decimal on a midpoint reads back as this number */
 };
 
 enum { POINT = 33, DOUBT = 3 };
 
-/* The power is short by less than one in its last place, and what is below 2^-POINT is cut off: each figure
- * may be less than two units too small. That decides nothing: of all float32, none has a decimal of six to
- * eight digits within so little of a midpoint but on it, nor lies so near to the middle of two of them but in
- * it. */
+/* The power is too small by less than one in its last place, and everything below 2^-POINT is cut off, so
+ * each figure is too small by less than two units. That changes no decision. No float32 has a decimal of six
+ * to eight digits that is so near to a midpoint without lying on it. None is so near to the middle of two
+ * such decimals without lying in it. */
 static inline struct scaled scale(const struct parts *parts) {
-    /* 78913/2¹⁸ is log10(2): the guess is right, or one too low, and then there are ten digits. */
+    /* 78913/2¹⁸ is log10(2). The guess is right, or one too low; if it is too low, there are ten digits. */
     int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
     int power = FLOAT_DIGITS_MAX - 1 - exponent;
     const int guessed_shift = parts->exponent + mm_ten_exponent(power) + POINT + 64 - 5;
@@ -110,16 +110,17 @@ static inline uint64_t round_to_one(const struct scaled *scaled) {
     return (scaled->value + (UINT64_C(1) << (POINT - 1))) >> POINT;
 }
 
-/* The same with zeros for the last ones, those below the unit of 10, 100 or 1000; ties to even. */
+/* The nine digits nearest to the number that end in zeros, below the unit of 10, 100 or 1000; ties to
+ * even. */
 static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
     const uint64_t whole = scaled->value >> POINT;
     const bool has_fraction = (scaled->value & ((UINT64_C(1) << POINT) - 1)) != 0;
     const uint64_t quotient = whole / unit;
-    const uint64_t twice = 2 * (whole % unit) + has_fraction; /* the rest, or a bit more */
+    const uint64_t twice = 2 * (whole % unit) + has_fraction; /* twice the rest, or slightly more */
     return (quotient + (twice + (quotient & 1) > unit)) * unit;
 }
 
-/* Without branches, like all below: random numbers would mispredict half of them. */
+/* Without branches, because random numbers would mispredict half of them. */
 static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
     const uint64_t decimal = digits << POINT;
     const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
@@ -143,8 +144,9 @@ static inline uint64_t choose_digits(const struct scaled *scaled, int *precision
     return choose(is_six, six, choose(is_seven, seven, choose(is_eight, eight, round_to_one(scaled))));
 }
 
-/* Eight decimal digits, the highest in the lowest byte: halved by turns, fours, pairs, ones, each in its own
- * part of the word. 10486/2²⁰ is 1/100 and 103/2¹⁰ is 1/10, near enough for what they divide. */
+/* Eight decimal digits, the highest in the lowest byte. The number is split into fours, then pairs, then
+ * ones, all parts of the word at once. 10486/2²⁰ is 1/100 and 103/2¹⁰ is 1/10, precise enough for these
+ * parts. */
 static inline uint64_t spread_digits(uint64_t number) {
     number = number / 10000 | (number % 10000) << 32;
     const uint64_t hundreds = number * 10486 >> 20 & UINT64_C(0x0000007F0000007F);
@@ -153,8 +155,8 @@ static inline uint64_t spread_digits(uint64_t number) {
     return (number - tens * 10) << 8 | tens;
 }
 
-/* Nine digits as characters: the first, and the others from the lowest byte on; and how many there are
- * without the zeros at the end. */
+/* Nine digits as characters: the first one, and the others from the lowest byte on. `count` leaves out the
+ * zeros at the end. */
 struct digits {
     char first;
     uint64_t others;
@@ -168,7 +170,7 @@ static inline struct digits make_digits(uint64_t number) {
                            .count = FLOAT_DIGITS_MAX - (spread == 0 ? 8 : __builtin_clzll(spread) / 8)};
 }
 
-/* Eight are written whatever counts of them; MM_FLOAT_TEXT_ROOM says how much that is. */
+/* Writes eight characters, even if fewer count; MM_FLOAT_TEXT_ROOM allows for that. */
 static inline void put_eight(uint64_t characters, char *text) {
     characters = htole64(characters);
     memcpy(text, &characters, sizeof characters);
@@ -182,7 +184,7 @@ static inline size_t write_fraction(const struct digits *digits, int zeros, char
     return (size_t)(first + digits->count - text);
 }
 
-/* The point is written even where nothing that counts comes behind it. */
+/* Writes the point even if no digit behind it counts; then the length leaves out the point. */
 static inline size_t write_fixed(const struct digits *digits, int whole, char *text) {
     text[0] = digits->first;
     put_eight(digits->others, text + 1);
@@ -201,11 +203,11 @@ static size_t write_exponent(const struct digits *digits, int exponent, char *te
     return (size_t)(end - text);
 }
 
-/* Writes number·10^(exponent − 8), which has nine digits, as %g of this precision writes it. */
+/* Writes number·10^(exponent − 8), a number of nine digits, as %g of this precision does. */
 static inline size_t write_number(bool is_negative, uint64_t number, int exponent, int precision,
                                   char *text) {
-    enum { FIXED_MIN = -4 };    /* the least decimal exponent without an e, as of %g */
-    if (number == 1000000000) { /* rounded up to a digit more */
+    enum { FIXED_MIN = -4 };    /* the least decimal exponent that %g writes without an e */
+    if (number == 1000000000) { /* rounding added a digit */
         number /= 10;
         exponent++;
     }
@@ -235,9 +237,9 @@ size_t mm_float_text(float value, char *text) {
     return write_number(bits >> 31, number, scaled.exponent, precision, text);
 }
 
-/* Which bit of the float32's mantissa is the last one of the narrow element. */
+/* Sets which bit of the float32's mantissa is the last one of the narrow element. */
 static struct parts take_apart_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
-    const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* of those that are not subnormal */
+    const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* of normal numbers */
     struct parts parts = take_apart(bits);
     const int exponent = parts.exponent + FLT_MANT_DIG - 1;
     const int subnormal = exponent < least_exponent ? least_exponent - exponent : 0;
@@ -247,7 +249,7 @@ static struct parts take_apart_narrow(uint32_t bits, unsigned exponent_bits, uns
 }
 
 size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text) {
-    enum { PRECISION = 6 }; /* as of %g: larger numbers are written with an exponent */
+    enum { PRECISION = 6 }; /* of %g: larger numbers are written with an exponent */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (is_special_of(bits))

@@ -1,11 +1,11 @@
-/* float32 and float64 as text that reads back bit for bit. Any thread. */
+/* float32 and float64 as text that reads back bit for bit. Any thread may call these functions. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum {
-    MM_FLOAT_TEXT_MAX = 16,  /* "-1.23456789e-38", "-Infinity" with its quotes, fit */
+    MM_FLOAT_TEXT_MAX = 16,  /* "-1.23456789e-38" fits, and "-Infinity" with its quotes */
     MM_DOUBLE_TEXT_MAX = 24, /* "-1.2345678901234567e-308" fits */
     MM_FLOAT_TEXT_ROOM = 24  /* bytes that mm_float_text and mm_narrow_text may write to */
 };

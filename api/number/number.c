@@ -1,6 +1,6 @@
-/* Numbers of JSON, read in one pass: the first 19 significant digits as an integer, and a power of ten. From
- * these a float32 follows by one multiplication, but where it comes near a tie; then, and for what is longer,
- * the C library reads a copy of bounded length. */
+/* JSON numbers, read in one pass: the first 19 significant digits as an integer, and a power of ten. One
+ * multiplication makes a float32 of these, unless the result is near a tie. Then, and for longer numbers, the
+ * C library reads a copy of bounded length. */
 #include "api/number/number.h"
 
 #include "api/number/ten.h"
@@ -16,15 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_MAX = 19 }; /* of which all fit into 64 bits */
+enum { DIGITS_MAX = 19 }; /* they fit into 64 bits */
 
-/* ±digits·10^exponent, where `more` says that there are further digits, one of them not 0. */
+/* ±digits·10^exponent. `more`: further digits follow, and one of them is not 0. */
 struct decimal {
     uint64_t digits;
     int64_t exponent;
     bool negative;
     bool more;
-    bool whole; /* written with neither point nor exponent */
+    bool whole; /* written without point and exponent */
     const char *text;
     const char *end;
 };
@@ -35,14 +35,14 @@ static uint64_t load(const char *text) {
     return le64toh(bytes);
 }
 
-/* '0' to '9' are 0x30 to 0x39: the upper half is 3, and stays it when 6 is added. */
+/* '0' to '9' are 0x30 to 0x39: the upper half is 3, and stays 3 when 6 is added. */
 static bool is_eight_digits(uint64_t bytes) {
     const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
     return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
            UINT64_C(0x3333333333333333);
 }
 
-/* The first byte is the highest digit. Neighbours are joined to pairs, then pairs to fours, then these. */
+/* The first byte is the highest digit. Digits are joined to pairs, pairs to fours, and fours to eight. */
 static uint64_t eight_digits(uint64_t bytes) {
     const uint64_t mask = UINT64_C(0x000000FF000000FF);
     bytes -= UINT64_C(0x3030303030303030);
@@ -52,7 +52,7 @@ static uint64_t eight_digits(uint64_t bytes) {
            32;
 }
 
-/* Appends the digits that stand here to *digits, which may overflow, and returns where they end. */
+/* Appends the digits at `at` to *digits, which may overflow. Returns where the digits end. */
 static inline const char *take_digits(const char *at, const char *end, uint64_t *digits) {
     uint64_t value = *digits;
     while (end - at >= 8) {
@@ -68,8 +68,8 @@ static inline const char *take_digits(const char *at, const char *end, uint64_t 
     return at;
 }
 
-/* Adds what stands behind an e; NULL where that is no exponent. Numbers are cut far beyond what the digits of
- * any text could make up for. */
+/* Adds the exponent behind an e; NULL if there is none. The value is cut far beyond what the digits of any
+ * text could make up for. */
 static const char *take_exponent(const char *at, const char *end, int64_t *exponent) {
     const int64_t exponent_max = INT64_C(1) << 56;
     bool negative = at < end && *at == '-';
@@ -84,8 +84,8 @@ static const char *take_exponent(const char *at, const char *end, int64_t *expon
     return at > first ? at : NULL;
 }
 
-/* Takes the significant digits once more, where there are many digits. The exponent, which counts for the
- * last of them, is moved by those that are left out. */
+/* Reads the significant digits again, because there are more than DIGITS_MAX. Each one that is left out
+ * raises the exponent, which counts for the last digit. */
 static void take_first_digits(struct decimal *decimal) {
     int count = 0;
     decimal->digits = 0;
@@ -101,8 +101,8 @@ static void take_first_digits(struct decimal *decimal) {
     }
 }
 
-/* Takes a number apart and returns where it ends; NULL where there is none. Inlined in each reader, whose
- * other half it is: a call and a struct in memory would cost a third of the time. */
+/* Splits a number and returns where it ends; NULL if there is none. Inlined in each reader: a call and a
+ * struct in memory would cost a third of the time. */
 __attribute__((always_inline)) static inline const char *parse(const char *text, const char *end,
                                                                struct decimal *decimal) {
     const char *at = text;
@@ -139,13 +139,13 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
     return at;
 }
 
-/* Room for the digits that decide a float64: a midpoint of two has 767 at most, and of all that follows it
- * matters only whether it is 0. */
+/* Enough digits to decide a float64: a midpoint of two has at most 767. Of further digits it only matters
+ * whether one is not 0. */
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
-/* Writes the number, without its sign and as digits and an exponent alone, so no locale's point matters.
- * decimal->exponent counts for the last of the first DIGITS_MAX digits. It is cut where every number is 0 or
- * infinite. */
+/* Writes the number without its sign, as digits and an exponent alone, so no locale's point matters.
+ * decimal->exponent counts for the last of the first DIGITS_MAX digits. The exponent is cut where every
+ * number is 0 or infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
@@ -169,7 +169,7 @@ static void copy_bounded(const struct decimal *decimal, char *copy) {
     snprintf(copy + count, COPY_BYTES - (size_t)count, "e%" PRId64, exponent);
 }
 
-/* To the nearest float32 if `narrow`, else float64: rounded once. */
+/* Rounds once: to the nearest float32 if `narrow`, else to the nearest float64. */
 static double read_slowly(const struct decimal *decimal, bool narrow) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -178,11 +178,11 @@ static double read_slowly(const struct decimal *decimal, bool narrow) {
 
 enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
 
-/* The bits of the float32 nearest to digits·10^exponent; false where the product does not tell.
+/* The bits of the float32 nearest to digits·10^exponent; false if the product cannot tell.
  *
- * digits, moved up until its highest bit is set, times the power's 64 bits has 127 or 128 bits. What the
- * power lacks is less than 1 in its last place, which is less than 1 in the upper 64 bits of the product, and
- * so is the lower half that is dropped: the number lies in [upper, upper + 2). */
+ * digits, shifted up until its highest bit is set, times the power's 64 bits has 127 or 128 bits. The power
+ * is too small by less than 1 in its last place, which is less than 1 in the upper 64 bits of the product.
+ * The lower half, which is dropped, is less than 1 too. So the number lies in [upper, upper + 2). */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
     if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷, and half the least float32 is 7·10⁻⁴⁶ */
         *bits = 0;
@@ -198,7 +198,7 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     const int top = (int)(upper >> 63);
     int biased = FLOAT_BIAS + 126 + top - shift + mm_ten_exponent((int)exponent);
     int dropped = 64 - FLT_MANT_DIG - 1 + top;
-    if (biased < 1) { /* subnormal: fewer bits of it count */
+    if (biased < 1) { /* subnormal: fewer of its bits count */
         dropped += 1 - biased;
         biased = 1;
         if (dropped > 63)
@@ -206,9 +206,9 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     }
     const uint64_t half = UINT64_C(1) << (dropped - 1);
     const uint64_t rest = upper & ((half << 1) - 1);
-    if (rest - (half - 1) <= 1) /* from a bit below the midpoint to a bit above it */
+    if (rest - (half - 1) <= 1) /* the number may be on either side of the midpoint */
         return false;
-    /* The mantissa's highest bit, and a carry out of it, count in the exponent. */
+    /* The mantissa's highest bit, and a carry out of it, add to the exponent. */
     *bits = ((uint32_t)(biased - 1) << (FLT_MANT_DIG - 1)) + (uint32_t)(upper >> dropped) + (rest > half);
     return true;
 }
@@ -234,7 +234,7 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Up to 10²² and 2⁵³ all are doubles, so one operation rounds once. */
+/* Powers of ten up to 10²² and integers up to 2⁵³ are exact doubles, so one operation rounds once. */
 enum { EXACT_MAX = 22 };
 static const double tens[EXACT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -267,8 +267,8 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Compares the number, without its sign, with the float64 nearest to it: below 0, 0, above 0. strtod rounds
- * in the direction that is set. */
+/* Compares the number, without its sign, with the float64 nearest to it: negative, 0 or positive. strtod
+ * rounds in the direction that fesetround sets. */
 static int compare_slowly(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -280,8 +280,8 @@ static int compare_slowly(const struct decimal *decimal, double nearest) {
     return (above > nearest) - (below < nearest);
 }
 
-/* Takes a number to a float32 from which narrower types are rounded as from the number itself. The nearest
- * float64 lies on the same side of each midpoint, unless it is that midpoint; then the digits decide. */
+/* Reads a number as a float32 from which narrower types round as from the number itself. The nearest float64
+ * lies on the number's side of each midpoint, unless it is that midpoint; then the digits decide. */
 static const char *read_to_odd(const char *text, const char *end, float *odd) {
     struct decimal decimal;
     double value;
@@ -321,7 +321,7 @@ NARROW_READER(bfloat16)
 NARROW_READER(float8_e4m3fn)
 NARROW_READER(float8_e5m2)
 
-/* The digits with their power of ten worked in: false where that is no whole number or passes 64 bits. */
+/* Computes digits·10^exponent; false if it is no whole number or passes 64 bits. */
 static bool make_whole(const struct decimal *decimal, uint64_t *magnitude) {
     uint64_t value = decimal->digits;
     int64_t exponent = decimal->exponent;
@@ -343,7 +343,7 @@ static bool is_float64(uint64_t magnitude) {
     return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= DBL_MANT_DIG;
 }
 
-/* Reads a whole number from `least`, which is 0 or -most − 1, to `most`. */
+/* Reads a whole number from `least` to `most`; least is 0 or -most − 1. */
 static const char *read_whole(const char *text, const char *end, int64_t least, int64_t most, int64_t *value,
                               bool *held) {
     struct decimal decimal;

@@ -1,20 +1,20 @@
-/* Numbers of JSON, read into elements. Pure functions of the text: neither the locale nor memory matters. */
+/* JSON numbers, read into elements. The results depend on the text alone, not on the locale. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads the number that begins at `text` and lies before `end`, writes its value to *element, rounded to
- * nearest, and returns where the number ends; NULL if JSON's grammar sees no number, which may be because it
- * is cut off. A number that ends at `end` may be cut off as well.
+/* Reads the number that begins at `text` and lies before `end`. Writes its value, rounded to nearest, to
+ * *element, and returns where the number ends; NULL if JSON's grammar allows no number here, perhaps because
+ * it is cut off. A number that ends at `end` may be cut off as well.
  *
- * *held becomes false if the type does not hold the number, else it stays as it is. *element is then infinity
- * for a float type, else undefined. Any thread. */
+ * *held becomes false if the type does not hold the number; else it does not change. *element is then
+ * infinity for a float type, else undefined. Any thread may call a reader. */
 typedef const char *mm_number_reader(const char *text, const char *end, void *element, bool *held);
 
-/* The float32 nearest to the number, ties to even, as strtof finds it, -0 with its sign. Not held: what
- * rounds to infinity. */
+/* The nearest float32, ties to even, as strtof finds it; -0 keeps its sign. Not held: what rounds to
+ * infinity. */
 mm_number_reader mm_number_float32;
 
 /* The nearest float64, as strtod finds it. Not held: what rounds to infinity. */
@@ -24,6 +24,6 @@ mm_number_reader mm_number_float64;
  * the largest number of a type without infinity. */
 mm_number_reader mm_number_float16, mm_number_bfloat16, mm_number_float8_e4m3fn, mm_number_float8_e5m2;
 
-/* Whole numbers, exactly. One with a point or an exponent is held where it is whole and float64 holds it
- * too; one of more than 19 significant digits is not held. */
+/* Whole numbers, exactly. A number with a point or an exponent is held if it is whole and a float64 holds it
+ * too. A number of more than 19 significant digits is not held. */
 mm_number_reader mm_number_int8, mm_number_uint8, mm_number_bool, mm_number_int32, mm_number_int64;

@@ -1,4 +1,4 @@
-/* The rows of matrices as text: their length, and the text, written at once or in parts. */
+/* The rows of matrices as text, written at once or in parts. */
 #include "api/number/rows_text.h"
 
 #include "api/codec.h"
@@ -20,7 +20,7 @@ static unsigned count_parts(const struct mm_matrix *matrix) {
     return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
 }
 
-/* Of a row with its marks, at most; false where that passes SIZE_MAX. */
+/* Most bytes of a row with its marks; false if they pass SIZE_MAX. */
 static bool row_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
     const size_t element_bytes = mm_element(matrix->dtype)->text_max + 1;
     const size_t around_bytes = strlen(marks->begin) + strlen(marks->end);
@@ -36,7 +36,6 @@ bool mm_rows_text_bytes(const struct mm_matrix *matrix, const struct mm_row_mark
            mm_size_add(all, margins_bytes, bytes);
 }
 
-/* Removes the quotes from a row, and returns its end then. */
 static char *remove_quotes(char *row, char *end) {
     char *kept = memchr(row, '"', (size_t)(end - row));
     if (kept == NULL)
@@ -47,7 +46,7 @@ static char *remove_quotes(char *row, char *end) {
     return kept;
 }
 
-/* Between a row and the one before it. */
+/* Writes what comes between a row and the one before it. */
 static char *write_seam(const struct mm_row_marks *marks, size_t row, char *end) {
     unsigned groups = 0;
     while (groups < marks->group_count && row % marks->group_rows[groups] == 0)
@@ -78,7 +77,7 @@ static char *write_rows(const struct mm_matrix *matrix, const struct mm_row_mark
     return end;
 }
 
-/* The rows in parts: each part's place in the text, where it has room, and its length. */
+/* The rows in parts: each part's own space in the text, and its length. */
 struct parts {
     const struct mm_matrix *matrix;
     const struct mm_row_marks *marks;
@@ -87,7 +86,7 @@ struct parts {
     size_t bytes[PARTS_MAX];
 };
 
-/* No overflow: the text of every row is in memory. */
+/* Cannot overflow: the text of every row is in memory. */
 static size_t first_row(const struct parts *parts, unsigned part) {
     return parts->matrix->rows * part / parts->count;
 }
@@ -100,10 +99,10 @@ static void write_part(void *data, unsigned part) {
     parts->bytes[part] = (size_t)(end - text);
 }
 
-/* Each part into its room, and then behind the one before it. */
+/* Writes each part into its own space, then moves it behind the part before it. */
 static char *write_in_parts(const struct mm_matrix *matrix, const struct mm_row_marks *marks, unsigned count,
                             struct mm_helpers *helpers, char *text) {
-    struct parts parts; /* kilobytes, which need not be cleared */
+    struct parts parts; /* kilobytes, so not cleared */
     char *end = text;
     size_t row_bytes = 0;
     parts.matrix = matrix;

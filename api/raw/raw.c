@@ -1,6 +1,6 @@
-/* The raw format: the bytes of A, then of B if the operation has one, row-major and little-endian, with their
- * shapes in the query: whole, or by m, k and n. An operand that the server makes or has stored has no bytes
- * here. The views point into the body, and the reply is the result's own buffer: nothing is copied. */
+/* The raw format: the bytes of A, then those of B if the operation has one, row-major and little-endian. The
+ * query has their shapes, whole or as m, k and n. A generated or stored operand has no bytes in the body.
+ * Views point into the body, and the reply is the result's own buffer, so nothing is copied. */
 #include "api/codec.h"
 
 #include <assert.h>
@@ -26,7 +26,6 @@ static enum mm_status set_shapes(struct mm_operands *into, struct mm_error *erro
         mm_form_codec.example[op]);
 }
 
-/* Gives a view its leading dimension, if there is one. */
 static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *operand,
                              struct mm_error *error) {
     struct mm_matrix *view = &operand->view;
@@ -49,7 +48,7 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
     return MM_BAD_REQUEST;
 }
 
-/* Finds the shapes and types, makes the views, without data, and gives their bytes. */
+/* Finds the shapes and the type, sets the views without data, and finds the size of each operand. */
 static enum mm_status lay_out(struct mm_operands *into, const struct mm_limits *limits,
                               size_t bytes[MM_OPERANDS_MAX], struct mm_error *error) {
     enum mm_status status = set_shapes(into, error);
@@ -63,7 +62,8 @@ static enum mm_status lay_out(struct mm_operands *into, const struct mm_limits *
     return status == MM_OK ? into->kind->sizes(into, limits, bytes, error) : status;
 }
 
-/* A raw body does not tell its type. If the client named none, twice or half the bytes suggest one. */
+/* A raw body does not tell its type. If the client named none, and the body is twice or half as long as
+ * expected, suggests one. */
 static const char *guess(const struct mm_operands *into, size_t expected, uint64_t body_bytes) {
     if (mm_parameter_is_set(&into->parameters, into->dtype_name) || expected == 0)
         return "";
@@ -74,7 +74,7 @@ static const char *guess(const struct mm_operands *into, size_t expected, uint64
                : "";
 }
 
-/* The operands passed no limit together, so their sum does not overflow. */
+/* kind->sizes has checked the limits of all operands together, so their sum does not overflow. */
 static enum mm_status check_length(const struct mm_operands *into, const size_t bytes[MM_OPERANDS_MAX],
                                    uint64_t body_bytes, const struct mm_limits *limits,
                                    struct mm_error *error) {

@@ -1,4 +1,4 @@
-/* Reads keys line by line, compares them in constant time, and keeps the set in force behind one pointer. */
+/* Reads keys line by line, compares them in constant time, and keeps the keys in force behind one pointer. */
 #include "server/auth/keys.h"
 
 #include "api/slice.h"
@@ -24,7 +24,7 @@ static bool is_space(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r';
 }
 
-/* Cuts the next word off a line; empty at the end of the line. */
+/* Splits the next word off a line; empty at the end of the line. */
 static struct mm_slice take_word(struct mm_slice *line) {
     while (line->length > 0 && is_space(*line->start)) {
         line->start++;
@@ -38,7 +38,6 @@ static struct mm_slice take_word(struct mm_slice *line) {
     return word;
 }
 
-/* Cuts off what comes before the next separator or the end. */
 static struct mm_slice take_part(struct mm_slice *text, char separator) {
     const char *end = memchr(text->start, separator, text->length);
     struct mm_slice part = {text->start, end == NULL ? text->length : (size_t)(end - text->start)};
@@ -117,7 +116,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     const enum mm_status status = check_key(set, key, where, error);
     if (status != MM_OK)
         return status;
-    /* An operator who deletes such a line would believe that the key is no longer valid. */
+    /* An operator who deletes one of the two lines would believe that the key is no longer valid. */
     if (has_key(set, key))
         return mm_fail(error, MM_BAD_REQUEST, "%s: its key stands in another line already", where);
     add(set, key, label, second.length > 0);
@@ -154,13 +153,13 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
     return MM_OK;
 }
 
-/* No early end: the time of a comparison would tell how much of a guess was right. All words of all keys are
- * compared, and the index is chosen by a mask. The assembly keeps the compiler from knowing `difference`,
- * which could see that the rest changes nothing. */
+/* Compares all words of all keys, and chooses the index by a mask, because the time of an early end would
+ * tell how much of a guess was right. The assembly hides `difference` from the compiler, which could see that
+ * the rest changes nothing. */
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes) {
     uint64_t asked[MM_KEY_WORDS] = {0};
     size_t found = MM_KEY_NONE;
-    /* These bounds are no secret. Zeros at the end would match what keys are filled up with. */
+    /* These bounds are no secret. Zeros at the end would match the zeros that fill up keys. */
     if (bytes < MM_KEY_BYTES_MIN || bytes > MM_KEY_BYTES_MAX || memchr(key, '\0', bytes) != NULL)
         return MM_KEY_NONE;
     memcpy(asked, key, bytes);
@@ -186,8 +185,8 @@ struct mm_keys {
     const struct mm_options *options;
     struct mm_key_set *current;
     pthread_rwlock_t lock; /* guards `current`; a reload goes before waiting requests */
-    uint64_t space_count;  /* namespaces since the start; for the thread that reads keys */
-    size_t label_count;    /* of complete counters; __atomic access only */
+    uint64_t space_count;  /* namespaces since the start; only the thread that reads keys uses it */
+    size_t label_count;    /* complete counters; __atomic access only */
     struct counter counters[LABELS_MAX];
 };
 
@@ -209,7 +208,7 @@ static enum mm_status add_environment(struct mm_key_set *set, const char *list, 
     return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
-/* LABELS_MAX if there is no room for another label. */
+/* The index of a label's counter, which is added if it is new; LABELS_MAX if there are too many. */
 static unsigned find_counter(struct mm_keys *keys, const char *label) {
     size_t count = mm_keys_label_count(keys);
     for (unsigned index = 0; index < count; index++)
@@ -232,7 +231,8 @@ static enum mm_status find_counters(struct mm_keys *keys, struct mm_key_set *mad
     return MM_OK;
 }
 
-/* The first of `count` keys that has the same name; if the key has none, the same key. NULL: none. */
+/* Finds the owner of `key` among the first `count` keys: one with the same name, or, if `key` has no name,
+ * the key itself. NULL if there is none. */
 static const struct mm_key *find_owner(const struct mm_key_set *set, size_t count, const struct mm_key *key) {
     const char *text = (const char *)key->words;
     size_t index = 0;
@@ -245,7 +245,8 @@ static const struct mm_key *find_owner(const struct mm_key_set *set, size_t coun
     return index < count && set->keys[index].is_named == key->is_named ? &set->keys[index] : NULL;
 }
 
-/* The namespace of an owner that is in force, or stands above in the new set; else a new one. */
+/* Gives each new key the namespace of its owner, who may be in the new set or in force; else a new
+ * namespace. */
 static void find_spaces(struct mm_keys *keys, struct mm_key_set *made) {
     for (size_t index = 0; index < made->count; index++) {
         struct mm_key *key = &made->keys[index];
@@ -260,7 +261,7 @@ static enum mm_status fail_memory(struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for API keys");
 }
 
-/* NULL with *error filled in. */
+/* NULL on failure, with *error set. */
 static struct mm_key_set *read_keys(struct mm_keys *keys, struct mm_error *error) {
     const struct mm_options *options = keys->options;
     struct mm_key_set *made = mm_key_set_open();

@@ -1,5 +1,6 @@
-/* TLS by GnuTLS, which asks for the certificate at each handshake and gets a copy, which it frees: a pair can
- * be replaced while handshakes use the old one. The copy is small beside the handshake's arithmetic. */
+/* TLS by GnuTLS. At each handshake GnuTLS gets a copy of the certificate and its key, which it frees, so a
+ * pair can be replaced while handshakes use the old one. The copy is small beside the handshake's
+ * arithmetic. */
 #include "server/auth/tls.h"
 
 #include "server/observe/log.h"
@@ -18,9 +19,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* TLS 1.2 and 1.3. Key exchange by elliptic curves only: a stolen private key reveals nothing of earlier
- * connections, and clients cannot make us compute with long numbers. Ciphers that authenticate what they
- * encrypt. */
+/* TLS 1.2 and 1.3. Keys are exchanged by elliptic curves only: a stolen private key reveals nothing of
+ * earlier connections, and clients cannot make the server compute with long numbers. Ciphers authenticate
+ * what they encrypt. */
 static char priorities[] =
     "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:"
     "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1";
@@ -31,12 +32,12 @@ enum { HANDSHAKE_BYTES_MAX = 16 << 10 };
 static const char cert_file[] = "the certificate", key_file[] = "the private key";
 
 struct pair {
-    gnutls_x509_crt_t chain[MM_TLS_CHAIN_MAX]; /* ours first, then the issuer of each */
+    gnutls_x509_crt_t chain[MM_TLS_CHAIN_MAX]; /* the server's first, then the issuer of each */
     unsigned length;
     gnutls_x509_privkey_t key;
 };
 
-/* One per process: the callback of GnuTLS has no argument for it. */
+/* One for the process, because GnuTLS's callback has no argument for it. */
 static struct {
     struct pair *pair;     /* NULL: no TLS */
     pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
@@ -101,7 +102,7 @@ static const char *time_text(time_t when, char text[TIME_TEXT_SIZE]) {
     return text;
 }
 
-/* Only of the server's own certificate. The chain may hold an expired one that clients can do without. */
+/* Checks only the server's own certificate. The chain may have an expired one that clients can do without. */
 static enum mm_status check_dates(const struct pair *pair, const char *path, struct mm_error *error) {
     const time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(pair->chain[0]),
                  until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
@@ -131,7 +132,7 @@ static enum mm_status check_pair(const struct mm_options *options, struct pair *
                    options->tls_cert, gnutls_strerror(result));
 }
 
-/* NULL with *error filled in. */
+/* NULL on failure, with *error set. */
 static struct pair *read_pair(const struct mm_options *options, struct mm_error *error) {
     struct pair *pair = calloc(1, sizeof *pair);
     if (pair == NULL)
@@ -143,8 +144,8 @@ static struct pair *read_pair(const struct mm_options *options, struct mm_error 
     return NULL;
 }
 
-/* Copies a pair for one handshake; a negative code of GnuTLS on failure, with *count and *key set to what was
- * copied. */
+/* Copies a pair for one handshake. Returns a negative code of GnuTLS on failure; *count and *key then say
+ * what was copied. */
 static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *count,
                      gnutls_privkey_t *key) {
     int result = gnutls_privkey_init(key);
@@ -156,7 +157,7 @@ static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *
     return result;
 }
 
-/* Callback of GnuTLS: 0 if it has what it needs, which it frees. Any thread of MHD. */
+/* Callback of GnuTLS on any thread of MHD. Returns 0 if GnuTLS has a pair, which it frees. */
 static int give_pair(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                      gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
                      unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags) {
@@ -202,7 +203,7 @@ enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *er
             free_pair(made);
             return error->status;
         }
-        mm_log_warning("%s", error->detail); /* at the start there is no better one */
+        mm_log_warning("%s", error->detail); /* at the start there is no better certificate */
     }
     pthread_rwlock_wrlock(&in_force.lock);
     struct pair *replaced = in_force.pair;
@@ -233,7 +234,7 @@ void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
     items[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
 
-/* A method begins with a capital letter, a record of TLS with a number below 32. */
+/* A method of HTTP begins with a capital letter, a record of TLS with a number below 32. */
 static bool is_plain_http(char first) {
     return first >= 'A' && first <= 'Z';
 }
@@ -265,15 +266,15 @@ static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
     stream->unread_bytes += got > 0 ? (size_t)got : 0;
     if (got > 0 && !stream->has_begun && is_plain_http(*(const char *)data)) {
         refuse_plain_http(stream->fd);
-        return 0; /* the handshake fails, and MHD closes */
+        return 0; /* the handshake fails, and MHD closes the connection */
     }
     stream->has_begun = stream->has_begun || got > 0;
     if (got == 0)
-        stream->ended(stream); /* which sends: GnuTLS allows a send within a read */
+        stream->ended(stream); /* it sends, which GnuTLS allows within a read */
     return got;
 }
 
-/* GnuTLS needs it with a pull function; MHD never waits by it. */
+/* GnuTLS demands it beside a pull function; MHD never waits by it. */
 static int pull_timeout(gnutls_transport_ptr_t argument, unsigned milliseconds) {
     const struct mm_tls_stream *stream = argument;
     struct pollfd ready = {.fd = stream->fd, .events = POLLIN};
@@ -305,7 +306,7 @@ void mm_tls_end(void *session) {
     (void)gnutls_bye(session, GNUTLS_SHUT_WR);
 }
 
-/* False at the end of the data and after a fatal error; a warning is passed over. */
+/* False at the end of the data and after a fatal error; warnings are skipped. */
 static bool goes_on(ssize_t result) {
     return result > 0 || (result < 0 && gnutls_error_is_fatal((int)result) == 0);
 }
@@ -324,7 +325,7 @@ static bool converse(gnutls_session_t session, const char *request, char *reply,
     }
     reply[length] = '\0';
     if (result != GNUTLS_E_PULL_ERROR && result != GNUTLS_E_PUSH_ERROR)
-        errno = EPROTO; /* else it is the socket's */
+        errno = EPROTO; /* else errno is the socket's */
     return result >= 0;
 }
 

@@ -1,5 +1,5 @@
-/* POST /v1/benchmark: checks the head, turns the body into tasks, one for each backend in turn, and the
- * figures into a reply. It knows no wire format (api/lab/benchmark.h does). */
+/* POST /v1/benchmark: checks the head, turns the body into tasks, which run one after another, and the
+ * figures into a reply. api/lab/benchmark.h knows the formats. */
 #include "api/lab/benchmark.h"
 #include "server/http/body.h"
 #include "server/http/reply.h"
@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of its requests. */
 struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
-    bool is_the_one;                /* the process runs one at a time */
+    bool is_the_one;                /* this request runs the only benchmark of the process */
     struct mm_held held;            /* stored operands */
-    struct mm_benchmark *benchmark; /* NULL: a probe */
-    struct mm_probe *probe;         /* NULL: a benchmark */
+    struct mm_benchmark *benchmark; /* NULL: the request is a probe */
+    struct mm_probe *probe;         /* NULL: the request is a benchmark */
     struct mm_task task;            /* the current one */
 };
 
@@ -30,7 +29,7 @@ static enum mm_status fail_busy(struct mm_request *request) {
                    "another benchmark is running, and the server runs one at a time; try again later");
 }
 
-/* For each argument of the query: a benchmark has none. */
+/* Called for each argument of the query. A benchmark accepts none. */
 static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                        const char *value) {
     struct mm_request *request = argument;
@@ -76,7 +75,7 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
                                &request->error);
 }
 
-/* The kernel of this name if no device here can run it, but it has a model; else NULL. */
+/* The variant of this name if it has a model and no device here can run it; else NULL. */
 static const struct mm_variant *find_model(const struct mm_backend *closed, enum mm_op op,
                                            const char *variant, enum mm_dtype dtype) {
     const struct mm_variant *found = closed == NULL ? NULL : mm_backend_variant(closed, op, variant);
@@ -106,8 +105,8 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
     return status;
 }
 
-/* All usable variants of the default backend that do this shape, if the request names none. The lessons that
- * are wrong on purpose are for requests that name them. */
+/* Chooses all usable variants of the default backend for this shape, because the request names none. Lessons
+ * that are wrong on purpose run only if a request names them. */
 static enum mm_status choose_all(const struct mm_engine *engine, struct mm_benchmark_request *spec,
                                  struct mm_error *error) {
     const struct mm_backend *backend = mm_engine_backend(engine);
@@ -174,7 +173,7 @@ static void release(struct mm_request *request) {
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
 }
 
-/* Whether a task's error ends the request: its time is over, or the process ends. */
+/* Whether a task's error ends the request: its time is up, or the process stops. */
 static bool ends_all(const struct mm_error *error) {
     return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
 }
@@ -214,7 +213,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     if (mm_reservation_ensure(&request->memory, bytes, &request->error) != MM_OK) {
         mm_benchmark_close(run->benchmark);
         run->benchmark = NULL;
-        release(request); /* others may have theirs while this one waits */
+        release(request); /* others may run a benchmark while this one waits for memory */
         return request->error.status;
     }
     (void)mm_benchmark_next(run->benchmark, &run->task);
@@ -230,7 +229,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     return MM_OK;
 }
 
-/* Sets the device that a probe's first step would run on, if it is the only one of its backend. */
+/* Sets a probe's device: the first of its backend. If the backend has several, another may run the probe. */
 static enum mm_status choose_device(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     struct mm_job job = {.product = {.a = {.dtype = MM_FLOAT32}}};
@@ -255,7 +254,7 @@ static enum mm_status begin_probe(struct mm_request *request, const struct mm_pr
     return MM_OK;
 }
 
-/* On success this request has the only benchmark. */
+/* After success no other request can begin a benchmark until this one's release. */
 static enum mm_status begin(struct mm_request *request, const struct mm_benchmark_call *call) {
     if (__atomic_exchange_n(&request->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
         return fail_busy(request);
@@ -331,7 +330,7 @@ static bool has_figures(const struct mm_benchmark *benchmark) {
     return row < count;
 }
 
-/* Whether the last task's error is the whole reply, instead of a part of its rows. */
+/* Whether the last task's error is the whole reply, and not a part of its rows. */
 static bool has_failed(const struct mm_benchmark_run *run) {
     const struct mm_error *error = &run->task.work.error;
     return error->status != MM_OK &&
@@ -345,7 +344,7 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
     if (has_failed(run)) {
         request->record.work = &run->task.work;
         request->error = run->task.work.error;
-        release(request); /* the client may come again as soon as it hears of that */
+        release(request); /* the client may send the next one as soon as it has the reply */
         return request->error.status;
     }
     uint64_t begun_ns = mm_clock_ns();

@@ -1,4 +1,4 @@
-/* Queries and bodies become parameters and operands. */
+/* Turns queries and bodies into parameters and operands. */
 #include "server/handlers/input.h"
 
 #include "server/http/routes.h"
@@ -68,14 +68,14 @@ static bool decodes_long(const struct mm_request *request, const struct mm_input
     return request->reading == NULL || !request->reader->is_quick(request->reading);
 }
 
-/* The worker pool must not call MHD: the connection may be gone by then. If memory runs out for the copy,
- * this thread decodes. */
+/* The worker pool must not call MHD, because the connection may be gone by then. So the Content-Type is
+ * copied; if memory is out, this thread decodes. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input) {
     const char *type = request->headers[MM_HEADER_CONTENT_TYPE];
     input->content_type = type;
     if (!decodes_long(request, input))
         return false;
-    free(input->copied_type); /* of a try before a wait for memory */
+    free(input->copied_type); /* from before a wait for memory */
     input->copied_type = type == NULL ? NULL : strdup(type);
     if (type != NULL && input->copied_type == NULL)
         return false;

@@ -1,4 +1,4 @@
-/* GET, HEAD and DELETE /v1/matrices/NAME, and GET /v1/matrices. (matrix_put.c has PUT.) */
+/* GET, HEAD and DELETE /v1/matrices/NAME, and GET /v1/matrices. matrix_put.c has PUT. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
@@ -69,11 +69,11 @@ enum mm_status mm_matrix_check_condition(struct mm_request *request, const char 
 
 /* --- GET */
 
-/* The request has the value (request->value) until it is sent, or encoded. */
+/* State of a GET. The request keeps its value (request->value) until that is sent or encoded. */
 struct get {
-    struct mm_parameters parameters; /* first */
-    struct mm_selection selection;   /* what of the value is wanted */
-    bool is_known;                   /* the client has it already, by If-None-Match */
+    struct mm_parameters parameters; /* must be first */
+    struct mm_selection selection;   /* what the client wants of the value */
+    bool is_known;                   /* the client has the value already (If-None-Match) */
     const struct mm_codec *encoder;
     struct mm_shape shape;   /* of the part that is wanted */
     struct mm_window part;   /* where it lies in the value */
@@ -82,7 +82,7 @@ struct get {
     struct mm_reduction reduction; /* the figures, */
     struct mm_reduced reduced;     /* and how much of the part they cover by now */
     bool is_encoded;
-    size_t text_bytes; /* of the reply, at most; 0: the elements themselves are the reply */
+    size_t text_bytes; /* of the reply, at most; 0: the reply is the elements themselves */
     struct mm_reply_body reply;
 };
 
@@ -104,7 +104,6 @@ static void hold_value(struct mm_request *request) {
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
 }
 
-/* The name's value, if the conditions hold. */
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
     get->parameters.table = &get_table;
@@ -113,7 +112,7 @@ static enum mm_status find_value(struct mm_request *request) {
         status = mm_input_read_query(request, &get->parameters);
     if (status != MM_OK)
         return status;
-    if (request->value == NULL) /* else it has waited for memory */
+    if (request->value == NULL) /* else the request has waited for memory */
         hold_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
@@ -144,7 +143,6 @@ static enum mm_status choose_encoder(struct get *get, const char *accept, struct
     return get->encoder == NULL ? mm_codec_fail_figures(error) : MM_OK;
 }
 
-/* The part that is wanted, and the form of the reply. */
 static enum mm_status choose_reply(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_error *error = &request->error;
@@ -169,7 +167,7 @@ static bool is_bodiless(const struct mm_request *request) {
     return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Whether a text is long to write, or figures are long to compute. */
+/* Whether the text takes long to write, or the figures to compute. */
 static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
@@ -233,7 +231,6 @@ static size_t copy_bytes(const struct mm_request *request) {
     return is_read && (has_gaps || request->value->only_copy != NULL) ? mm_matrix_bytes(&get->matrix) : 0;
 }
 
-/* Acquires memory for the copy and the text, and finds the elements. */
 static enum mm_status acquire_reply(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_reservation *memory = &request->memory;
@@ -285,7 +282,7 @@ enum mm_status mm_matrix_get_answer(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct get *get = request->own;
     if (request->value != NULL && mm_stored_has(request->value, get->reply.buffer.data))
-        get->reply.buffer = (struct mm_buffer){0}; /* it was borrowed */
+        get->reply.buffer = (struct mm_buffer){0}; /* the value owns it */
     mm_reservation_free(&request->memory, &get->copy);
     mm_reservation_free(&request->memory, &get->reply.buffer);
 }
@@ -318,7 +315,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     enum mm_status status = check_target(request);
     while (status == MM_OK) {
         status = mm_matrix_check_condition(request, name, etag, &expected, &is_there);
-        if (!is_there) /* whatever its conditions (RFC 9110, 13.2.1) */
+        if (!is_there) /* conditions do not matter then (RFC 9110, 13.2.1) */
             status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&
             mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))
@@ -333,7 +330,7 @@ enum { LIST_MAX = 1000 };
 
 struct page {
     struct mm_request *request;
-    const char *after; /* NULL, and 0: not given yet */
+    const char *after; /* NULL: not given yet; limit 0: not given yet */
     size_t limit;
 };
 

@@ -4,7 +4,7 @@
 #include "gpu/store/store.h"
 #include "server/http/request.h"
 
-/* The name in the request's path. */
+/* The name in the request's path; it points into request->path. */
 const char *mm_matrix_name(const struct mm_request *request);
 
 /* Checks the name in the path: MM_OK, or MM_BAD_REQUEST in request->error. Notes `op` for the counters. */

@@ -1,6 +1,6 @@
-/* PUT /v1/matrices/NAME: receives a matrix as an operation does, but stores it. Room in the store is reserved
- * before the body comes. If there is a GPU, its memory takes the elements: those of a large binary body as
- * they arrive, others when they are decoded. */
+/* PUT /v1/matrices/NAME: receives a matrix as an operation does, but stores it. Space in the store is
+ * reserved before the body arrives. If there is a GPU, its memory gets the elements: those of a large binary
+ * body as they arrive, others when they are decoded. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
@@ -13,9 +13,8 @@
 
 #include <string.h>
 
-/* The parameters, and the matrix as its only operand. */
 struct values {
-    struct mm_operands operands; /* first */
+    struct mm_operands operands; /* must be first */
     uint64_t ttl_s;
 };
 
@@ -39,11 +38,11 @@ static const struct mm_operands_kind kind = {.table = MM_PARAMETER_TABLE(rows),
 
 struct put {
     struct values values;
-    struct mm_input input; /* its operands are those of `values` */
+    struct mm_input input; /* its operands are values.operands */
     struct mm_store_room room;
-    struct mm_device_copy *only_copy; /* of the elements, in device memory; NULL: they are in host memory */
-    bool is_past_bool; /* what was passed on has an element of type bool that is neither 0 nor 1 */
-    size_t head_bytes; /* before the elements of a body that is passed on */
+    struct mm_device_copy *only_copy; /* elements in device memory; NULL: they are in host memory */
+    bool is_past_bool;                /* a bool that was passed on is neither 0 nor 1 */
+    size_t head_bytes;                /* before the elements of a body that is passed on */
 };
 
 static struct put *put_of(const struct mm_request *request) {
@@ -121,7 +120,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_body_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
-    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it takes none yet */
+    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it is refused below */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
@@ -133,7 +132,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     return MM_OK;
 }
 
-/* --- passing it on */
+/* --- passing elements on to a device */
 
 /* The longest head of a .npy file before its elements, which are at most HEAD_ALIGNMENT bytes long. NumPy
  * writes shorter ones. */
@@ -152,13 +151,14 @@ static bool lay_view(struct mm_request *request, char *head, size_t bytes, struc
         return into->of[0].view.ld == into->of[0].view.cols || into->of[0].view.rows == 1;
     }
     if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
-        header.bytes % HEAD_ALIGNMENT != 0) /* else they are moved */
+        header.bytes % HEAD_ALIGNMENT != 0) /* else they would be moved */
         return false;
     void *reading = decoder->reader->begin(into, NULL, body.bytes, limits, &request->memory);
     return reading != NULL && decoder->reader->finish(reading, into, &body, &ignored) == MM_OK;
 }
 
-/* If the head did not tell the decoder, and the body begins as a .npy file does, chooses its decoder. */
+/* If the request's head did not tell the decoder, and the body begins as a .npy file does, chooses its
+ * decoder. */
 static void choose_npy(struct mm_request *request, char first) {
     if (put_of(request)->input.decoder == NULL && first == '\x93' &&
         choose_decoder(request, true, first) == MM_OK)
@@ -180,8 +180,8 @@ static size_t copy_head(const struct mm_request *request, const char *chunk, siz
     return kept + more;
 }
 
-/* Passes the elements on from now on, if a device has memory for them. `values` is what the body's head told;
- * the elements begin behind head_bytes. */
+/* Passes elements on from now on, if a device has memory for them. `values` is what the body's head told; the
+ * elements begin behind head_bytes. */
 static void begin_to_pass(struct mm_request *request, const struct values *values, size_t head_bytes) {
     struct put *put = put_of(request);
     const size_t bytes = mm_matrix_bytes(&values->operands.of[0].view);
@@ -247,7 +247,7 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_buffer *storage = &operands->storage;
     if (operands->views_body)
         return request->body_bytes - bytes;
-    return storage->block == NULL ? storage->bytes - bytes : 0; /* it was cut to size */
+    return storage->block == NULL ? storage->bytes - bytes : 0; /* else it was cut to size */
 }
 
 /* Moves the elements to memory of their own, if their memory is much larger. Else values would use far more
@@ -274,7 +274,7 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     return MM_OK;
 }
 
-/* Moves the elements to a GPU; *error is MM_OK and put->only_copy NULL if there is none. */
+/* Moves the elements to a GPU's memory. Without a GPU *error is MM_OK, and put->only_copy stays NULL. */
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
@@ -311,7 +311,7 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
     return MM_OK;
 }
 
-/* After MM_BUSY this may be called again. On the connection's thread or one of the worker pool. */
+/* After MM_BUSY it may be called again. */
 static enum mm_status decode(struct mm_request *request, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (!put_of(request)->input.is_decoded)
@@ -352,9 +352,9 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
             return status;
         status = mm_store_put(request->server->store, &put->room, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
-    } while (status == MM_PRECONDITION_FAILED); /* another request came in between: check again */
+    } while (status == MM_PRECONDITION_FAILED); /* another request changed the value: check again */
     if (status == MM_OK)
-        put->only_copy = NULL; /* the store's from here on */
+        put->only_copy = NULL; /* the store owns it now */
     return status;
 }
 

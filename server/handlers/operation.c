@@ -1,5 +1,5 @@
 /* POST /v1/matmul and POST /v1/transpose after the body: turns the body into a job, and the result into a
- * reply. Knows no wire format: those are the codecs'. */
+ * reply. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/reply.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Less than this takes a fraction of a millisecond, and is done on the connection's own thread. */
+/* Up to this size, a reply takes a fraction of a millisecond and is encoded on the connection's own
+ * thread. */
 enum { LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
 
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
@@ -19,8 +20,8 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
- */
+/* A reply without elements, or with figures, is JSON. A reply with neither has no body if Accept excludes
+ * JSON. */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
@@ -34,7 +35,6 @@ size_t mm_operation_part_bytes(const struct mm_operation *operation) {
     return mm_window_elements(&operation->part) * mm_dtype_bytes(operation->job.product.c.dtype);
 }
 
-/* Finds the part that is wanted, and what it takes of the host's memory. */
 static enum mm_status check_result(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
@@ -111,7 +111,7 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     else
         mm_reservation_free(memory, &request->body);
     operation->input.is_decoded = true;
-    memory->expected_bytes = 0; /* what it holds and asks for tells more from here on */
+    memory->expected_bytes = 0; /* from now on the reservation itself tells more */
     return MM_OK;
 }
 
@@ -137,14 +137,14 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     return MM_OK;
 }
 
-/* Copies the job's shape into the request's record, because nobody may read the job while a worker has it. Of
- * a stack that is the shape of one product; of a transposition, the shape of A. */
+/* Copies the job's shape into the request's record, because nobody may read the job while a worker has it. A
+ * stack has the shape of one product, a transposition the shape of A. */
 static void keep_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
     const bool is_product = operation->call.operands.kind->op == MM_MATMUL;
-    const size_t count = operation->stack.count; /* also if all are one product, of count·m rows */
+    const size_t count = operation->stack.count; /* also if all are one product of count·m rows */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
     record->has_depth = is_product;
@@ -164,7 +164,7 @@ static void keep_job_spans(struct mm_request *request) {
         request->span_ns[span] = job->outcome.span_ns[span];
 }
 
-/* An empty result may be long as well: as text it has brackets for each row. */
+/* An empty result may take long as well: as text it has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
@@ -195,9 +195,9 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     return mm_operation_answer(request);
 }
 
-/* The idle threads of the worker pool. */
+/* Lets idle threads of the worker pool help. */
 struct pool_helpers {
-    struct mm_helpers head; /* first */
+    struct mm_helpers head; /* must be first */
     struct mm_pool *pool;
 };
 
@@ -206,8 +206,8 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
-/* Makes the wanted part the product's C, and returns where the part lies: if all of C is stored, within the
- * stored C or in a copy. */
+/* Makes the wanted part the product's C, and returns where the part is. If all of C is stored, the part is in
+ * the stored C or in a copy. */
 static void *select_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
@@ -233,7 +233,7 @@ static void release_operands(struct mm_request *request) {
     mm_request_trim(request);
 }
 
-/* Writes the body of the reply, from C at view->data, and all spans. */
+/* Writes the body of the reply, from C at view->data, and sets all spans. */
 static void encode(struct mm_request *request, struct mm_buffer *view) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
@@ -267,7 +267,6 @@ static void encode(struct mm_request *request, struct mm_buffer *view) {
         encoder->finish(&answer, &operation->reply);
 }
 
-/* Makes the reply from the job's result. On the connection's thread or one of the pool. */
 static void make_reply(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffer view = {.data = operation->job.product.c.data}; /* of C, which has another owner */

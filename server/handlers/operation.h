@@ -1,47 +1,48 @@
-/* The state of POST /v1/matmul and POST /v1/transpose, shared by operation_head.c, which checks the head, and
- * operation.c, which does what follows the body. */
+/* The state of POST /v1/matmul and POST /v1/transpose. operation_head.c handles the head, operation.c what
+ * follows the body, operation_need.c the memory, and operation_out.c the store. The connection's thread calls
+ * these functions; those that have an `error` argument also run on the worker pool. */
 #pragma once
 
 #include "api/call.h"
 #include "server/handlers/input.h"
 
-/* In MM_DECODING, MM_QUEUED and MM_ENCODING only the thread that works on the request reads it, even after
+/* In MM_DECODING, MM_QUEUED and MM_ENCODING only the thread that works on the request may read it, even after
  * the request was abandoned. */
 struct mm_operation {
     struct mm_call call;
-    struct mm_input input;          /* its operands are the call's */
-    struct mm_held held;            /* the call's */
+    struct mm_input input;          /* its operands are call.operands */
+    struct mm_held held;            /* stored operands of the call */
     const struct mm_codec *encoder; /* NULL: the reply has no body */
-    bool accepts_facts;             /* Accept allows a reply without the elements, in JSON */
-    struct mm_shape shape;          /* of what is wanted of the result */
-    struct mm_window part;          /* of the job, which points at it if a part or figures are wanted */
-    struct mm_stack stack;     /* of the job's product, which points at it if there are several products */
+    bool accepts_facts;             /* Accept allows JSON without elements */
+    struct mm_shape shape;          /* of the wanted part of the result */
+    struct mm_window part;     /* the wanted part; the job points to it if a part or figures are wanted */
+    struct mm_stack stack;     /* the job's product points to it if there are several products */
     struct mm_store_room room; /* for the result under the name `out` */
-    bool is_out_in_query;      /* the name `out`; else the body may still bring one */
+    bool is_out_in_query;      /* the query has `out`; else the body may have it */
     bool is_conditional;       /* the request has If-Match or If-None-Match */
-    char expected_etag[MM_ETAG_MAX + 1]; /* of what `out` names, if it is conditional; "": nothing */
-    size_t result_bytes;                 /* that the job needs for C */
-    size_t reply_bytes;                  /* of text, at most; 0: the result's own bytes are the reply */
-    struct mm_buffer scratch; /* operands that the host generates or fetches from a device; then the check */
-    struct mm_buffer result;  /* the store takes it over; without `out` nothing */
+    char expected_etag[MM_ETAG_MAX + 1]; /* of the value that `out` names, if is_conditional; "": no value */
+    size_t result_bytes;                 /* for C, which the job needs */
+    size_t reply_bytes;                  /* of text, at most; 0: the reply is the result's own bytes */
+    struct mm_buffer scratch; /* operands that the host generates or fetches from a device, then the check */
+    struct mm_buffer result;  /* taken over by the store; empty without `out` */
     struct mm_buffer output;  /* the reply's text, then the result, or a copy of a part of a stored one */
     struct mm_reply_body reply; /* takes `output` over */
     struct mm_job job;
     bool is_encoded; /* the reply is complete */
     uint64_t decode_ns;
-    uint64_t span_ns[MM_SPAN_COUNT]; /* with encoding */
+    uint64_t span_ns[MM_SPAN_COUNT]; /* encoding included */
 };
 
 struct mm_operation *mm_operation_of(const struct mm_request *request);
 
-/* Storing the result under the name `out` (operation_out.c). Without that name nothing happens. */
+/* --- storing the result under the name `out` (operation_out.c); without that name nothing happens */
 
-/* If the query has the name: checks the request's conditions on its value. MM_PRECONDITION_FAILED in
- * request->error. The connection's thread. */
+/* If the query has the name: checks the request's conditions on its value. MM_PRECONDITION_FAILED or
+ * MM_BAD_REQUEST in request->error. */
 enum mm_status mm_operation_check_out(struct mm_request *request);
 
-/* Reserves room for the whole result. MM_BAD_REQUEST, MM_UNSUPPORTED without a store, MM_STORE_FULL. On the
- * connection's thread or one of the worker pool. */
+/* Reserves space in the store for the whole result. MM_BAD_REQUEST, MM_UNSUPPORTED without a store,
+ * MM_STORE_FULL. */
 enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error);
 
 /* Stores the result, whose memory the store takes over, once the reply is encoded: a request that ends before
@@ -49,26 +50,26 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
  * by now, MM_STORE_FULL, MM_INTERNAL. On the connection's thread or one of the worker pool. */
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 
-/* Chooses the variant and sets the product, without the memory of the result and, before the body, without
- * data: checks the names and the tile, then whether the shapes conform and the reply's format can hold the
- * result, how long the product takes, and the memory of its check. */
+/* Chooses the variant and sets the product, without memory for the result and, before the body, without data.
+ * Checks the names, the tile, the shapes, whether the reply's format can express the result, how long the
+ * product takes, and the memory of its check. */
 enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error);
 
-/* After the body: chooses the codecs if the first character had to tell, and checks the length. Errors go
- * into request->error. The connection's thread. */
+/* After the body: chooses the codecs if the body's first character decides, and checks the length. Errors go
+ * into request->error. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
 /* The deadline of the request, by the limit in the query before the body has come, and by that of the body
  * after it. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 
-/* --- its memory (operation_need.c) */
+/* --- memory (operation_need.c) */
 
-/* Refuses a check whose memory never fits beside the matrices: MM_TOO_LARGE. */
+/* MM_TOO_LARGE if the memory of the check can never fit beside the matrices. */
 enum mm_status mm_operation_check_verify(const struct mm_request *request, struct mm_error *error);
 
-/* After mm_operation_check, before the body: sets request->need_bytes. MM_TOO_LARGE in request->error if body
- * and need together can never fit. The connection's thread. */
+/* Sets request->need_bytes, after mm_operation_check and before the body. MM_TOO_LARGE in request->error if
+ * body and need together can never fit. */
 enum mm_status mm_operation_check_need(struct mm_request *request);
 
 /* Acquires all memory that the request needs beside its operands, and places generated operands, C and the
@@ -79,7 +80,7 @@ enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_e
 /* Releases what mm_operation_acquire_need has acquired, if anything. */
 void mm_operation_release_need(struct mm_request *request);
 
-/* Bytes of the part of the result that the client wants. */
+/* Bytes of the wanted part of the result. */
 size_t mm_operation_part_bytes(const struct mm_operation *operation);
 
 /* Whether the reply is a copy of a part of the result, because the store takes the result over and the part

@@ -1,5 +1,5 @@
 /* POST /v1/matmul and POST /v1/transpose, the head: chooses the codecs, reads the parameters, and admits the
- * request. Knows no wire format: those are the codecs'. */
+ * request. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/body.h"
@@ -16,12 +16,12 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     const bool has_body = mm_operands_inline_count(&call->operands) > 0;
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
     if (!mm_selection_has_matrix(&call->selection) || call->selection.figures != 0)
-        return MM_OK; /* mm_operation_check chooses */
+        return MM_OK; /* mm_operation_check chooses it */
     return mm_codec_for_reply(accept, has_body ? operation->input.decoder : &mm_json_codec,
                               &operation->encoder, &request->error);
 }
 
-/* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
+/* Chooses the decoder, as far as `first` decides it, and the encoder that goes with it. */
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_operands *operands = &operation->call.operands;
@@ -35,8 +35,7 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
     return mm_request_deadline_ns(request, mm_operation_of(request)->call.timeout_ms);
 }
 
-/* If the head tells the shape, checks the product. If the body is small, this waits for it, unless there is
- * none. */
+/* If the head tells the shape, checks the product. A small body is received first, unless it is empty. */
 static enum mm_status check_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;
@@ -47,7 +46,7 @@ static enum mm_status check_head(struct mm_request *request) {
     return status == MM_OK ? mm_operation_check_need(request) : status;
 }
 
-/* A body may lack its length only if it is empty: the query says where all operands come from. */
+/* A request may lack a length only if its body is empty: the query says where all operands come from. */
 static enum mm_status check_length(struct mm_request *request) {
     const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
     const struct mm_parameters *parameters = &operands->parameters;

@@ -1,10 +1,10 @@
 /* The memory of an operation beside its body: how much it is, and where operands, C, the check and the reply
- * lie in it. */
+ * are in it. */
 #include "server/handlers/operation.h"
 
 #include "gpu/check/verify.h"
 
-/* The bytes of host memory that the job's check needs; 0 if there is none. A device has its own memory for
+/* Bytes of host memory that the job's check needs; 0 without a check. A device has its own memory for
  * checks. */
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
@@ -27,7 +27,7 @@ enum mm_status mm_operation_check_verify(const struct mm_request *request, struc
     return MM_TOO_LARGE;
 }
 
-/* Finds the bytes of the reply's text; 0: it has none. */
+/* Finds the size of the reply's text; 0: no text. */
 static enum mm_status check_reply(struct mm_operation *operation, struct mm_error *error) {
     const struct mm_codec *encoder = operation->encoder;
     char shape[MM_SHAPE_TEXT_MAX];
@@ -50,13 +50,13 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
            !mm_window_is_dense(&operation->part);
 }
 
-/* What the request needs beside its body. Offsets of what follows are aligned. */
+/* What the request needs beside its body. A size is aligned if something follows. */
 struct need {
     size_t operand_bytes[MM_OPERANDS_MAX]; /* of operands that the host generates or fetches from a device */
-    size_t scratch_bytes;                  /* those, and the check */
-    size_t result_bytes;                   /* that the store takes over */
-    size_t text_bytes;                     /* of the reply, */
-    size_t output_bytes;                   /* and with the result or the copy behind it */
+    size_t scratch_bytes;                  /* the operands and the check */
+    size_t result_bytes;                   /* of the result, which the store takes over */
+    size_t text_bytes;                     /* of the reply */
+    size_t output_bytes;                   /* text_bytes, and the result or the copy */
 };
 
 enum { ALIGNMENT = 64 };
@@ -94,7 +94,6 @@ static size_t sum(const struct need *need) {
     return add(need->scratch_bytes + need->result_bytes, need->output_bytes);
 }
 
-/* Nothing, if there are no bytes to acquire. */
 static enum mm_status acquire(struct mm_request *request, size_t bytes, struct mm_buffer *buffer,
                               struct mm_error *error) {
     return bytes == 0 ? MM_OK : mm_reservation_acquire(&request->memory, bytes, buffer, error);

@@ -1,4 +1,4 @@
-/* The result of an operation that is stored under a name: its conditions, its room, and the value itself. */
+/* Stores the result of an operation under the name `out`: its conditions, its space, and the value itself. */
 #include "server/handlers/matrix.h"
 #include "server/handlers/operation.h"
 #include "server/http/condition.h"
@@ -70,7 +70,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
         status = mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
                               &value, &is_new, error);
     if (status == MM_OK)
-        job->stored_c = NULL; /* the store's from here on */
+        job->stored_c = NULL; /* the store owns it now */
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
     return status;
 }

@@ -1,5 +1,4 @@
-/* GET /, /docs and /page/NAME: the page for people, whose files the build made a part of the program
- * (server/page). */
+/* GET /, /docs and /page/NAME: the page for people, whose files are part of the program (server/page). */
 #include "api/embedded.h"
 #include "api/slice.h"
 #include "server/http/reply.h"
@@ -14,7 +13,7 @@ extern const struct mm_embedded_files mm_page_files;
 
 enum { NAME_MAX_BYTES = 64 };
 
-/* NULL: there is no such file. */
+/* NULL if no file has this ending. */
 static const char *type_of(const char *name) {
     static const struct {
         const char *end;
@@ -30,7 +29,7 @@ static const char *type_of(const char *name) {
     return NULL;
 }
 
-/* Codings have no quotes in which a comma could stand (RFC 9110, 12.5.3). */
+/* Codings have no quotes that could hold a comma (RFC 9110, 12.5.3). */
 static bool takes_gzip(struct mm_request *request) {
     const char *codings =
         MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);

@@ -1,5 +1,5 @@
-/* GET /v1/variants/NAME/source: the code of a variant, as it was when the program was built. Needs no device:
- * it answers for all backends that are known. */
+/* GET /v1/variants/NAME/source: the code of a variant, as it was when the program was built. Needs no device,
+ * because it has the code of all known backends. */
 #include "api/embedded.h"
 #include "gpu/device/backend.h"
 #include "server/http/reply.h"
@@ -40,8 +40,8 @@ static bool is_wanted(const struct query *query, enum parameter parameter, const
     return query->values[parameter] == NULL || strcmp(query->values[parameter], value) == 0;
 }
 
-/* If the query leaves it open, a product before a transposition, and the preferred backend. NULL if there is
- * none. */
+/* If the query leaves it open, prefers a product to a transposition, and the preferred backend. NULL if there
+ * is none. */
 static const struct mm_variant *find_variant(const struct query *query, const char *name) {
     for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
         for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++) {

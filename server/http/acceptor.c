@@ -17,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* RESERVE_SHARE: a sixteenth of all connections is kept free for new ones, up to RESERVE_MAX. */
+/* A sixteenth of all connections, at most RESERVE_MAX, is kept free for new ones. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
 
-/* Only if --connections-per-address limits them. IPv4 is mapped into IPv6. */
+/* Counted only if --connections-per-address limits them. IPv4 is mapped into IPv6. */
 struct address {
     struct in6_addr ip;
     uint64_t connections;
@@ -39,7 +39,7 @@ struct mm_acceptor {
     struct MHD_Daemon **daemons;
     unsigned daemon_count;
     unsigned connections_max;
-    unsigned kept_max; /* connections, above which idle ones are closed */
+    unsigned kept_max; /* above so many connections, idle ones are closed */
     pthread_t thread;
     int stopping;  /* __atomic access only */
     unsigned open; /* connections; changed with the mutex held, read by __atomic */
@@ -47,16 +47,16 @@ struct mm_acceptor {
     pthread_mutex_t mutex; /* guards the next two members and open_by_thread; no other lock is acquired while
                               it is held */
     struct slot slots[SLOT_COUNT];
-    void *addresses; /* struct address, a tree of tsearch's */
+    void *addresses; /* a tree (tsearch) of struct address */
 
-    /* For the thread alone. */
-    unsigned next_thread;     /* the first candidate for the next connection */
+    /* Only the acceptor's thread uses these. */
+    unsigned next_thread;     /* first candidate for the next connection */
     unsigned full_naps;       /* in a row */
     uint64_t evicted;         /* connections, not logged yet */
     uint64_t told_ns;         /* when the log last said that no connection could be accepted; 0: never */
     uint64_t evicted_told_ns; /* when the log last said that idle connections were closed; 0: never */
 
-    unsigned open_by_thread[]; /* daemon_count */
+    unsigned open_by_thread[]; /* daemon_count items */
 };
 
 static int compare(const void *one, const void *other) {
@@ -98,7 +98,7 @@ static struct address *count_address(struct mm_acceptor *acceptor, const struct 
 #pragma GCC diagnostic pop
 #endif
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static void release_slot(struct mm_acceptor *acceptor, int fd) {
     struct slot *slot = &acceptor->slots[fd];
     struct address *address = slot->address;
@@ -123,7 +123,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* The thread with the fewest connections, the next in turn if several have. With the mutex held. */
+/* The thread with the fewest connections; of several, the next in turn. Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;
@@ -136,8 +136,8 @@ static unsigned choose_thread(struct mm_acceptor *acceptor) {
     return best;
 }
 
-/* NULL if the address has as many connections as it may. A slot still in use is of an earlier connection: MHD
- * closes one silently if memory runs out before it reports it as opened. */
+/* NULL if the address has as many connections as it may. A slot that is still in use belongs to an earlier
+ * connection: MHD closes one silently if memory runs out before it reports it as opened. */
 static struct MHD_Daemon *fill_slot(struct mm_acceptor *acceptor, int fd,
                                     const struct sockaddr_storage *from) {
     const bool counts_addresses = acceptor->server->options->connections_per_address > 0;
@@ -181,7 +181,7 @@ static bool may_tell(uint64_t *told_ns) {
     return true;
 }
 
-/* A young connection is not idle yet: only a shortage of a second is logged. */
+/* Only a shortage of a second is logged, because a young connection is not idle yet. */
 static void tell_full(struct mm_acceptor *acceptor) {
     if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_tell(&acceptor->told_ns))
         mm_log_warning(
@@ -213,7 +213,7 @@ static bool make_room(struct mm_acceptor *acceptor) {
     return false;
 }
 
-/* -1 if the system cannot give one, or the acceptor stops. */
+/* −1 if no connection can be accepted, or if the acceptor stops. */
 static int accept_one(struct mm_acceptor *acceptor, struct sockaddr_storage *from, socklen_t *length) {
     int fd;
     do

@@ -17,7 +17,7 @@ struct mm_acceptor;
 struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, struct MHD_Daemon **daemons,
                                       unsigned daemon_count, unsigned connections_max);
 
-/* Joins the thread. Once, by one thread. */
+/* Ends and joins the thread. Call it once. */
 void mm_acceptor_stop(struct mm_acceptor *acceptor);
 
 /* Frees the acceptor, after mm_acceptor_stop and the end of all connections. NULL is allowed. */
@@ -26,5 +26,5 @@ void mm_acceptor_free(struct mm_acceptor *acceptor);
 /* Removes a connection from the counts. Call this before MHD closes the descriptor. Any thread. */
 void mm_acceptor_closed(struct mm_acceptor *acceptor, int fd);
 
-/* How many connections are open; 0 for NULL. Any thread. */
+/* How many connections are open; 0 for NULL. Any thread may call it. */
 unsigned mm_acceptor_open(const struct mm_acceptor *acceptor);

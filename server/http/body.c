@@ -12,7 +12,8 @@
  * at most a few times the memory that it costs the server. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* The first step is whole, if it is at most FIRST_BYTES_MAX and this part of the budget; else SMALL_BYTES. */
+/* The first step is everything expected, if that is at most FIRST_BYTES_MAX and this part of the budget; else
+ * SMALL_BYTES. */
 enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
@@ -79,7 +80,7 @@ static size_t kept_bytes(const struct mm_request *request, uint64_t bytes) {
 
 /* --- steps */
 
-/* What the request is known to need in all. Of a body that may be passed on that is not known yet. */
+/* What the request needs in all; 0: unknown, as for a body that may be passed on. */
 static size_t expected_bytes(const struct mm_request *request) {
     const bool is_known = request->content_length != MM_LENGTH_UNKNOWN && !request->may_pass;
     return is_known ? kept_bytes(request, request->content_length) + request->need_bytes : 0;
@@ -96,7 +97,7 @@ enum mm_status mm_body_reserve_first(struct mm_request *request) {
                                  &request->error);
 }
 
-/* Makes room for the first `bytes` of the body, and as far as the next step reaches. */
+/* Makes space for the first `bytes` of the body, and up to the next step. */
 static enum mm_status make_room(struct mm_request *request, size_t bytes) {
     struct mm_reservation *memory = &request->memory;
     const size_t most = kept_bytes(request, bytes_max(request));
@@ -128,7 +129,7 @@ static enum mm_status grow(struct mm_request *request, size_t bytes) {
     return make_room(request, bytes);
 }
 
-/* --- the end of it */
+/* --- release */
 
 void mm_body_drop(struct mm_request *request) {
     if (request->reading != NULL)
@@ -148,7 +149,7 @@ uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
     const struct mm_place *place = &request->place;
     const uint64_t begun_ns = request->started_ns + place->waited_ns;
     const uint64_t end_ns = mm_request_state(request) == MM_RESERVING ? place->since_ns : now_ns;
-    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may begin after the sweep read the clock */
 }
 
 bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
@@ -183,7 +184,7 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* The refusal is sent at the end of the body, unless that is far or the connection is closed anyway. */
+/* The error is sent at the end of the body, unless that is far away or the connection closes anyway. */
 static void pass_over(struct mm_request *request, size_t bytes) {
     mm_body_drop(request);
     request->dropped_bytes += bytes;
@@ -191,8 +192,8 @@ static void pass_over(struct mm_request *request, size_t bytes) {
         refuse_midway(request);
 }
 
-/* Takes locked memory, from which a GPU copies faster, if there is some: so much of the body has come by now.
- */
+/* Acquires locked memory, from which a GPU copies faster, if there is some. So much of the body has arrived
+ * that it pays. */
 static void exchange_memory(struct mm_request *request) {
     struct mm_buffer locked;
     if (mm_reservation_acquire(&request->memory, MM_BODY_PASSED_BYTES, &locked, NULL) != MM_OK)
@@ -230,9 +231,9 @@ static void keep(struct mm_request *request, const char *data, size_t bytes) {
             request->reader->feed(request->reading, request->body.data, request->body_bytes);
 }
 
-/* Makes room for all that was received: what a reader has closed up may have to be spread again. Between the
- * two moves the connection belongs to this thread, and the sweep cannot take its memory; while it waits for
- * memory, it belongs to the sweep. */
+/* Makes space for all that was received, because what a reader has moved together may have to be spread
+ * again. Between the two calls of mm_connection_move the connection belongs to this thread, and the sweep
+ * cannot release its memory. While the connection waits for memory, it belongs to the sweep. */
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes) {
     const size_t chunk = *bytes;
     const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + chunk;

@@ -1,13 +1,14 @@
-/* If-Match and If-None-Match (RFC 9110, 13.1). Knows no store. */
+/* If-Match and If-None-Match (RFC 9110, 13.1). Knows no store. The connection's thread calls these
+ * functions. */
 #pragma once
 
 #include "server/http/request.h"
 
 enum mm_condition {
     MM_CONDITION_HOLDS,
-    MM_CONDITION_OTHER,     /* If-Match names another value, or there is none */
-    MM_CONDITION_MATCHED,   /* If-None-Match names the value that is there */
-    MM_CONDITION_BAD_MATCH, /* If-Match is malformed, or too long to be read */
+    MM_CONDITION_OTHER,     /* If-Match names other values, or there is no value */
+    MM_CONDITION_MATCHED,   /* If-None-Match names the present value */
+    MM_CONDITION_BAD_MATCH, /* If-Match is malformed or too long */
     MM_CONDITION_BAD_NONE_MATCH
 };
 

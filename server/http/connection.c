@@ -39,7 +39,8 @@ struct mm_last_words {
     size_t body_bytes;
 };
 
-/* Appends to the head, which is large enough: request id and origin have limits, the rest is ours. */
+/* Appends to the head, which is large enough: request id and origin have limits, and the server writes the
+ * rest. */
 __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -87,7 +88,7 @@ static size_t send_tls(void *session, const struct mm_last_words *words) {
     return sent;
 }
 
-/* Returns the bytes of the body that were sent. */
+/* Returns how many bytes of the body were sent. */
 static size_t say(const struct mm_connection *connection, struct mm_last_words *words) {
     size_t sent = 0;
     if (words->body != NULL)
@@ -183,6 +184,7 @@ static void link_first(struct mm_server *server, struct mm_connection *connectio
     TAILQ_INSERT_HEAD(&server->connections, connection, listed);
 }
 
+/* Call it with server->mutex held. */
 static void unlink_it(struct mm_server *server, struct mm_connection *connection) {
     if (server->swept == connection)
         server->swept = TAILQ_NEXT(connection, listed);
@@ -225,7 +227,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     pthread_mutex_unlock(&server->mutex);
 }
 
-/* MHD closes the descriptor after this, not before. */
+/* MHD closes the descriptor after this call, not before. */
 static void closed(struct mm_server *server, struct MHD_Connection *mhd, void **context) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct mm_connection *connection = *context;

@@ -6,8 +6,8 @@
  *   HANDLED  the request is checked, worked on or answered; nothing cuts
  *   CUT      refused past MHD, or closed as idle; what still arrives is dropped
  *
- * The thread that moves a connection on from HEAD or BODY has it to itself: either the connection's thread,
- * or the sweep. */
+ * Only the thread that moves a connection on from HEAD or BODY may use it then: either the connection's
+ * thread, or the sweep. */
 #pragma once
 
 #include "server/http/headers.h"
@@ -21,39 +21,41 @@ enum mm_phase { MM_PHASE_HEAD, MM_PHASE_BODY, MM_PHASE_HANDLED, MM_PHASE_CUT };
 struct mm_last_words;
 
 struct mm_connection {
-    int fd;    /* MHD's; open as long as the connection is on the server's list */
+    int fd;    /* MHD's; open while the connection is on the server's list */
     int phase; /* enum mm_phase; __atomic access only */
-    void *tls; /* of MHD; for its thread alone; NULL: no TLS */
+    void *tls; /* MHD's session; only the connection's thread uses it; NULL: no TLS */
 
-    /* NULL: none. Set by the connection's thread, cleared by it under server->mutex: a thread that holds the
-     * mutex may use the request. __atomic access only. */
+    /* NULL: none. The connection's thread sets it, and clears it with server->mutex held, so a thread that
+     * holds the mutex may use the request. __atomic access only. */
     struct mm_request *request;
 
-    void *spare;         /* the memory of its last request, for the next; NULL: none; for its thread alone */
-    size_t target_bytes; /* length of the request's target as sent, up to a zero byte; for its thread alone */
-    unsigned requests;   /* so far; __atomic access only */
-    int answers;         /* not 0 while MHD has a reply to send; __atomic access only */
+    /* Only the connection's thread uses these. */
+    void *spare;         /* memory of the last request, for the next; NULL: none */
+    size_t target_bytes; /* length of the target as sent, up to a zero byte */
+
+    unsigned requests; /* so far; __atomic access only */
+    int answers;       /* not 0 while MHD has a reply to send; __atomic access only */
 
     /* Guarded by server->mutex. */
     TAILQ_ENTRY(mm_connection) listed;
-    uint64_t idle_since_ns; /* when it opened, or when the sweep first saw its last request */
+    uint64_t idle_since_ns; /* when it opened, or when the sweep first saw its latest request */
     bool is_closing;        /* closed as idle */
 
-    /* With TLS: where the session reads from, and the reply that its thread sends at the end. `late` is
-     * owned; NULL: none; __atomic access only. late_bytes of the body were sent: for the thread. */
+    /* With TLS: what the session reads from, and the reply that its thread sends at the end. `late` is owned;
+     * NULL: none; __atomic access only. late_bytes of the body were sent; only the thread uses it. */
     struct mm_tls_stream stream;
     struct mm_last_words *late;
     size_t late_bytes;
 
-    uint64_t cut_ns; /* when it was cut off; for the thread that did it, then for the sweep in MM_PHASE_CUT */
+    uint64_t cut_ns; /* when it was cut off; set by the thread that cuts, read by the sweep in MM_PHASE_CUT */
 
-    /* For the sweep alone, with server->mutex held. */
+    /* Only the sweep uses these, with server->mutex held. */
     unsigned requests_seen;
-    uint64_t bytes_seen;      /* by the system's count, at the last new request */
+    uint64_t bytes_seen;      /* received by the system's count, when the sweep saw the latest request */
     uint64_t head_since_ns;   /* when a part of a head was first seen; 0: none */
-    uint64_t taking_since_ns; /* when it began to count what the client reads; 0: nothing is unread */
-    uint64_t taken_bytes;     /* by then, by the system's count */
-    unsigned taking_requests; /* `requests` by then */
+    uint64_t taking_since_ns; /* when the sweep began to count what the client reads; 0: nothing is unread */
+    uint64_t taken_bytes;     /* read until then, by the system's count */
+    unsigned taking_requests; /* `requests` at that time */
 };
 
 /* Callback of MHD (server/http/http.c). */
@@ -83,13 +85,14 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection, const st
  * not read on. The connection's thread, no mutex held. */
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
 
-/* Marks the connection as idle from now on: it becomes the first of the list. With server->mutex held. */
+/* Marks the connection as idle from now on: it becomes the first of the list. Call it with server->mutex
+ * held. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
 /* Whether the connection has received bytes that no thread has read. With server->mutex held. */
 bool mm_connection_has_unread(const struct mm_connection *connection);
 
-/* Whether no connection has a request or unread bytes. Any thread, no mutex held. */
+/* Whether no connection has a request or unread bytes. Any thread may call it, with no mutex held. */
 bool mm_connection_all_quiet(struct mm_server *server);
 
 /* Sets the socket's receive buffer to 2 MiB. The system would choose a size by how much is read at a time,
@@ -108,6 +111,6 @@ void mm_connection_drop(struct mm_connection *connection);
  * connection has a request. With server->mutex held. */
 bool mm_connection_close_idle(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
-/* Ends our reading side in MM_PHASE_CUT, with a reset if the client still sends: else the client would hang
- * for minutes before a full window. */
+/* Ends the receiving side in MM_PHASE_CUT. If the client still sends, the connection is reset; else the
+ * client would hang for minutes before a full window. */
 void mm_connection_stop_sender(struct mm_connection *connection);

@@ -1,5 +1,5 @@
-/* The rules of RFC 9110 and RFC 9112 on heads that libmicrohttpd does not keep. Stricter where two readings
- * are in use: a repeated length or a list of codings is refused even if it could be understood. */
+/* Rules of RFC 9110 and RFC 9112 on heads that libmicrohttpd does not check. If two readings are in use, the
+ * guard is stricter: it refuses a repeated length or a list of codings even if it could be understood. */
 #include "server/http/guard.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 /* The classes to which a byte may belong. */
 enum { TOKEN = 1, HOST = 2, DIGIT = 4, HEX = 8, CONTROL = 16 };
 
-/* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, less the
- * comma, with which some join several hosts. CONTROL is what field-content of RFC 9110, 5.5 leaves out. */
+/* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, without the comma,
+ * with which some join several hosts. CONTROL is what field-content of RFC 9110, 5.5 leaves out. */
 static const unsigned char classes[256] = {
     [0 ... 8] = CONTROL,
     [10 ... 31] = CONTROL,
@@ -62,7 +62,7 @@ static bool equal(const char *text, size_t bytes, const char *word) {
     return strlen(word) == bytes && strncasecmp(text, word, bytes) == 0;
 }
 
-/* The problem's writer replaces what is no character. */
+/* How much of a text an error shows. The problem's writer replaces bytes that are no characters. */
 static int shown(size_t bytes) {
     return bytes > 80 ? 80 : (int)bytes;
 }
@@ -76,7 +76,7 @@ enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const
     return MM_OK;
 }
 
-/* RFC 9110, 8.6: digits alone. From 2^63 on, counts that are signed somewhere on the way turn negative. */
+/* RFC 9110, 8.6: only digits. From 2^63 on, counts that are signed in some other program turn negative. */
 static enum mm_status check_length(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_length)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length stands twice; send it once");
@@ -109,7 +109,7 @@ static enum mm_status check_coding(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* reg-name of RFC 3986, 3.2.2, as far as it goes. */
+/* The length of the reg-name (RFC 3986, 3.2.2) that begins a text. */
 static size_t name_span(const char *text, size_t bytes) {
     size_t index = 0;
     while (index < bytes) {
@@ -123,7 +123,8 @@ static size_t name_span(const char *text, size_t bytes) {
     return index;
 }
 
-/* IP-literal of RFC 3986, 3.2.2, up to its bracket; 0 if there is none. What is in it is not checked. */
+/* The length of the IP-literal (RFC 3986, 3.2.2) that begins a text, with its brackets; 0 if there is none.
+ * What is between the brackets is not checked. */
 static size_t literal_span(const char *text, size_t bytes) {
     size_t index = 1;
     while (index < bytes && (is(text[index], HOST) || text[index] == ':'))
@@ -146,7 +147,7 @@ static enum mm_status check_host(struct mm_guard *guard, const char *value, size
         return mm_fail(guard->error, MM_BAD_REQUEST, "Host stands twice; send it once");
     guard->has_host = true;
     while (bytes > 0 && (value[bytes - 1] == ' ' || value[bytes - 1] == '\t'))
-        bytes--; /* no part of the value: RFC 9112, 5.1 */
+        bytes--; /* they are not part of the value (RFC 9112, 5.1) */
     if (!is_host(value, bytes))
         return mm_fail(guard->error, MM_BAD_REQUEST, "Host is '%.*s', but must be HOST or HOST:PORT",
                        shown(bytes), value);

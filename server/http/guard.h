@@ -1,5 +1,5 @@
 /* The guard against request smuggling (RFC 9112, 11.2): refuses what a front end and this server could read
- * differently and libmicrohttpd accepts. It sees a head, one header at a time; knows no route and no
+ * differently, if libmicrohttpd accepts it. It sees one head, header by header, and knows no route and no
  * libmicrohttpd. */
 #pragma once
 
@@ -7,14 +7,14 @@
 
 #include <stddef.h>
 
-/* One head; on the caller's stack, owns nothing. */
+/* The state of one head. It owns nothing. */
 struct mm_guard {
-    struct mm_error *error; /* filled in by the first call that refuses */
+    struct mm_error *error; /* set by the first call that refuses */
     bool http_1_0;
     bool has_length;
     bool has_coding;
     bool has_host;
-    uint64_t length; /* Content-Length; 0 if there is none */
+    uint64_t length; /* Content-Length; 0: none */
 };
 
 /* Checks a head: call begin, then header for each header in order, then end. Each returns MM_OK, or
@@ -27,6 +27,6 @@ enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t 
                                size_t value_bytes);
 enum mm_status mm_guard_end(const struct mm_guard *guard);
 
-/* Replaces zero bytes, which a percent escape left in a decoded target, by \x01: the guard refuses that in a
- * path, and no value of a parameter contains it. */
+/* Replaces zero bytes, which a percent escape leaves in a decoded target, by \x01. The guard refuses \x01 in
+ * a path, and no parameter's value contains it. */
 void mm_guard_show_zeros(char *text, size_t bytes);

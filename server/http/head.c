@@ -1,8 +1,8 @@
-/* Notes each header, passes it to the guard, and checks where it lies. libmicrohttpd 0.9 parses a head in
- * place: it zeroes colons and line ends, and passes pointers. The headers follow each other without a gap,
- * unless it has joined a folded line to a name, has stopped at a zero byte, or has taken an empty name for
- * the end of the head. From 1.0 on it joins a folded line to the value, as it should, and refuses the others
- * itself. */
+/* Keeps the headers that the server reads, passes all to the guard, and checks that they follow each other
+ * without a gap. libmicrohttpd 0.9 parses a head in place: it zeroes colons and line ends, and passes
+ * pointers. There is a gap if it joined a folded line to a name, stopped at a zero byte, or took an empty
+ * name for the end of the head. From 1.0 on it joins a folded line to the value, as it should, and refuses
+ * the other two itself. */
 #include "server/http/head.h"
 
 #include "server/http/guard.h"
@@ -39,7 +39,7 @@ static enum mm_status fail_gap(struct mm_request *request) {
         "line of its own");
 }
 
-/* After CRLF or LF. */
+/* Whether a line follows the text that ends at `end`, after CRLF or LF. */
 static bool is_next_line(const char *end, const char *line) {
     return line == end + 1 || line == end + 2;
 }
@@ -57,7 +57,7 @@ const char *mm_header_name(enum mm_header header) {
     return headers[header].name;
 }
 
-/* Keeps the first value of each header. */
+/* Keeps the first value of each header that the server reads. */
 static void note(struct mm_request *request, const char *name, size_t name_bytes, const char *value) {
     for (unsigned header = 0; header < MM_HEADER_COUNT; header++)
         if (headers[header].bytes == name_bytes && request->headers[header] == NULL &&
@@ -81,8 +81,8 @@ static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* At the end two line ends are left, each zeroed. A line of a colon and LF leaves as much as CRLF: that one
- * is not seen. */
+/* At the end of a head two line ends are left, both zeroed. A line of a colon and LF leaves as many zeros as
+ * CRLF, so it is not noticed. */
 static bool ends_here(struct MHD_Connection *connection, const char *method, const char *end) {
     static const char zeros[4];
     const union MHD_ConnectionInfo *info =
@@ -112,7 +112,7 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
     return error->status;
 }
 
-/* Whether a list of codings has nothing but identity. */
+/* Whether a list of codings has only identity. */
 static bool is_identity(const char *list) {
     static const char word[] = MM_HEAD_CODINGS, between[] = ", \t";
     size_t length;

@@ -26,8 +26,8 @@ const char *mm_header_name(enum mm_header header);
 
 struct mm_request;
 
-/* Callbacks of MHD (server/http/http.c): decode a path or a part of a query in place, and note the length of
- * the target before that. The connection's thread. */
+/* Callbacks of MHD (server/http/http.c), on the connection's thread. The first decodes a path or a part of a
+ * query in place; the second notes the target's length before that. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text);
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
@@ -37,8 +37,7 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
-/* Whether the body is uncompressed: MM_OK, or MM_UNSUPPORTED_MEDIA_TYPE in request->error. The connection's
- * thread. */
+/* MM_UNSUPPORTED_MEDIA_TYPE in request->error if the body is compressed. The connection's thread calls it. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
 /* Whether request->error is that of a compressed body. The reply then has MM_HEAD_CODINGS in Accept-Encoding

@@ -1,4 +1,4 @@
-/* The lists of headers. */
+/* Builds the lists of headers. */
 #include "server/http/headers.h"
 
 #include "api/problem.h"
@@ -8,7 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* What a page's script may read beside what the standard always allows. Not every browser knows * here. */
+/* What a page's script may read beside the headers that the standard always allows. Not every browser knows *
+ * here. */
 static const char exposed[] =
     "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
     "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
@@ -49,7 +50,7 @@ const struct mm_problem_form mm_problem_details = {MM_PROBLEM_TYPE, mm_problem_j
 void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply) {
     const struct mm_error *error = reply->error;
     add(headers, MHD_HTTP_HEADER_CONTENT_TYPE, reply->form->type);
-    if (error->status == MM_METHOD_NOT_ALLOWED) /* OPTIONS has the methods too, whatever it is refused for */
+    if (error->status == MM_METHOD_NOT_ALLOWED)
         add(headers, MHD_HTTP_HEADER_ALLOW, reply->allow);
     if (error->status == MM_UNAUTHORIZED)
         add(headers, MHD_HTTP_HEADER_WWW_AUTHENTICATE, MM_BEARER_CHALLENGE);
@@ -60,7 +61,7 @@ void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_
         add(headers, MHD_HTTP_HEADER_RETRY_AFTER, headers->retry_after);
 }
 
-/* Browsers keep the answer for two hours at most. */
+/* Browsers may keep the answer for two hours. */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods) {
     add(headers, MHD_HTTP_HEADER_ALLOW, methods);
     if (cors.origin == NULL)

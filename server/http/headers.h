@@ -1,5 +1,5 @@
-/* The headers of a response, for both ways of sending it: through libmicrohttpd (reply.c), or past it on a
- * connection that is cut off (connection.c). Any thread. */
+/* The headers of a response, for both ways of sending it: through libmicrohttpd (reply.c), or without it on a
+ * connection that is cut off (connection.c). Any thread may call these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -7,13 +7,13 @@
 #include "server/options.h"
 
 /* Which pages of other origins may read a response (the CORS protocol of the Fetch standard,
- * https://fetch.spec.whatwg.org/#http-cors-protocol). All 0: the response says nothing of that. */
+ * https://fetch.spec.whatwg.org/#http-cors-protocol). All 0: the response has no header for that. */
 struct mm_cors {
     const char *origin; /* the origin that may read the response, or "*"; NULL: none. A text of the options */
     bool varies;        /* other origins get another answer */
 };
 
-/* The answer to a request with this Origin header; NULL: it has none. */
+/* Decides for a request with this Origin header; NULL: without one. */
 struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin);
 
 enum { MM_HEADERS_MAX = 10 };
@@ -34,16 +34,16 @@ void mm_headers_add_common(struct mm_headers *headers, const char *request_id, s
 
 /* How a protocol writes its errors. */
 struct mm_problem_form {
-    const char *type; /* the media type */
+    const char *type; /* media type */
 
-    /* malloc'ed; NULL if memory runs out. Any thread. */
+    /* malloc'ed; NULL if out of memory. Any thread may call it. */
     char *(*write)(const struct mm_error *error, const char *request_id, size_t *length);
 };
 
 /* RFC 9457 (api/problem.h). */
 extern const struct mm_problem_form mm_problem_details;
 
-/* The reply to a request that fails. Borrows all that it points to. */
+/* The reply to a request that fails. It owns nothing. */
 struct mm_problem_reply {
     const struct mm_problem_form *form;
     const struct mm_error *error;

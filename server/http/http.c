@@ -1,7 +1,7 @@
-/* The listening socket and libmicrohttpd, one of its daemons for each thread. Its own log stays off: it has a
- * line for every client that disconnects.
+/* The listening socket and libmicrohttpd, one daemon for each thread. libmicrohttpd's own log stays off,
+ * because it has a line for every client that disconnects.
  *
- * By epoll two threads answered 1.7 times as many small products as by poll (2 cores, 64 connections);
+ * With epoll two threads answered 1.7 times as many small products as with poll (2 cores, 64 connections);
  * select ends at 1,024 descriptors. As many threads as cores serve all sizes well (16 cores, one H200). */
 #include "server/http/http.h"
 
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 /* The library reads a body through the connection's memory pool, and zeroes the pool after each request: a
- * larger one makes large bodies faster and small requests slower. */
+ * larger pool makes large bodies faster and small requests slower. */
 enum {
     CONNECTION_MEMORY_BYTES = 64 << 10,
     IDLE_TIMEOUT_S = 60,
@@ -75,7 +75,8 @@ static enum mm_status open_listener(const struct mm_options *options, int *liste
     return *listener >= 0 ? MM_OK : fail(error, options, strerror(failure));
 }
 
-/* The port that was bound, and whether only this machine reaches the address; 0 and false if unknown. */
+/* Returns the port that was bound, and finds whether only this machine reaches the address; 0 and false if
+ * unknown. */
 static unsigned look_at_address(int listener, bool *is_local) {
     struct sockaddr_storage address;
     socklen_t length = sizeof address;
@@ -104,8 +105,8 @@ static unsigned descriptor_limit(void) {
     return limit.rlim_cur > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : (unsigned)limit.rlim_cur;
 }
 
-/* Descriptors left for connections after those that are open now, two a thread, and some spare for files and
- * devices. 0 if there is not one connection per thread. */
+/* Descriptors for connections: without those that are open now, two for each thread, and some spare ones for
+ * files and devices. 0 if there is less than one connection for each thread. */
 static unsigned connection_descriptors(unsigned threads) {
     const unsigned most = descriptor_limit();
     const unsigned spare = most / 4 < SPARE_DESCRIPTORS ? most / 4 : SPARE_DESCRIPTORS;
@@ -132,7 +133,7 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server) {
     if (server->options->tls_cert == NULL) {
         flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
     } else {
-        /* By epoll a thread never sleeps while a handshake waits for the client (0.9.75). */
+        /* With epoll a thread never sleeps while a handshake waits for the client (0.9.75). */
         flags |= MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS;
         mm_tls_daemon_options(tls);
     }

@@ -6,9 +6,9 @@
 
 struct mm_http;
 
-/* Listens on options->host and port, and serves with options->threads threads. *port: the port that was
- * bound. Sets server->is_local and checks_host. MM_INTERNAL in *error if that fails. `server`
- * outlives it. */
+/* Listens on options->host and port, and serves with options->threads threads. *port is the port that was
+ * bound. Sets server->is_local and checks_host. MM_INTERNAL in *error on failure. `server` must outlive
+ * *http. */
 enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port,
                              struct mm_error *error);
 

@@ -80,7 +80,7 @@ void mm_line_serve(struct mm_server *server) {
     mm_request_resume(&resumed);
 }
 
-/* --- making room. With server->mutex held. */
+/* --- freeing memory; call all of these with server->mutex held */
 
 /* Ends a request with this error. False if the connection's thread has the connection now. */
 static bool refuse(struct mm_request *request, const struct mm_error *error, struct mm_resumed *resumed) {
@@ -102,7 +102,7 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
 
 /* Ends a reply. Its memory is free once the connection's thread has seen the end. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
-    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* so it is not dropped again meanwhile */
+    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else it would be dropped again meanwhile */
     mm_connection_drop(request->peer);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
@@ -146,8 +146,8 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
 }
 
 struct slow_peers {
-    struct mm_request *requests[ENDS_MAX]; /* those that hold most first */
-    size_t bytes[ENDS_MAX];                /* that become free */
+    struct mm_request *requests[ENDS_MAX]; /* those that free most first */
+    size_t bytes[ENDS_MAX];                /* how much each frees */
     unsigned count;
 };
 

@@ -30,22 +30,22 @@ struct mm_resumed;
 struct mm_server;
 
 struct mm_line {
-    TAILQ_HEAD(mm_waiting_requests, mm_request) requests[MM_BUDGET_PARTS]; /* the first goes first */
+    TAILQ_HEAD(mm_waiting_requests, mm_request) requests[MM_BUDGET_PARTS]; /* in the order of service */
 };
 
 /* A request's place in a line. */
 struct mm_place {
-    size_t lacked_bytes; /* of the step that it waits for; 0: its reservation only has to change its part */
-    int line;            /* a part of the budget */
-    bool holds;          /* memory already */
+    size_t lacked_bytes; /* of the step that it waits for; 0: its reservation only moves to another part */
+    int line;            /* the line, which is a part of the budget */
+    bool holds;          /* the request has memory already */
     uint64_t since_ns;
-    uint64_t waited_ns; /* in waits that are over */
+    uint64_t waited_ns; /* in earlier waits */
     TAILQ_ENTRY(mm_request) next;
 };
 
 void mm_line_open(struct mm_line *line);
 
-/* Enter and leave the line. With server->mutex held. */
+/* Call these with server->mutex held. */
 void mm_line_enter(struct mm_request *request, size_t lacked_bytes);
 void mm_line_leave(struct mm_request *request);
 

@@ -33,7 +33,7 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
     return authority->host_bytes > 0;
 }
 
-/* Without the blanks at the end of a header's value; it begins with none. */
+/* Splits a header's value, which may have blanks at its end but not at its beginning. */
 static bool cut_value(const char *value, struct authority *authority) {
     const struct mm_slice trimmed = mm_slice_trim(value, value + strlen(value));
     return trimmed.start == value && cut(trimmed.start, trimmed.start + trimmed.length, authority);
@@ -48,7 +48,7 @@ static bool same_host(const struct authority *left, const struct authority *righ
 static bool is_own(const struct authority *authority) {
     static const struct authority local = {.host = "localhost", .host_bytes = sizeof "localhost" - 1};
     char text[INET6_ADDRSTRLEN];
-    struct in6_addr address; /* of either kind */
+    struct in6_addr address; /* IPv4 or IPv6 */
     const bool is_bracketed = authority->host[0] == '[' && authority->host_bytes >= 2;
     const size_t bytes = authority->host_bytes - 2 * is_bracketed;
     if (same_host(authority, &local))
@@ -78,7 +78,7 @@ static bool is_listed(const char *hosts, const struct authority *authority) {
     return false;
 }
 
-/* A bracketed address, or what a name or an IPv4 address is made of. */
+/* Whether the host is a bracketed address, or has only characters of names and IPv4 addresses. */
 static bool is_plain(const struct authority *authority) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     if (authority->host[0] != '[')
@@ -113,7 +113,7 @@ static bool is_safe(const char *method) {
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
 }
 
-/* SCHEME://HOST[:PORT]. usual_port: of the scheme; 0: none. */
+/* Splits SCHEME://HOST[:PORT]. *usual_port is that of the scheme; 0: none. */
 static bool cut_origin(const char *origin, struct authority *authority, unsigned *usual_port) {
     const size_t scheme_bytes = strcspn(origin, ":");
     if (strncmp(origin + scheme_bytes, "://", 3) != 0 || !cut_value(origin + scheme_bytes + 3, authority))
@@ -124,7 +124,7 @@ static bool cut_origin(const char *origin, struct authority *authority, unsigned
     return true;
 }
 
-/* Browsers leave out the usual port. */
+/* A browser leaves out the usual port, so an origin with it is refused. */
 bool mm_origin_is_origin(const char *text) {
     static const char scheme[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-";
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-_:/[]";

@@ -1,18 +1,18 @@
 /* Whether a browser sent the request for a page of another site: by Origin, and by Host, which names another
- * site after DNS rebinding. Knows neither libmicrohttpd nor routes. */
+ * site after DNS rebinding. Knows neither libmicrohttpd nor routes. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/status.h"
 
-/* Each returns MM_OK, or MM_FORBIDDEN with *error filled in. Any thread. */
-
-/* Whether `host`, the value of a well-formed Host header or NULL, is an IP address, localhost or a name in
- * `allowed`, the list of the option or NULL. The port, capital letters and a final dot do not count. */
+/* MM_FORBIDDEN in *error unless `host` is an IP address, localhost or a name in `allowed`. `host` is the
+ * value of a well-formed Host header; NULL, which is allowed: without one. `allowed` is the list of the
+ * option, or NULL. The port, capital letters and a final dot do not count. */
 enum mm_status mm_origin_check_host(const char *allowed, const char *host, struct mm_error *error);
 
-/* Whether a request by this method may come from `origin`, the value of its header or NULL. A safe method
- * (RFC 9110, 9.2.1) always may; else host and port must equal those of `host`. The port defaults by the
- * origin's scheme: behind a proxy with TLS we do not know our own. */
+/* MM_FORBIDDEN in *error if a request by this method may not come from `origin`, the value of its header or
+ * NULL. A safe method (RFC 9110, 9.2.1) always may, and so may a request without Origin; else host and port
+ * must equal those of `host`. A missing port is that of the origin's scheme, because behind a proxy with TLS
+ * the server does not know its own. */
 enum mm_status mm_origin_check(const char *method, const char *origin, const char *host,
                                struct mm_error *error);
 

@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* On the stack of the thread that shares. Guarded by the pool's mutex. */
+/* Work that threads share; on the stack of the thread that shares it. The pool's mutex guards it. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;
     unsigned count;
     unsigned begun;
     unsigned ended;
-    pthread_cond_t done; /* all have ended */
+    pthread_cond_t done; /* signalled when all parts have ended */
     LIST_ENTRY(share) listed;
 };
 
@@ -22,7 +22,7 @@ struct mm_pool {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
     STAILQ_HEAD(tasks, mm_pool_task) tasks; /* oldest first */
-    LIST_HEAD(shares, share) shares;        /* that have parts to begin */
+    LIST_HEAD(shares, share) shares;        /* those with parts left to begin */
     bool stopping;
     unsigned thread_count;
     pthread_t threads[];

@@ -6,23 +6,23 @@
 
 struct mm_pool;
 
-/* Belongs to the pool from mm_pool_add until the pool calls run(task), on one of its threads with no lock
+/* Belongs to the pool from mm_pool_add until the pool calls run(task), on one of its threads and with no lock
  * held. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
-    STAILQ_ENTRY(mm_pool_task) listed; /* for the pool */
+    STAILQ_ENTRY(mm_pool_task) listed; /* used by the pool */
 };
 
 /* Starts so many threads, or fewer if the system has no more. NULL if it has none. The caller owns the pool.
  */
 struct mm_pool *mm_pool_start(unsigned thread_count);
 
-/* Ends the pool once it has done all tasks. NULL is allowed. */
+/* Ends and frees the pool once it has done all tasks. NULL is allowed. */
 void mm_pool_stop(struct mm_pool *pool);
 
-/* Any thread. */
+/* Adds a task. Any thread may call it. */
 void mm_pool_add(struct mm_pool *pool, struct mm_pool_task *task);
 
 /* Calls one(data, index) for each index below count, on this thread and on idle threads of the pool in
- * parallel, and returns once all are done. Any thread, also one of the pool. */
+ * parallel, and returns once all are done. Any thread may call it, also one of the pool. */
 void mm_pool_share(struct mm_pool *pool, unsigned count, void (*one)(void *data, unsigned index), void *data);

@@ -25,8 +25,8 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
         add_header(response, headers->list[index].name, headers->list[index].value);
 }
 
-/* Adds the common headers, queues the response, and releases it. response: NULL if memory ran out for it.
- * bytes: its body's length. */
+/* Adds the common headers, queues the response, and releases it. response: NULL if memory was out for it.
+ * bytes: the length of its body. */
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};
@@ -42,7 +42,7 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
     request->record.code = http;
     request->record.out_bytes = strcmp(request->record.method, "HEAD") == 0 ? 0 : bytes;
     request->record.replied_ns = mm_clock_ns();
-    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* the sweep reads the record then */
+    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* now the sweep reads the record */
     return result;
 }
 
@@ -79,7 +79,7 @@ enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t leng
     return reply(request, MHD_HTTP_OK, response, length);
 }
 
-/* As a vector: a buffer would have to be writable. */
+/* As a vector, because a buffer would have to be writable. */
 static struct MHD_Response *respond_with_kept(const void *text, size_t length) {
     const struct MHD_IoVec whole = {text, length};
     return MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
@@ -123,7 +123,7 @@ enum mm_status mm_reply_options(struct mm_request *request) {
     return reply(request, MHD_HTTP_NO_CONTENT, response, 0);
 }
 
-/* A body that is being sent: MHD calls release_outgoing after the last byte, or when the connection ends. */
+/* A body that is being sent. MHD calls release_outgoing after the last byte, or when the connection ends. */
 struct outgoing {
     struct mm_server *server;
     struct mm_buffer buffer;
@@ -140,8 +140,8 @@ static ssize_t read_nothing(void *argument, uint64_t position, char *data, size_
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* For HEAD and 304. MHD_SIZE_UNKNOWN leaves Content-Length out. MHD 0.9.75 then closes the connection: it
- * would mark the body as chunked otherwise, and send the last chunk of it, which the client would take for
+/* For HEAD and 304. With MHD_SIZE_UNKNOWN there is no Content-Length, and MHD 0.9.75 must close the
+ * connection: else it would mark the body as chunked and send its last chunk, which the client would take for
  * the next reply. */
 static struct MHD_Response *respond_without_body(uint64_t bytes) {
     enum { BLOCK_BYTES = 1 };
@@ -152,7 +152,7 @@ static struct MHD_Response *respond_without_body(uint64_t bytes) {
     return response;
 }
 
-/* The page loads from this server alone and sends requests to it alone, and no other site may frame it. */
+/* The page loads only from this server and sends requests only to it, and no other site may frame it. */
 static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -176,8 +176,8 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                  is_known ? 0 : file->bytes);
 }
 
-/* Sends the body without a copy; takes it over in any case. If it lies in the memory of request->value, that
- * is kept until the request ends. */
+/* Sends the body without a copy, and takes it over in any case. If the body is in the memory of
+ * request->value, the value is kept until the request ends. */
 static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body) {
     struct mm_server *server = request->server;
     struct outgoing *outgoing = malloc(sizeof *outgoing);
@@ -204,7 +204,6 @@ static struct MHD_Response *respond_with(struct mm_request *request, struct mm_r
     return response;
 }
 
-/* Moves the text to memory of the budget. */
 static enum mm_status take_text(struct mm_request *request, char *text, size_t length,
                                 struct mm_reply_body *body) {
     if (text == NULL)
@@ -245,7 +244,8 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
-/* A member of a dictionary of RFC 9651, whose own numbers are too coarse. */
+/* A member of a dictionary of RFC 9651. The number is a string, because the RFC's own numbers are too
+ * coarse. */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
                             : end + sprintf(end, "%s=\"Infinity\"", name);
@@ -273,8 +273,7 @@ static void add_verification(struct MHD_Response **response, const struct mm_ver
     add_header(response, "Matmul-Verify", value);
 }
 
-/* 2, 3, 5. A number has no dimensions: the header's value is empty then, for which libmicrohttpd wants a
- * blank. */
+/* 2, 3, 5. A scalar has no dimensions: its header is empty, for which libmicrohttpd wants a blank. */
 static void add_shape(struct MHD_Response **response, const struct mm_shape *shape) {
     char value[MM_RANK_MAX * (MM_DIGITS_MAX + 2) + 1];
     char *end = mm_put_text(value, shape->rank == 0 ? " " : "");
@@ -315,7 +314,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     return reply(request, type == NULL ? MHD_HTTP_NO_CONTENT : MHD_HTTP_OK, response, bytes);
 }
 
-/* MHD leaves the body of a 304 out, and keeps its length. */
+/* MHD leaves out the body of a 304, and keeps its length. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
                               const struct mm_shape *shape, const char *type) {
     const enum mm_dtype dtype = request->value->dtype;

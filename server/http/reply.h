@@ -1,5 +1,5 @@
-/* Replies handed to MHD. Each function queues one reply and moves the request to MM_SENDING; on failure
- * request->error is set and the state unchanged. The connection's thread. */
+/* Replies through MHD. Each function queues one reply and moves the request to MM_SENDING; on failure
+ * request->error is set and the state does not change. The connection's thread calls these functions. */
 #pragma once
 
 #include "api/embedded.h"
@@ -9,7 +9,8 @@
 /* Queues request->error as a problem. MHD_NO: nothing could be queued; close the connection. */
 enum MHD_Result mm_reply_problem(struct mm_request *request);
 
-/* Queues a 200 with a malloc'ed text of this media type, and takes it over. NULL: memory ran out. */
+/* Queues a 200 with a malloc'ed text of this media type, and takes the text over. text NULL: memory was
+ * out. */
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
 /* Queues a 200 with a long malloc'ed text of this media type, and takes it over. The text counts in the
@@ -39,7 +40,7 @@ enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct 
 /* Queues a 204. */
 enum mm_status mm_reply_no_content(struct mm_request *request);
 
-/* Queues a 204 with request->allow, for OPTIONS, with the answer to a CORS preflight. */
+/* Queues a 204 with request->allow, for OPTIONS, and the answer to a CORS preflight. */
 enum mm_status mm_reply_options(struct mm_request *request);
 
 /* Queues the 200 of a finished product of this shape with Server-Timing and Matmul-*; or a 204 if type is

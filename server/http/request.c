@@ -76,7 +76,7 @@ const char *mm_request_list(const struct mm_request *request, enum mm_header hea
 }
 
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
-    bool is_cut; /* what was left out is not asked for */
+    bool is_cut; /* what does not fit is ignored */
     return mm_request_list(request, MM_HEADER_ACCEPT, text, &is_cut);
 }
 
@@ -129,7 +129,7 @@ enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t b
     return MM_TOO_LARGE;
 }
 
-/* Whether a page of another site is behind the request. */
+/* MM_FORBIDDEN if a page of another site sent the request. */
 static enum mm_status check_site(struct mm_request *request) {
     const struct mm_options *options = request->server->options;
     const char *host = request->headers[MM_HEADER_HOST];
@@ -142,7 +142,7 @@ static enum mm_status check_site(struct mm_request *request) {
     return status;
 }
 
-/* Whether the client waits for 100 Continue before it sends the body; as libmicrohttpd decides it. */
+/* Whether the client waits for 100 Continue before it sends the body; libmicrohttpd decides alike. */
 static bool expects_continue(const struct mm_request *request, const char *version) {
     const char *expect = request->headers[MM_HEADER_EXPECT];
     return expect != NULL && strcasecmp(expect, "100-continue") == 0 &&
@@ -179,7 +179,7 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
                                          mm_server_retry_after_s(request->server, error->status)};
 }
 
-/* Releases what it holds, for which others may wait. */
+/* Releases what the request has, for which others may wait. */
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     mm_body_drop(request);
@@ -190,8 +190,8 @@ static void release(struct mm_request *request) {
     mm_line_serve(server);
 }
 
-/* It has failed. The client may try again at once when it hears of that, so what the request holds is free
- * before, unless a thread still works on it. */
+/* The client may try again as soon as it has the error. So what the failed request has is released before,
+ * unless a thread still works on it. */
 static void release_failed(struct mm_request *request) {
     pthread_mutex_lock(&request->server->mutex);
     const bool is_worked_on = request->is_worked_on;
@@ -200,8 +200,8 @@ static void release_failed(struct mm_request *request) {
         release(request);
 }
 
-/* A close with unread bytes would reset the connection before the client reads the reply: what still arrives
- * is dropped, until the sweep ends it. */
+/* A close with unread bytes would reset the connection before the client reads the reply. So what still
+ * arrives is dropped, until the sweep ends the connection. */
 void mm_request_refuse_unread(struct mm_request *request) {
     release_failed(request);
     const struct mm_problem_reply reply = mm_request_problem(request, &request->error);
@@ -209,7 +209,7 @@ void mm_request_refuse_unread(struct mm_request *request) {
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
 
-/* All zeros, with room for the state of any route. */
+/* All zeros, with space for the state of any route. */
 static struct mm_request *take_memory(const struct mm_server *server, struct mm_connection *peer) {
     const size_t bytes = sizeof(struct mm_request) + server->state_bytes_max;
     void *spare = peer->spare;
@@ -233,12 +233,12 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->memory.budget = &server->budget;
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
     __atomic_store_n(&peer->request, request, __ATOMIC_RELEASE);
-    request->accepted = true; /* before `draining` is looked at: see server.h */
+    request->accepted = true; /* before `draining` is read: see server.h */
     __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
     return request;
 }
 
-/* It is over or was refused: a drain does not wait for it. */
+/* A drain does not wait for a request that is over or was refused. */
 static void leave_accepted(struct mm_request *request) {
     if (request->accepted)
         __atomic_sub_fetch(&request->server->accepted, 1, __ATOMIC_SEQ_CST);
@@ -254,8 +254,9 @@ void mm_request_free(struct mm_request *request) {
     free(request);
 }
 
-/* Answers a head that was refused: at the end of the body, if that may come; else at once, and the connection
- * is closed. After a malformed head nothing more is read: where the next request begins is unknown. */
+/* Answers a head that was refused: at the end of the body, if a body may come; else at once, and closes the
+ * connection. After a malformed head nothing more is read, because it is unknown where the next request
+ * begins. */
 static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed, bool waits) {
     leave_accepted(request);
     release_failed(request);
@@ -267,7 +268,7 @@ static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed,
         mm_request_refuse_unread(request);
         return MHD_YES;
     }
-    request->last = true; /* a reply at the first callback always closes the connection */
+    request->last = true; /* a reply in MHD's first callback always closes the connection */
     return mm_reply_problem(request);
 }
 
@@ -306,8 +307,8 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     return refuse_head(request, well_formed, expects_continue(request, version));
 }
 
-/* Runs a step of the route. If it lacks memory, the request waits, and the step is run again; if it fails,
- * the reply is a problem. */
+/* Runs a handler of the route. If memory is short, the request waits, and the handler is called again; if the
+ * handler fails, the reply is a problem. */
 static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
     enum mm_status status = request->error.status;
     assert(status != MM_OK || handler != NULL);
@@ -342,7 +343,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         }
         request->is_complete = true;
         request->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
-        /* The lines of a trailer are not checked, so what follows one is not read. libmicrohttpd 0.9 also
+        /* The lines of a trailer are not checked, so nothing is read behind one. libmicrohttpd 0.9 also
          * reports a trailer if the body's last line end comes in two chunks: that only costs a connection. */
         request->last |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
         return step(request, request->route == NULL ? NULL : request->route->complete);
@@ -363,9 +364,9 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
         return;
     struct mm_connection *peer = request->peer;
     *slot = NULL;
-    (void)mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_HANDLED); /* else the sweep might still cut it */
+    (void)mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_HANDLED); /* else the sweep could still cut it */
     if (mm_connection_phase(peer) == MM_PHASE_CUT) {
-        pthread_mutex_lock(&server->mutex); /* waits for the sweep, if that has cut it */
+        pthread_mutex_lock(&server->mutex); /* wait for the sweep, if that has cut it off */
         pthread_mutex_unlock(&server->mutex);
         if (peer->late_bytes > 0)
             request->record.out_bytes = peer->late_bytes;
@@ -377,7 +378,7 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     __atomic_store_n(&peer->answers, 0, __ATOMIC_RELAXED);
     mm_request_move(request, MM_OVER);
     const bool is_worked_on = request->is_worked_on;
-    pthread_mutex_unlock(&server->mutex); /* from here on the end of that work frees it */
+    pthread_mutex_unlock(&server->mutex); /* from now on the thread that works on the request frees it */
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (is_worked_on)
         return;

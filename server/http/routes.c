@@ -162,7 +162,7 @@ const char *mm_route_path(const char *target) {
     return target;
 }
 
-/* How errors look at the paths that begin so: the first row that matches. */
+/* How errors look at paths that begin so. The first row that matches counts. */
 static const struct {
     const char *path;
     const struct mm_problem_form *problems;
@@ -187,7 +187,7 @@ static bool is_at(const struct mm_route *route, const char *path) {
            strcmp(path + length - after, end) == 0;
 }
 
-/* A path with several rows, which follow each other, has the label of its first. */
+/* A path may have several rows, which follow each other. Its label is that of the first. */
 size_t mm_route_label_index(const char *path) {
     for (size_t index = 0; index < ROUTE_COUNT; index++)
         if (is_at(&routes[index], path))
@@ -203,14 +203,14 @@ const char *mm_route_label(size_t index) {
     return is_first ? routes[index].path : NULL;
 }
 
-/* HEAD is GET without the body, which MHD leaves out by itself. */
+/* HEAD is GET without the body, which MHD leaves out itself. */
 static bool takes(const struct mm_route *route, const char *method) {
     return strcmp(route->method, method) == 0 ||
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* The route of OPTIONS on every path. Needs no key: browsers send none with a preflight, and it tells no more
- * than a 405. */
+/* The route of OPTIONS on every path. It needs no key, because browsers send none with a preflight, and it
+ * tells no more than a 405. */
 static const struct mm_route options_route = {
     .method = "OPTIONS", .path = "", .entry = MM_ENTRY_OPEN, .complete = mm_reply_options};
 
@@ -218,7 +218,7 @@ static const char *off_option(const struct mm_route *route, const struct mm_opti
     return route->switched_off == NULL ? NULL : route->switched_off(options);
 }
 
-/* Names the path that ends like this one, if there is one: /matmul stands for /v1/matmul. */
+/* Names the path that ends like this one, if there is one: for /matmul, /v1/matmul. */
 static enum mm_status fail_path(struct mm_request *request) {
     const char *path = request->path;
     size_t end = strlen(path), index = 0;
@@ -238,7 +238,7 @@ static enum mm_status fail_path(struct mm_request *request) {
                    is_near ? "did you mean '" : "", is_near ? routes[index].path : "", is_near ? "'? " : "");
 }
 
-/* Shows a request that the path takes. */
+/* Shows a request that the path accepts. */
 static enum mm_status fail_method(const struct mm_route *route, const char *method, const char *methods,
                                   struct mm_error *error) {
     const char *body = route->example;
@@ -248,7 +248,6 @@ static enum mm_status fail_method(const struct mm_route *route, const char *meth
                    body == NULL ? "" : "'");
 }
 
-/* Adds the methods of the route to the Allow header. */
 static void allow(struct mm_request *request, const char *methods) {
     const size_t length = strlen(request->allow);
     snprintf(request->allow + length, sizeof request->allow - length, "%s%s", length > 0 ? ", " : "",
@@ -260,7 +259,7 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
     const bool is_options = strcmp(method, "OPTIONS") == 0;
     struct mm_error *error = &request->error;
     if (is_options && strcmp(path, "*") == 0)
-        allow(request, "GET, HEAD, POST, PUT, DELETE"); /* of the server, not of a path */
+        allow(request, "GET, HEAD, POST, PUT, DELETE"); /* of the whole server */
     for (size_t index = 0; index < ROUTE_COUNT; index++) {
         const struct mm_route *route = &routes[index];
         if (!is_at(route, path))

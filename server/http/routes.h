@@ -3,95 +3,98 @@
 
 #include "server/http/request.h"
 
-/* What a request needs if there are API keys, and if Host is checked. */
+/* What a request needs if the server has API keys, or checks Host. */
 enum mm_entry {
-    MM_ENTRY_KEY,     /* a key; of a row that says nothing else */
+    MM_ENTRY_KEY,     /* a key; the default */
     MM_ENTRY_METRICS, /* a key, unless --open-metrics was given */
     MM_ENTRY_OPEN,    /* no key */
-    MM_ENTRY_HEALTH   /* no key, and any Host: probes name the server as they like */
+    MM_ENTRY_HEALTH   /* no key, and any Host, because probes name the server as they like */
 };
 
 /* Whether requests have a body. */
 enum mm_body_use {
-    MM_BODY_NONE, /* what comes is passed over */
+    MM_BODY_NONE, /* a body is read and dropped */
     MM_BODY_OPTIONAL,
     MM_BODY_REQUIRED, /* with Content-Length, or chunked */
-    MM_BODY_SIZED     /* with Content-Length, whose limit `admit` checks */
+    MM_BODY_SIZED     /* with Content-Length; `admit` checks its limit */
 };
 
 /* For a route whose requests wait for the worker pool or for jobs. */
 struct mm_route_state {
-    size_t bytes; /* of request->own */
+    size_t bytes; /* size of request->own */
 
-    /* Does the work of MM_DECODING or MM_ENCODING on a thread of the worker pool, no lock held. The request
-     * may be abandoned meanwhile: this does not call MHD, and writes to `own` and the body alone. NULL: the
-     * route needs no worker pool. */
+    /* Does the work of MM_DECODING or MM_ENCODING on a thread of the worker pool, with no lock held. The
+     * request may be abandoned meanwhile, so it must not call MHD, and may write only to `own` and the body.
+     * NULL: the route needs no worker pool. */
     enum mm_status (*work)(struct mm_request *request, enum mm_request_state state, struct mm_error *error);
 
-    /* That work has succeeded, or request->work has ended, well or not. Returns the next state: MM_QUEUED to
-     * submit request->work, which is prepared, MM_ENCODING, also for the next slice of that work behind what
-     * else waits, or MM_ANSWERING. With server->mutex held; not for an abandoned request. */
+    /* Called when that work has succeeded, or when request->work has ended, well or not. Returns the next
+     * state: MM_QUEUED to submit request->work, which must be prepared; MM_ENCODING, also for another slice
+     * of work, behind what else waits; or MM_ANSWERING. Called with server->mutex held, but not for an
+     * abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
-    /* Decides by what is kept of a body and by the next chunk whether the body is passed on, and then sets
+    /* Decides from the kept bytes of a body and the next chunk whether the body is passed on; if so, sets
      * request->passes_on. Called while request->may_pass. False: it needs more of the body to decide. Errors
-     * go into request->error. The connection's thread. */
+     * go into request->error. The connection's thread calls it. */
     bool (*decide_to_pass)(struct mm_request *request, const char *chunk, size_t bytes);
 
-    /* Passes on what is kept of the body, MM_BODY_PASSED_BYTES each time. The rest is left to `complete`. The
-     * status is also in request->error. The connection's thread. */
+    /* Passes on the kept bytes of the body, MM_BODY_PASSED_BYTES each time; `complete` passes on the rest.
+     * The status is also in request->error. The connection's thread calls it. */
     enum mm_status (*pass)(struct mm_request *request);
 
-    /* Whether others have got the room that such a body would need: the upload ends with *error. With
-     * server->mutex held. */
+    /* Whether the space of a body that is passed on went to others; then the upload ends with *error. Called
+     * with server->mutex held. */
     bool (*has_lost_room)(const struct mm_request *request, struct mm_error *error);
 
-    /* Releases what `own` holds of the memory budget and of the store: the request is refused while its body
-     * arrives, or while it waits for memory. With server->mutex held. NULL: it holds nothing then. */
+    /* Releases what `own` has of the memory budget and of the store, because the request is refused while its
+     * body arrives or while it waits for memory. Called with server->mutex held. NULL: there is nothing to
+     * release. */
     void (*drop_memory)(struct mm_request *request);
 
-    /* Releases what `own` holds, which may be all zero: when the request has failed, and at its end. No
-     * thread works on the request any more. No lock held. */
+    /* Releases everything in `own`, which may be all zero: when the request has failed, and at its end.
+     * Called with no lock held, when no thread works on the request any more. */
     void (*release)(struct mm_request *request);
 };
 
 struct mm_route {
     const char *method; /* "GET" answers HEAD too */
-    const char *path;   /* "{name}" in it stands for any text, slashes included */
+    const char *path;   /* "{name}" in it matches any text, slashes included */
     enum mm_entry entry;
     enum mm_body_use body;
-    size_t body_bytes_max; /* beside the process's limit; 0: none */
+    size_t body_bytes_max; /* limit besides the process's; 0: none */
 
     /* Checks the head, before the body: MM_OK, or the refusal in request->error. NULL: accept all. */
     enum mm_status (*admit)(struct mm_request *request);
 
-    /* The body is complete, or passed over. Queues a reply, or begins a wait, after which `answer` is called.
-     * Errors go into request->error. */
+    /* `complete` is called once the body is complete, or dropped. It queues a reply, or begins a wait, after
+     * which `answer` is called. Errors go into request->error. */
     enum mm_status (*complete)(struct mm_request *request);
     enum mm_status (*answer)(struct mm_request *request);
     const struct mm_route_state *state; /* NULL: requests never wait */
-    const char *example;                /* a JSON body that works; NULL: a request has no body */
+    const char *example;                /* a JSON body that works; NULL: requests have no body */
 
-    /* The option that switches the route off here; NULL: it is on. No function: it always is. */
+    /* Returns the option that switches the route off on this server; NULL: it is on. No function: it always
+     * is. */
     const char *(*switched_off)(const struct mm_options *options);
 };
 
-/* The largest of all routes. */
+/* The largest request->own of all routes, in bytes. */
 size_t mm_route_state_bytes_max(void);
 
-/* The path of a target, which may be in absolute form (RFC 9112, 3.2.2). Points into the target. */
+/* The path of a target, which may be in absolute form (RFC 9112, 3.2.2). It points into the target. */
 const char *mm_route_path(const char *target);
 
-/* The form of errors at a path, also if nothing is there. Any thread. */
+/* The format of errors at a path, even if nothing is there. Any thread may call it. */
 const struct mm_problem_form *mm_route_problems(const char *path);
 
-/* Sets request->route by request->path, or request->error: MM_NOT_FOUND, also for a route that an option
- * switches off, or MM_METHOD_NOT_ALLOWED. For that and for OPTIONS request->allow has the path's methods. The
- * connection's thread. */
+/* Sets request->route by request->path. On failure request->error is MM_NOT_FOUND, also if an option switches
+ * the route off, or MM_METHOD_NOT_ALLOWED. For a 405 and for OPTIONS request->allow has the path's methods.
+ * The connection's thread calls it. */
 enum mm_status mm_route_find(struct mm_request *request, const char *method);
 
-/* What requests are counted and logged under: each path of the table, and "other" for the rest: clients
- * cannot make labels. NULL for an index without a label. */
+/* Labels for metrics and the log: the paths of the table, and "other" for all other paths, because clients
+ * must not create labels. mm_route_label returns NULL for an index without a label. */
 enum { MM_ROUTE_LABELS = 18, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
 size_t mm_route_label_index(const char *path);
 const char *mm_route_label(size_t index);
@@ -99,7 +102,8 @@ const char *mm_route_label(size_t index);
 /* GET /metrics (server/observe/scrape.c). */
 enum mm_status mm_scrape(struct mm_request *request);
 
-/* POST /v1/matmul and POST /v1/transpose (server/handlers/operation.c), which differ on admission only. */
+/* POST /v1/matmul and POST /v1/transpose (server/handlers/operation.c), which differ only in their
+ * admission. */
 enum mm_status mm_matmul_admit(struct mm_request *request);
 enum mm_status mm_transpose_admit(struct mm_request *request);
 enum mm_status mm_operation_complete(struct mm_request *request);

@@ -1,4 +1,4 @@
-/* Deadlines, clients that left, slow clients; and memory that was unused for long. Knows no route and no
+/* Deadlines, clients that left, slow clients; and memory that was not used for long. Knows no route and no
  * codec. */
 #include "server/http/sweep.h"
 
@@ -15,10 +15,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* HEADS_EVERY, TRIM_EVERY: in periods. Heads and readers cost a system call each, and many are idle. */
+/* HEADS_EVERY and TRIM_EVERY are in periods. Looking at heads and readers takes a system call for each
+ * connection, and many are idle. */
 enum {
     PERIOD_MS = 100,
-    SERVE_MS = 10, /* how often the line for memory is looked at */
+    SERVE_MS = 10, /* how often the lines for memory are served */
     HEADS_EVERY = 5,
     TRIM_EVERY = 10,
     SLICE = 128,
@@ -35,13 +36,13 @@ enum {
 /* TCP_ESTABLISHED, whose header cannot be included beside linux/tcp.h. */
 enum { ESTABLISHED = 1 };
 
-/* 0 for a time that is yet to come: it began after the sweep read the clock. */
+/* 0 for a time that is later, because it was set after the sweep read the clock. */
 static uint64_t since(uint64_t now_ns, uint64_t then_ns) {
     return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
 /* Whether the client has closed the connection. A client that has only ended its sending side and still reads
- * looks the same; like other servers we take it for gone. */
+ * looks alike, and counts as gone, as in other servers. */
 static bool has_left(int fd) {
     struct pollfd peer = {.fd = fd, .events = POLLRDHUP};
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
@@ -81,7 +82,7 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     uint64_t rate = options->receive_rate;
     uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
     if (elapsed_ms <= options->receive_timeout_ms + gained_ms ||
-        mm_connection_has_unread(request->peer)) /* we are slow, not the client */
+        mm_connection_has_unread(request->peer)) /* the server is slow, not the client */
         return false;
     mm_fail(error, MM_REQUEST_TIMEOUT,
             "%" PRIu64 " bytes of the body came in %" PRIu64 " ms, but the limit is %" PRIu64
@@ -90,8 +91,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     return true;
 }
 
-/* MHD can miss an end that came together with data. Told again, it reads what is there and then sees the end;
- * a request that is complete is still answered. */
+/* MHD can miss an end that came together with data. Once reading is shut down, it reads what is there and
+ * then sees the end. A request that is complete is still answered. */
 static bool tell_end(struct mm_connection *connection) {
     if (!has_left(connection->fd))
         return false;
@@ -99,7 +100,7 @@ static bool tell_end(struct mm_connection *connection) {
     return true;
 }
 
-/* All 0 if the system says nothing. */
+/* All 0 if the system does not answer. */
 static struct tcp_info ask(int fd) {
     struct tcp_info info;
     socklen_t length = sizeof info;
@@ -108,12 +109,12 @@ static struct tcp_info ask(int fd) {
     return info;
 }
 
-/* Whether a part of a reply is with the system, but not with the client. */
+/* Whether the system has a part of a reply that the client has not read. */
 static bool has_untaken(const struct tcp_info *info) {
     return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
 }
 
-/* Unread bytes excuse the client: the server is slow. */
+/* Unread bytes excuse the client, because the server is slow. */
 static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
     const size_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
     if (mm_connection_has_unread(request->peer))
@@ -178,23 +179,23 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
         count_taken(connection, info, now_ns);
         return;
     }
-    /* With a request, this ends it, and it counts as cancelled. */
+    /* If there is a request, its end counts it as cancelled. */
     if (__atomic_load_n(&connection->request, __ATOMIC_ACQUIRE) == NULL)
         mm_metrics_drop();
-    connection->taking_since_ns = 0; /* else the next sweep might count it again */
+    connection->taking_since_ns = 0; /* else the next sweep could count it again */
     mm_connection_drop(connection);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
-/* Whether a part of a head has arrived. With TLS the first head counts from the start: a client that begins
- * no handshake costs as much. */
+/* Whether a part of a head has arrived. With TLS the first head counts from the start, because a client that
+ * begins no handshake costs as much. */
 static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
     return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);
 }
 
-/* No event reports that a head begins: one has begun once more bytes have arrived than when the sweep first
- * saw the connection after its last request. A silent connection is idle, and MHD ends it after a minute; so
- * it does if a part of a head came together with the request before. */
+/* No event reports that a head begins. It has begun if more bytes have arrived than when the sweep first saw
+ * the connection after its latest request. A silent connection is idle, and MHD ends it after a minute. That
+ * also happens if a part of a head came together with the request before. */
 static void look_at_head(struct mm_server *server, struct mm_connection *connection,
                          const struct tcp_info *info, uint64_t now_ns) {
     unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
@@ -228,8 +229,8 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
                        now_ns - connection->head_since_ns);
 }
 
-/* Checks that need no system call come first. Unread bytes may be a request, even if they had come when the
- * sweep saw the last one. */
+/* Checks without a system call come first. Unread bytes may be a request, even if they had arrived when the
+ * sweep saw the latest one. */
 static bool is_idle(const struct mm_connection *connection) {
     const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
     if (mm_connection_phase(connection) != MM_PHASE_HEAD || requests != connection->requests_seen)
@@ -259,7 +260,7 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
     return closed;
 }
 
-/* Adds a request that is to be resumed to the list. */
+/* Adds a request that must be resumed to `abandoned`. */
 static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
                     struct mm_resumed *abandoned) {
     struct mm_request *request;
@@ -295,7 +296,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
 }
 
 /* Looks at the next few connections; false after the last. Their descriptors stay open: before MHD closes
- * one, mm_connection_notify takes the connection off the list, for which it needs the mutex. */
+ * one, mm_connection_notify removes the connection from the list, for which it needs the mutex. */
 static bool look_at_slice(struct mm_server *server, bool heads) {
     struct mm_resumed abandoned = SLIST_HEAD_INITIALIZER(abandoned);
     uint64_t now_ns = mm_clock_ns();
@@ -311,7 +312,7 @@ static bool look_at_slice(struct mm_server *server, bool heads) {
     return more;
 }
 
-/* Pauses between slices: every request needs the mutex. */
+/* Pauses between slices, because every request needs the mutex. */
 static void sweep_once(struct mm_server *server, bool heads) {
     const struct timespec pause = {.tv_nsec = SLICE_PAUSE_NS};
     pthread_mutex_lock(&server->mutex);
@@ -321,7 +322,7 @@ static void sweep_once(struct mm_server *server, bool heads) {
         nanosleep(&pause, NULL);
 }
 
-/* Until the next sweep. Meanwhile it looks after those that wait for memory. */
+/* Rests until the next sweep. Meanwhile it serves the requests that wait for memory. */
 static void rest(struct mm_server *server) {
     const struct timespec step = {.tv_nsec = SERVE_MS * NS_PER_MS};
     for (unsigned count = 0; count < PERIOD_MS / SERVE_MS; count++) {

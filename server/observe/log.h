@@ -1,6 +1,6 @@
-/* Log lines on stderr, as text for people or as JSON for collectors. A bounded buffer and a thread that
- * empties it (log_writer.c) keep them whole and in order; many cost one write, and a stderr that nobody reads
- * blocks no request. One log per process. */
+/* Log lines on stderr, as text for people or as JSON for collectors. A bounded buffer, and a thread that
+ * empties it (log_writer.c), keep lines whole and in order. Many lines cost one write, and a stderr that
+ * nobody reads blocks no request. The process has one log. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,11 +9,11 @@
 
 enum mm_log_format { MM_LOG_TEXT, MM_LOG_JSON };
 
-/* Set once, before threads start. The default is text. */
+/* Set it once, before threads start. The default is text. */
 void mm_log_set_format(enum mm_log_format format);
 enum mm_log_format mm_log_format(void);
 
-/* Writes one line: time, level, message. Lines longer than 2 KiB are cut. Any thread. */
+/* Writes one line: time, level, message. A message over 2 KiB is cut. Any thread may call it. */
 #define mm_log_info(...) mm_log("info", __VA_ARGS__)
 #define mm_log_warning(...) mm_log("warn", __VA_ARGS__)
 #define mm_log_error(...) mm_log("error", __VA_ARGS__)
@@ -21,18 +21,20 @@ void mm_log(const char *level, const char *format, ...) __attribute__((format(pr
 
 enum { MM_LOG_TIME_BYTES = 24 };
 
-/* The moment as "2026-11-21T09:30:00.123Z", without a NUL. Any thread. */
+/* The present time as "2026-11-21T09:30:00.123Z", without a NUL. Any thread may call it. */
 void mm_log_time(char text[MM_LOG_TIME_BYTES]);
 
-/* Starts the writer's thread. Without it, each line is written by the thread that logs it. From main. */
+/* Starts the writer's thread. Without it, each thread writes its own lines. Only main calls it. */
 void mm_log_start(void);
 
-/* Writes the rest, for at most a second, and ends the thread. From main, once no other thread logs. */
+/* Writes the rest, for at most a second, and ends the thread. Only main calls it, once no other thread
+ * logs. */
 void mm_log_stop(void);
 
-/* Copies a line, newline included. If the buffer is full the line is dropped; one_of_many (a request's) is
- * dropped a little before lines on the service. Does not block while the thread runs. Any thread. */
+/* Copies a line, newline included. If the buffer is full, the line is dropped. one_of_many: a line of a
+ * request, which is dropped a little before lines on the service. Does not block while the writer's thread
+ * runs. Any thread may call it. */
 void mm_log_put(const char *line, size_t bytes, bool one_of_many);
 
-/* Lines dropped, or refused by stderr. Any thread. */
+/* Lines that were dropped, or refused by stderr. Any thread may call it. */
 uint64_t mm_log_dropped(void);

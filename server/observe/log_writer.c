@@ -1,6 +1,7 @@
-/* Two halves: threads that log fill one under a mutex, held for the copy of a line; the writer's thread
- * writes the other, then swaps them. It rests after each write: at many thousand lines a second a write takes
- * hundreds of them, and the thread needs no wake-up for each. A single line is written at once. */
+/* The buffer has two halves. Threads that log fill one, with the mutex held while they copy a line; the
+ * writer's thread writes the other, then swaps them. It rests after each write: at many thousand lines a
+ * second a write then has hundreds of them, and the thread needs no wake-up for each. A single line is
+ * written at once. */
 #include "server/observe/log.h"
 
 #include "gpu/clock.h"
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* KEPT_BYTES: what a half takes at 25 MB of lines a second; a multiple of every page size. */
+/* KEPT_BYTES is what a half gets at 25 MB of lines a second, and a multiple of every page size. */
 enum {
     HALF_BYTES = 4 << 20,
     KEPT_BYTES = 256 << 10,
@@ -31,8 +32,8 @@ static struct {
     pthread_cond_t changed;
     bool idle; /* the thread waits */
     bool stopping;
-    bool ended;       /* the thread has returned */
-    unsigned filling; /* which half */
+    bool ended;       /* the thread is about to return */
+    unsigned filling; /* which half is filled */
     size_t filled_bytes;
     pthread_t thread;
     int running;      /* __atomic access only */
@@ -55,14 +56,14 @@ static uint64_t count_lines(const char *text, size_t bytes) {
     return count;
 }
 
-/* If the log cannot be written, drops the rest and returns false: serving goes on. */
+/* If the log cannot be written, drops the rest and returns false; the service goes on. */
 static bool write_all(const char *text, size_t bytes) {
     while (bytes > 0) {
         ssize_t written = write(STDERR_FILENO, text, bytes);
         if (written >= 0) {
             text += written;
             bytes -= (size_t)written;
-        } else if (errno == EAGAIN) { /* another process that shares stderr made it so */
+        } else if (errno == EAGAIN) { /* another process that shares stderr made it non-blocking */
             struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
             (void)poll(&room, 1, -1);
         } else if (errno != EINTR) {
@@ -73,7 +74,7 @@ static bool write_all(const char *text, size_t bytes) {
     return true;
 }
 
-/* Returns the pages of a burst to the system once a half is filled by less again. */
+/* Returns the pages of a burst to the system, once a half is filled less again. */
 static void give_back(unsigned which, size_t bytes) {
     static bool is_grown[2];
     if (is_grown[which] && bytes <= KEPT_BYTES)
@@ -81,7 +82,7 @@ static void give_back(unsigned which, size_t bytes) {
     is_grown[which] = bytes > KEPT_BYTES;
 }
 
-/* Waits for a change, by a clock that nobody sets; false if the time is over. With the mutex held. */
+/* Waits for a change, by a clock that nobody sets; false if the time is over. Call it with the mutex held. */
 static bool wait_until(uint64_t until_ns) {
     const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
                                    .tv_nsec = (long)(until_ns % 1000000000)};
@@ -113,7 +114,7 @@ static void *run(void *argument) {
         if (written)
             told = dropped;
         pthread_mutex_lock(&writer.mutex);
-        /* Until the half is half full, the writer stops, or the time is over. */
+        /* Rest until the half is half full, the writer stops, or the time is over. */
         if (!writer.stopping)
             (void)wait_until(mm_clock_ns() + REST_MS * NS_PER_MS);
     }
@@ -142,7 +143,7 @@ void mm_log_stop(void) {
     const bool ended = writer.ended;
     pthread_mutex_unlock(&writer.mutex);
     if (!ended)
-        return; /* nobody reads stderr: the thread stays, and holds nothing that the end needs */
+        return; /* nobody reads stderr: the thread stays, and the end of the process needs nothing of it */
     pthread_join(writer.thread, NULL);
     __atomic_store_n(&writer.running, 0, __ATOMIC_RELEASE);
 }

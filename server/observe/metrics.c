@@ -1,11 +1,12 @@
-/* The counters: relaxed atomics, a copy of all for each of the first threads that count. */
+/* The counters are relaxed atomics. Each of the first threads that count has its own copy of them. */
 #include "server/observe/metrics.h"
 
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
-/* Enough for the HTTP threads and a few workers. More threads share copies, which costs time, not counts. */
+/* Enough for the HTTP threads and a few workers. More threads share copies, which costs time but no
+ * counts. */
 enum {
     COPIES = 24,
     CACHE_LINE_BYTES = 64,
@@ -30,7 +31,7 @@ const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {
 
 /* The copy of the calling thread. */
 static struct mm_counts *mine(void) {
-    static unsigned threads;              /* that have a copy; __atomic access only */
+    static unsigned threads;              /* threads that have a copy; __atomic access only */
     static _Thread_local unsigned number; /* from 1; 0: none yet */
     if (number == 0)
         number = 1 + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % COPIES;
@@ -105,11 +106,11 @@ void mm_metrics_end(const struct mm_record *record) {
         add(&counts->store[record->store_op][store_result(record)], 1);
     if (record->cancelled)
         add(&counts->cancelled[record->cancelled_in], 1);
-    /* All stages of answered products: their means add up to the whole. */
+    /* Only answered products, with all stages, so the means of the stages add up to the whole. */
     if (record->work != NULL && record->code == 200)
         for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
             observe(&counts->stages[stage], record->stage_ns[stage]);
-    /* After `begun`: see mm_metrics_sum. */
+    /* Released after `begun`: see mm_metrics_sum. */
     __atomic_fetch_add(&counts->requests[record->route][code_index(record->code)], 1, __ATOMIC_RELEASE);
 }
 
@@ -130,7 +131,7 @@ void mm_metrics_work(struct mm_work *work) {
     if (job == NULL || job->outcome.ran == NULL)
         return;
     const struct mm_outcome *outcome = &job->outcome;
-    /* A result, even if it came too late for the client. */
+    /* There is a result, even if it came too late for the client. */
     const bool has_result = work->error.status == MM_OK || work->error.status == MM_TIMEOUT;
     if (has_result && outcome->verification.is_done && !outcome->ran->wrong_on_purpose)
         add(&counts->verdicts[mm_verification_verdict(&outcome->verification)], 1);
@@ -163,7 +164,7 @@ void mm_metrics_reload_failed(enum mm_reload what) {
     add(&mine()->reload_failures[what], 1);
 }
 
-/* Backwards, `begun` last: an end that was seen had its beginning before. */
+/* Reads backwards, `begun` last, so the beginning of each request whose end was read is read too. */
 void mm_metrics_sum(struct mm_counts *counts) {
     memset(counts, 0, sizeof *counts);
     uint64_t *sums = (uint64_t *)counts;

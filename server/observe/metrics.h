@@ -1,5 +1,6 @@
 /* The counters of the process, in several copies to keep threads off each other's cache lines. Knows no text
- * format and no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
+ * format and no names (scrape.c). Counting needs no lock and no memory. Gauges are not here. Any thread may
+ * call these functions. */
 #pragma once
 
 #include "api/problem.h"
@@ -9,7 +10,7 @@
 
 enum { MM_BUCKET_COUNT = 25 };
 
-/* The upper bounds of all histograms: 1 µs to 100 s, three a decade. They rise. */
+/* The upper bounds of all histograms, ascending: 1 µs to 100 s, three a decade. */
 extern const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT];
 
 struct mm_histogram {
@@ -17,14 +18,14 @@ struct mm_histogram {
     uint64_t sum_ns;
 };
 
-/* Why the server closed a connection: idle while descriptors were short, too many from its address, client
- * too slow. */
+/* Why the server closed a connection: it was idle while descriptors were short, its address had too many, or
+ * its client was too slow. */
 enum mm_closed { MM_CLOSED_EVICTED, MM_CLOSED_ADDRESS, MM_CLOSED_SLOW_READER, MM_CLOSED_COUNT };
 
-/* What SIGHUP reads again. */
+/* What SIGHUP reloads. */
 enum mm_reload { MM_RELOAD_KEYS, MM_RELOAD_TLS, MM_RELOAD_COUNT };
 
-/* How a request to the store ended: well, or by one of the statuses of its own, or by any other. */
+/* How a request to the store ended: well, with one of the store's own statuses, or with any other. */
 enum mm_store_result {
     MM_STORE_OK,
     MM_STORE_MISSED,
@@ -36,7 +37,7 @@ enum mm_store_result {
 
 enum { MM_VARIANTS_MAX = 128 }; /* of all backends */
 
-/* 64-bit counters throughout: they are added up without a look at which is which. */
+/* All counters have 64 bits, so they can be added up as one array. */
 struct mm_counts {
     uint64_t begun; /* requests */
     uint64_t requests[MM_ROUTE_LABELS][MM_HTTP_COUNT];
@@ -57,34 +58,34 @@ struct mm_counts {
     double flops[MM_VARIANTS_MAX]; /* exact up to 2⁵³ */
 };
 
-/* A head was received. Any thread. */
+/* Counts a request whose head was received. */
 void mm_metrics_begin(void);
 
-/* A request is over. Any thread. */
+/* Counts a request that is over. */
 void mm_metrics_end(const struct mm_record *record);
 
-/* A slow reader was disconnected after its request was over, when the system had all of the reply. Any
- * thread. */
+/* Counts a slow reader that was disconnected after its request was over, when the system had all of the
+ * reply. */
 void mm_metrics_drop(void);
 
-/* A job is over, even if its client has left. Any thread. */
+/* Counts a job that is over, even if its client has left. */
 void mm_metrics_work(struct mm_work *work);
 
-/* A benchmark is over: counts the rows that failed on a device. Any thread. */
+/* Counts the rows of a finished benchmark that failed on a device. */
 void mm_metrics_rows(const struct mm_benchmark *benchmark);
 
-/* A connection was closed by the server. Any thread. */
+/* Counts a connection that the server closed. */
 void mm_metrics_closed(enum mm_closed reason);
 
-/* A reload failed, and what was in force stays. Any thread. */
+/* Counts a reload that failed, so what was in force stays. */
 void mm_metrics_reload_failed(enum mm_reload what);
 
 /* Adds up all copies into *counts. Counts that change meanwhile may be partial, but a request that has ended
- * is always among those begun. Any thread. */
+ * is always among those begun. */
 void mm_metrics_sum(struct mm_counts *counts);
 
-/* Requests begun and not ended. */
+/* How many requests have begun and not ended. */
 uint64_t mm_counts_in_flight(const struct mm_counts *counts);
 
-/* The index of a variant: `row` of the backend's table. */
+/* The index of a variant, which is number `row` in the backend's table. */
 size_t mm_variant_slot(const struct mm_backend *backend, size_t row);

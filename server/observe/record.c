@@ -1,4 +1,4 @@
-/* Completes a request's record, and passes it to the counts and the log. */
+/* Completes a request's record, and passes it to the metrics and the log. */
 #include "server/observe/record.h"
 
 #include "api/problem.h"
@@ -16,7 +16,7 @@ const char *mm_stage_name(unsigned stage) {
     return stage == MM_STAGE_SEND ? "send" : mm_span_name((enum mm_span)stage);
 }
 
-/* At most size − 1 bytes; the rest of `to` is 0 already. */
+/* Copies at most size − 1 bytes; the rest of `to` is 0 already. */
 static void copy_text(char *to, const char *from, size_t size) {
     memcpy(to, from, strnlen(from, size - 1));
 }
@@ -44,7 +44,7 @@ void mm_record_cut(struct mm_request *request, const struct mm_error *error, siz
     record->replied_ns = mm_clock_ns();
 }
 
-/* The stage in which the request was cancelled, unless that is known. If the process ends while a body
+/* Finds the stage in which the request was cancelled, unless it is known. If the process ends while a body
  * arrives, its client counts as gone. */
 static void find_cancelled(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
@@ -52,7 +52,7 @@ static void find_cancelled(struct mm_request *request, bool sent) {
     if (record->cancelled)
         return;
     if (mm_connection_phase(request->peer) == MM_PHASE_CUT) {
-        if (request->error.status == MM_OK) /* else it had been refused */
+        if (request->error.status == MM_OK) /* else it was refused before */
             mm_record_cancel(record, MM_SPAN_RECEIVE);
     } else if (mm_request_state(request) == MM_RECEIVING && request->dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
         record->left = true;
@@ -65,7 +65,7 @@ static void find_cancelled(struct mm_request *request, bool sent) {
     }
 }
 
-/* The HTTP status of the reply, or of the one that could not be sent. */
+/* The HTTP status of the reply, even if it could not be sent. */
 static unsigned find_code(const struct mm_record *record) {
     if (record->left && record->cancelled_in != MM_STAGE_SEND)
         return MM_CODE_LEFT;

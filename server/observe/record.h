@@ -1,4 +1,4 @@
-/* A record of one request, from which its log line and its counts are made. */
+/* A record of one request, for its log line and the metrics. */
 #pragma once
 
 #include "gpu/queue/job.h"
@@ -6,7 +6,7 @@
 
 struct mm_request;
 
-/* The spans of gpu/clock.h, with sending the reply in place of `total`. */
+/* The spans of gpu/clock.h, with sending the reply instead of `total`. */
 enum {
     MM_STAGE_SEND = MM_SPAN_TOTAL,
     MM_STAGE_COUNT = MM_SPAN_COUNT,
@@ -18,17 +18,17 @@ enum {
 /* What a request does with the store. */
 enum mm_store_op { MM_STORE_NONE, MM_STORE_PUT, MM_STORE_GET, MM_STORE_DELETE, MM_STORE_LIST, MM_STORE_OPS };
 
-/* "receive" … "encode", "send". Any thread. */
+/* "receive" … "encode", "send". Any thread may call it. */
 const char *mm_stage_name(unsigned stage);
 
-/* Texts are the client's bytes, cut to fit and not escaped; numbers are 0 if they do not apply. */
+/* Texts are the client's bytes, cut to fit and not escaped. A number that does not apply is 0. */
 struct mm_record {
-    const char *request_id;                /* lives as long as the record */
-    char method[MM_RECORD_METHOD_MAX + 1]; /* as it came */
-    char path[MM_RECORD_PATH_MAX + 1];     /* decoded; "": the route tells it */
+    const char *request_id;                /* must live as long as the record */
+    char method[MM_RECORD_METHOD_MAX + 1]; /* as received */
+    char path[MM_RECORD_PATH_MAX + 1];     /* decoded; "": the route says it */
     size_t route;                          /* mm_route_label_index */
-    unsigned code;                         /* HTTP; MM_CODE_LEFT: no reply was sent */
-    enum mm_status problem;                /* of the reply; else MM_OK */
+    unsigned code;                         /* HTTP status; MM_CODE_LEFT: no reply was sent */
+    enum mm_status problem;                /* of the reply; MM_OK: none */
     enum mm_store_op store_op;
     uint64_t in_bytes;    /* of the body, as received */
     uint64_t out_bytes;   /* of the reply's body */
@@ -36,37 +36,39 @@ struct mm_record {
     uint64_t duration_ns; /* from the first callback to the last, or to the cut */
     uint64_t stage_ns[MM_STAGE_COUNT];
     bool has_shape;
-    bool has_depth; /* it has k */
+    bool has_depth; /* k applies */
     size_t m, k, n;
-    size_t products;       /* of this shape, in a stack */
-    const char *a, *b;     /* where the operands come from (mm_source_word); NULL: there is none */
-    struct mm_work *work;  /* over; NULL: none, or a benchmark that has figures */
+    size_t products;       /* how many of this shape, in a stack */
+    const char *a, *b;     /* where the operands come from (mm_source_word); NULL: no operand */
+    struct mm_work *work;  /* over; NULL: no work, or a benchmark that has figures */
     bool left;             /* the client did not wait for the reply */
-    bool cancelled;        /* with `left`, by the deadline or the end of the process */
-    unsigned cancelled_in; /* the stage */
+    bool cancelled;        /* because of `left`, the deadline or the end of the process */
+    unsigned cancelled_in; /* stage */
 };
 
-/* Begins the record at the head. The connection's thread. */
+/* Begins the record at the head. The connection's thread calls it. */
 void mm_record_begin(struct mm_request *request, const char *method);
 
-/* The request is cancelled in this stage. The connection's thread, or another with server->mutex held. */
+/* Notes that the request is cancelled in this stage. The connection's thread calls it, or another one that
+ * holds server->mutex. */
 void mm_record_cancel(struct mm_record *record, unsigned stage);
 
-/* The error was sent past MHD with so many bytes of body. The thread that has moved the connection: its own,
- * or another with server->mutex held. */
+/* Notes that the error was sent without MHD, with so many bytes of body. The thread that has moved the
+ * connection calls it: the connection's own, or another one that holds server->mutex. */
 void mm_record_cut(struct mm_request *request, const struct mm_error *error, size_t out_bytes);
 
-/* The request is over; sent: all of the reply was. Counts and logs it. The connection's thread. */
+/* Ends the record, counts it and logs it. sent: the whole reply was sent. The connection's thread calls
+ * it. */
 void mm_record_end(struct mm_request *request, bool sent);
 
-/* Counts and logs a head that was not completed in time, which has no request. Any thread. */
+/* Counts and logs a head that was not complete in time, and has no request. Any thread may call it. */
 void mm_record_cut_head(const char *request_id, const struct mm_error *error, size_t out_bytes,
                         uint64_t duration_ns);
 
 enum { MM_REQUEST_LINE_MAX = 2048 };
 
 /* Writes the log line of a record, from `time` (MM_LOG_TIME_BYTES characters) to a newline, without a NUL,
- * and returns its length. Whatever bytes the client sent, it is one line, and as JSON one object. Any
- * thread. */
+ * and returns its length. Whatever bytes the client sent, it is one line, and in JSON one object. Any thread
+ * may call it. */
 size_t mm_request_line(char line[MM_REQUEST_LINE_MAX], enum mm_log_format format, const char *time,
                        const struct mm_record *record);

@@ -1,5 +1,5 @@
-/* The log line of a request: the same fields in both formats, `name=value` or `"name":value`. By hand instead
- * of printf: every request pays for it. */
+/* The log line of a request. Both formats have the same fields, `name=value` or `"name":value`. It is written
+ * without printf, because every request has one. */
 #include "server/observe/record.h"
 
 #include "api/number/digits.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A record's texts are bounded, and so is the line: a byte takes five at most. */
+/* A record's texts are bounded, and so is the line, because a byte takes five at most. */
 struct line {
     char *end; /* where the next character goes */
     bool json;
@@ -17,7 +17,7 @@ static void put_text(struct line *line, const char *text) {
     line->end = mm_put_text(line->end, text);
 }
 
-/* Literals in each branch: their lengths are known when they are compiled. */
+/* Each branch has its own literal, so the compiler knows its length. */
 static void begin_name(struct line *line, const char *name) {
     line->end = line->json ? mm_put_text(line->end, ",\"") : mm_put_text(line->end, " ");
     put_text(line, name);
@@ -41,7 +41,7 @@ static void put_word(struct line *line, const char *name, const char *word) {
     put_quote(line);
 }
 
-/* Any bytes: all but printable ASCII is written as \xNN, in JSON too, whose own escapes are for characters,
+/* Any bytes. All but printable ASCII is written as \xNN, also in JSON, whose own escapes are for characters,
  * not bytes. */
 static void put_foreign(struct line *line, const char *name, const char *text) {
     static const char hexadecimal[] = "0123456789abcdef";

@@ -1,6 +1,6 @@
-/* GET /metrics: one row per metric, with its counts or the function that writes its samples, in Prometheus'
- * text format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label has its
- * samples from the start, at 0; the samples of devices come with the devices. */
+/* GET /metrics: one row for each metric, with its counts or the function that writes its samples, in
+ * Prometheus' text format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label
+ * has samples from the start, at 0, except those of devices, which come with the devices. */
 #include "api/text.h"
 #include "gpu/store/store.h"
 #include "server/http/acceptor.h"
@@ -18,7 +18,7 @@
 
 struct scrape {
     FILE *out;
-    const char *name; /* of the family at hand */
+    const char *name; /* of the current family */
     struct mm_server *server;
     struct mm_device *const *devices; /* none until the engine is open */
     size_t device_count;
@@ -39,7 +39,8 @@ struct scrape {
     uint64_t log_dropped;
 };
 
-/* No value needs an escape: they are words of ours, and the names of keys, which are letters and digits. */
+/* No value needs an escape: values are the server's own words, and names of keys, which are letters and
+ * digits. */
 struct label {
     const char *name;
     const char *value; /* NULL ends a list */
@@ -48,7 +49,7 @@ struct label {
 #define LABELS(...) ((const struct label[4]){__VA_ARGS__})
 #define NO_LABELS LABELS({NULL, NULL})
 
-/* name{label="value",…,le="bound"} and the space after it. bound: NULL: no bucket. */
+/* Writes name{label="value",…,le="bound"} and a space. bound NULL: the sample is no bucket. */
 static void put_name(const struct scrape *scrape, const char *suffix, const struct label *labels,
                      const char *bound) {
     char before = '{';
@@ -67,7 +68,7 @@ static void put_count(const struct scrape *scrape, const struct label *labels, u
     fprintf(scrape->out, "%" PRIu64 "\n", count);
 }
 
-/* With as many digits as it takes to read it back. */
+/* Writes as many digits as it takes to read the number back. */
 static void put_number(const struct scrape *scrape, const struct label *labels, double number) {
     char text[32];
     snprintf(text, sizeof text, "%.15g", number);
@@ -75,7 +76,7 @@ static void put_number(const struct scrape *scrape, const struct label *labels, 
     fprintf(scrape->out, strtod(text, NULL) == number ? "%.15g\n" : "%.17g\n", number);
 }
 
-/* In seconds, with buckets that are cumulative. */
+/* In seconds, with cumulative buckets. */
 static void put_histogram(const struct scrape *scrape, const struct label *labels,
                           const struct mm_histogram *histogram) {
     uint64_t count = 0;
@@ -120,8 +121,8 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* The samples of each variant of the backends with an open device, without those that only choose: kernel
- * times, or the operations of products. */
+/* Writes the samples of each variant of backends with an open device: kernel times, or the operations of
+ * products. Variants that only choose others have none. */
 static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
@@ -138,7 +139,7 @@ static void write_variants(const struct scrape *scrape, bool flops) {
             else if (variant->op == MM_MATMUL)
                 put_number(scrape, labels, scrape->counts.flops[slot]);
         }
-        before = backend; /* one backend's devices stand together */
+        before = backend; /* devices of one backend follow each other */
     }
 }
 
@@ -157,7 +158,7 @@ static void write_keys(const struct scrape *scrape) {
         put_count(scrape, LABELS({"key", mm_keys_label(keys, index)}), mm_keys_requests(keys, index));
 }
 
-/* Without TLS there is no sample: 0 would look like a certificate that expired long ago. */
+/* Without TLS there is no sample, because 0 would look like a certificate that expired long ago. */
 static void write_certificate_expiry(const struct scrape *scrape) {
     const time_t expiry = mm_tls_expiry();
     if (expiry != 0)
@@ -166,7 +167,7 @@ static void write_certificate_expiry(const struct scrape *scrape) {
 
 enum { DEVICE_LABEL_MAX = 32 };
 
-/* As in cuda:0. */
+/* Such as cuda:0. */
 static const char *device_label(const struct mm_device *device, char text[DEVICE_LABEL_MAX]) {
     snprintf(text, DEVICE_LABEL_MAX, "%s:%u", device->backend->name, device->index);
     return text;
@@ -234,7 +235,7 @@ static void write_started(const struct scrape *scrape) {
     put_number(scrape, NO_LABELS, scrape->server->started_seconds);
 }
 
-/* A count of struct scrape, and the value of the label that it stands under. */
+/* A count in struct scrape, and the value of its label. */
 struct sample {
     const char *value; /* NULL ends a list */
     size_t at;
@@ -243,8 +244,8 @@ struct sample {
 #define AT(member) offsetof(struct scrape, member)
 #define SAMPLES(...) ((const struct sample[]){__VA_ARGS__, {NULL, 0}})
 
-/* The three forms of a row: one count without a label; a count for each value of a label, listed; and an
- * array of counts, from index `first` to before `end`, whose label's values a function names. */
+/* The three forms of a row: one count without a label; a list of counts, one for each value of a label; an
+ * array of counts, from index `first` to before `end`, with a function that names the label's values. */
 #define COUNT(member) .samples = SAMPLES({"", AT(member)})
 #define COUNTS(label_, ...) .label = (label_), .samples = SAMPLES(__VA_ARGS__)
 #define ARRAY(label_, name, member, first_, end_)                                                            \
@@ -367,7 +368,7 @@ static void write_counts(const struct scrape *scrape, const struct family *famil
         put_count(scrape, LABELS({family->label, family->name_of(index)}), array[index]);
 }
 
-/* malloc'ed; NULL if memory runs out. */
+/* malloc'ed; NULL if out of memory. */
 static char *make_page(struct scrape *scrape, size_t *length) {
     struct mm_text text;
     scrape->out = mm_text_open(&text);
@@ -386,7 +387,7 @@ static char *make_page(struct scrape *scrape, size_t *length) {
     return mm_text_close(scrape->out, &text, length);
 }
 
-/* All but the memory of the devices. */
+/* Reads everything but the memory of the devices. */
 static void look(struct scrape *scrape, struct mm_server *server) {
     struct mm_engine *engine = mm_server_engine(server);
     const struct mm_budget *budget = &server->budget;
