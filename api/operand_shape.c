@@ -203,7 +203,7 @@ static enum mm_status make_shape(struct mm_operands *operands, struct mm_operand
     if (!is_set(operands, missing)) {
         const char *name = name_of(operands, missing), *whole = name_of(operands, &operand->shape);
         return mm_fail_field(error, MM_BAD_REQUEST, name,
-                             "%s is missing, but %s is made by the server: give %s, or the whole shape by %s",
+                             "%s is missing, but the server generates %s: give %s, or the whole shape by %s",
                              name, operand->role.name, name, whole);
     }
     operand->shape = shape_by_dimensions(operands, operand);

@@ -248,7 +248,7 @@ static bool has_failed_device(const struct mm_engine *engine) {
 /* Takes less than a second: it waits for no thread, because one may wait for the device. */
 static _Noreturn void give_up(struct mm_server *server) {
     watch_devices(server); /* may know the reason */
-    mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
+    mm_log_error("a device has failed for good: the process ends with status %d and must be started again",
                  EXIT_DEVICE_LOST);
     (void)mm_drain(server, 500, 200, MM_NOT_READY, "a device failed, and the service ended");
     end_at_once(EXIT_DEVICE_LOST);

@@ -82,8 +82,8 @@ static const struct option table[] = {
      "of "
      "--watchdog-ms (default: 30000)"},
     {"max-device-memory", "SIZE", SIZE, AT(max_device_memory_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
-     "most memory of a GPU for a product with a made or stored operand: for made ones, the result and "
-     "workspace (default: an eighth of the GPU's)"},
+     "most memory of a GPU for a product with generated or stored operands: for generated ones, the result "
+     "and workspace (default: an eighth of the GPU's)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
      "longest time to receive a request's head; a body may take a second more for each --receive-rate bytes "
      "that have arrived"},
@@ -209,7 +209,7 @@ static enum mm_status fail(const struct option *option, const char *source, cons
         snprintf(range, sizeof range, " such as 64MiB or 2GiB, at least %" PRIu64, option->min);
     else if (option->kind == ORIGIN)
         snprintf(range, sizeof range,
-                 ": * or scheme://host[:port] in lower case, no path and no port that goes without saying");
+                 ": * or scheme://host[:port] in lower case, no path and no default port");
     else if (option->kind == HOSTS)
         snprintf(range, sizeof range,
                  ": names or addresses by commas, without spaces, of at most %d bytes together",
@@ -356,8 +356,7 @@ enum mm_status mm_options_parse(struct mm_options *options, int argc, char **arg
     for (int at = 1; at < argc && status == MM_OK;)
         status = set_from_flag(options, argc, argv, &at, error);
     if (status == MM_OK && (options->tls_cert == NULL) != (options->tls_key == NULL))
-        return mm_fail(error, MM_BAD_REQUEST,
-                       "--tls-cert and --tls-key are given both or neither, and %s is missing",
+        return mm_fail(error, MM_BAD_REQUEST, "--tls-cert and --tls-key need each other, and %s is missing",
                        options->tls_cert == NULL ? "--tls-cert" : "--tls-key");
     return status == MM_OK ? settle_kernel_time(options, error) : status;
 }

@@ -35,7 +35,7 @@ enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_er
         mm_fail(error, MM_NOT_READY,
                 "a device has failed, so the service stops; try again once it has been restarted");
     else if (__atomic_load_n(&server->draining, __ATOMIC_SEQ_CST) != 0)
-        mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
+        mm_fail(error, MM_STOPPING, "the service is stopping and accepts no new requests; try again later");
     else if (engine == NULL)
         mm_fail(error, MM_NOT_READY, "the service is still opening its devices; try again in a second");
     else

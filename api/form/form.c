@@ -41,7 +41,8 @@ struct reading {
     struct mm_part part;
     struct operand operands[MM_OPERANDS_MAX];
     struct operand *operand; /* of the current part; NULL: a parameter */
-    bool in_header;          /* the current .npy file's header is still arriving */
+    bool in_header;          /* the header of the current part, a .npy file, is still arriving */
+    bool has_header;         /* the header of a file alone was read */
     size_t bytes;            /* of the body, arrived so far */
     enum mm_multipart_event event;
     struct mm_error error; /* with MM_MULTIPART_FAULT */
@@ -456,14 +457,14 @@ static void *begin_csv(const struct mm_operands *into, const char *content_type,
 static size_t feed_alone(void *argument, void *body, size_t body_bytes) {
     struct reading *reading = argument;
     struct operand *operand = reading->operand;
-    if (!operand->is_csv && !reading->in_header)
-        reading->in_header = read_header(reading, body, body_bytes, NULL) == MM_OK;
+    if (!operand->is_csv && !reading->has_header)
+        reading->has_header = read_header(reading, body, body_bytes, NULL) == MM_OK;
     return body_bytes;
 }
 
 static bool is_quick_alone(const void *argument) {
     const struct reading *reading = argument;
-    return reading->in_header && !is_copied(reading, reading->operand);
+    return reading->has_header && !is_copied(reading, reading->operand);
 }
 
 static enum mm_status finish_alone(void *argument, struct mm_operands *into, const struct mm_body *body,

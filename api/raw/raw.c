@@ -34,7 +34,7 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
     const char *name = mm_parameter_of(&into->parameters, &operand->ld)->name;
     if (!mm_operand_is_inline(operand))
         return mm_fail_field(error, MM_BAD_REQUEST, name,
-                             "%s is given, but the operand is made by the server, or stored, without gaps; "
+                             "%s is given, but the operand is generated or stored, without gaps; "
                              "leave it out",
                              name);
     view->ld = operand->ld;

@@ -63,7 +63,7 @@ enum mm_status mm_bearer_check(struct mm_request *request) {
     const size_t bytes = mm_bearer_key(authorization.value, authorization.bytes, &key);
     if (bytes == 0)
         return mm_fail(&request->error, MM_UNAUTHORIZED,
-                       "Authorization is something else than 'Bearer KEY'; send 'Authorization: Bearer KEY'");
+                       "Authorization is not of the form 'Bearer KEY'; send 'Authorization: Bearer KEY'");
     if (!mm_keys_admit(keys, key, bytes, &request->space))
         return mm_fail(&request->error, MM_UNAUTHORIZED,
                        "the API key in Authorization is not valid here; ask the operator for one");

@@ -234,7 +234,7 @@ static bool has_lost_room(const struct mm_request *request, struct mm_error *err
     if (!__atomic_load_n(&put_of(request)->room.is_lost, __ATOMIC_RELAXED))
         return false;
     mm_fail(error, MM_STORE_FULL,
-            "the upload was too slow for its deadline, and others got its room; try again later");
+            "the upload missed its deadline, and its memory went to other requests; try again later");
     return true;
 }
 

@@ -57,7 +57,7 @@ enum mm_status mm_body_check(struct mm_request *request) {
         return MM_OK;
     if (is_chunked && request->route->body == MM_BODY_SIZED)
         return mm_fail(&request->error, MM_LENGTH_REQUIRED,
-                       "the %s is chunked; send it with Content-Length, by which room is reserved",
+                       "the %s is chunked; send it with Content-Length, so that memory can be reserved",
                        request->route->method);
     if (request->route->body >= MM_BODY_REQUIRED && mm_body_require_length(request) != MM_OK)
         return request->error.status;
