@@ -11,14 +11,14 @@
 #define MM_PATH_TABLE(X)                                                                                     \
     X(MM_PATH_NONE, "none")                                                                                  \
     X(MM_PATH_CERTIFIED, "certified") /* the fast path; the check accepted all of it */                      \
-    X(MM_PATH_REPAIRED, "repaired")   /* the fast path; some tiles were computed again */                    \
+    X(MM_PATH_REPAIRED, "repaired")   /* the fast path; some elements computed again */                      \
     X(MM_PATH_SIMT, "simt")           /* the slow path alone */
 
 enum mm_path_kind { MM_PATH_TABLE(MM_CONSTANT) MM_PATH_COUNT };
 
 struct mm_path {
     enum mm_path_kind kind;
-    uint64_t repaired; /* tiles that were computed again; only with MM_PATH_REPAIRED */
+    uint64_t repaired; /* elements that were computed again; only with MM_PATH_REPAIRED */
 };
 
 /* Any thread may call both functions. */
@@ -26,5 +26,5 @@ const char *mm_path_name(enum mm_path_kind kind);
 
 enum { MM_PATH_TEXT_MAX = 32 };
 
-/* Writes the path's name. After "repaired" come a colon and the number of repaired tiles: "repaired:3". */
+/* Writes the path's name. After "repaired" come a colon and the number of repaired elements: "repaired:3". */
 void mm_path_text(const struct mm_path *path, char text[MM_PATH_TEXT_MAX]);
