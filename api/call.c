@@ -1,4 +1,5 @@
-/* Products and transpositions: the parameters of the two endpoints, and the product that a call asks for. */
+/* Products and transpositions: the parameters of the two endpoints, the checks of sizes, and the product that
+ * a call asks for. */
 #include "api/call.h"
 
 #include <stdio.h>
@@ -95,7 +96,7 @@ enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *er
     return status;
 }
 
-/* Whether the memory of all matrices is the host's, whatever the backend. */
+/* Whether all matrices lie in host memory on every backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
     return mm_operands_inline_count(&call->operands) == call->operands.count &&
            !mm_selection_is_part(&call->selection) && call->out[0] == '\0' &&

@@ -1,13 +1,13 @@
-/* Files that the build made a part of the program (api/embed.cmake), which needs none beside it. */
+/* Files that the build embeds in the program (api/embed.cmake), so the program needs no files at run time. */
 #pragma once
 
 #include <stddef.h>
 
 struct mm_embedded_file {
-    const char *path; /* as its table names it */
+    const char *path; /* relative; the file's key in its table */
     const unsigned char *text;
     size_t bytes;
-    const char *etag; /* by the text */
+    const char *etag; /* computed from the text */
 };
 
 struct mm_embedded_files {
@@ -15,10 +15,10 @@ struct mm_embedded_files {
     size_t count;
 };
 
-/* openapi.json alone. */
+/* One row: openapi.json. */
 extern const struct mm_embedded_files mm_openapi_files;
 
-/* The files of the variants, by their paths from the top folder. */
+/* The source files of the variants. Paths begin at the repository's top folder. */
 extern const struct mm_embedded_files mm_source_files;
 
 /* NULL if there is no such file. Any thread. */

@@ -1,5 +1,5 @@
-/* Media types and Accept, read by hand: RFC 9110's grammar of them is small, and a header that is
- * wrong in one place still means something in the others. */
+/* A reader of media types and of Accept. RFC 9110's grammar is small. If one part of a header is malformed,
+ * the reader still uses the other parts. */
 #include "api/media.h"
 
 #include "api/slice.h"
@@ -24,8 +24,8 @@ bool mm_media_is(const char *content_type, const char *type) {
     return mm_slice_is_any_case(mm_slice_trim(content_type, content_type + strcspn(content_type, ";")), type);
 }
 
-/* How exactly a range names the type: 0 for not at all, 1 for any, 2 for its main type, 3 for itself.
- * Malformed ranges ("*", "json") name nothing, and `valid` says so. */
+/* How exactly a range names the type: 0 if it does not match, 1 for any type, 2 for the main type, 3 for the
+ * type itself. Sets *valid unless the range is malformed ("*", "json"). */
 static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     const char *slash = memchr(range.start, '/', range.length);
     if (slash == NULL || slash == range.start || slash + 1 == range.start + range.length)
@@ -46,8 +46,8 @@ static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     return mm_slice_is_any_case(range, type) ? 3 : 0;
 }
 
-/* The weight of "0.5" in thousandths: at most three decimals, at most 1; 0 where it is malformed. The
- * leading 0 may be missing, because a widespread client (Java's HttpURLConnection) sends "q=.2". */
+/* Reads a weight such as "0.5" in thousandths: at most 1, with at most three decimals. A malformed weight is
+ * 0. The leading 0 may be missing, because a common client (Java's HttpURLConnection) sends "q=.2". */
 static int read_weight(struct mm_slice text) {
     const char *digit = text.start;
     const char *end = text.start + text.length;
@@ -68,8 +68,8 @@ static int read_weight(struct mm_slice text) {
     return weight <= 1000 ? weight : 0;
 }
 
-/* Reads the parameters behind a range, from its first semicolon on: the weight, and whether any other
- * stands before it. */
+/* Reads the parameters of a range, from its first semicolon on. Returns the weight; *others tells whether
+ * another parameter comes before q. */
 static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
@@ -84,8 +84,8 @@ static int read_parameters(const char *text, const char *end, bool *others) {
     return 1000;
 }
 
-/* Our types have no parameters, and a client that adds one ("application/json; charset=utf-8") means the
- * type: a range's parameters make it more specific, and are not compared. */
+/* The server's types have no parameters. A client that adds one ("application/json; charset=utf-8") means the
+ * type, so parameters are not compared. They only make a range more specific. */
 int mm_media_weight(const char *accept, const char *type) {
     if (accept == NULL)
         return 1000;

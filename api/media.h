@@ -1,5 +1,5 @@
-/* Media types as headers write them: matching a type, and weighing one against Accept (RFC 9110, sections
- * 8.3.1 and 12.5.1). Knows nothing of codecs. Any thread may call these functions. */
+/* Media types in headers: compares Content-Type with a type, and weighs types by Accept (RFC 9110, sections
+ * 8.3.1 and 12.5.1). Knows no codecs. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -7,26 +7,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether a Content-Type names this type (lower case), whatever its parameters and letter case. */
+/* Whether a Content-Type names this type. Ignores parameters and letter case. */
 bool mm_media_is(const char *content_type, const char *type);
 
-/* Whether it says nothing of the body: NULL, empty, or what clients send by default: curl
- * application/x-www-form-urlencoded, and fetch in a browser text/plain. */
+/* Whether a Content-Type says nothing about the body: it is NULL, empty, or a client's default. curl sends
+ * application/x-www-form-urlencoded by default, and fetch in a browser sends text/plain. */
 bool mm_media_untyped(const char *content_type);
 
-/* Writes the types as a list for people; here and below NULL among `types` stands for none. Cut to fit. */
+/* Writes the types as a list for people, cut to fit. Skips NULL entries. */
 void mm_media_list(const char *const *types, size_t count, char *text, size_t text_bytes);
 
-/* The index of the type that a Content-Type names. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
+/* Finds the index of the type that a Content-Type names. Skips NULL entries. MM_UNSUPPORTED_MEDIA_TYPE lists
+ * the types. */
 enum mm_status mm_media_find(const char *content_type, const char *const *types, size_t count, size_t *found,
                              struct mm_error *error);
 
-/* The weight, 0 … 1000, that Accept gives to a type (lower case): the most specific range that matches
- * decides; 0: not acceptable. accept NULL, or without any range: 1000. A malformed range is passed
- * over; a malformed q counts as 0. */
+/* The weight that Accept gives to a type, from 0 (not acceptable) to 1000. The most specific range that
+ * matches decides. If `accept` is NULL or has no valid range, the weight is 1000. The function skips a
+ * malformed range, and reads a malformed q as 0. */
 int mm_media_weight(const char *accept, const char *type);
 
-/* The index of the type that Accept gives the highest weight; `natural` (or NULL) wins among equals, then the
- * first. MM_NOT_ACCEPTABLE lists the types. */
+/* Chooses the index of the type with the highest weight by Accept. Among equal weights `natural` wins, unless
+ * it is NULL, and then the first type. Skips NULL entries. MM_NOT_ACCEPTABLE lists the types. */
 enum mm_status mm_media_choose(const char *accept, const char *const *types, size_t count,
                                const char *natural, size_t *chosen, struct mm_error *error);

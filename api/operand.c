@@ -1,4 +1,4 @@
-/* Where operands come from, and of which type they are. */
+/* The sources and the types of operands. */
 #include "api/operand.h"
 
 #include "api/element.h"
@@ -38,7 +38,7 @@ void mm_operands_release(struct mm_operands *operands, struct mm_reservation *me
 
 /* --- sources */
 
-/* What stands between the words, such as "uniform(" and ")"; false if they are not there. */
+/* Finds the text between `head`, such as "uniform(", and ")"; false if the text has another form. */
 static bool is_between(struct mm_slice text, const char *head, struct mm_slice *inner) {
     const size_t length = strlen(head);
     if (text.length <= length || memcmp(text.start, head, length) != 0 || text.start[text.length - 1] != ')')
@@ -47,7 +47,7 @@ static bool is_between(struct mm_slice text, const char *head, struct mm_slice *
     return true;
 }
 
-/* A decimal below 2⁶⁴. */
+/* Reads a decimal below 2⁶⁴. */
 static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     *seed = 0;
     for (size_t index = 0; index < digits.length; index++)
@@ -57,7 +57,7 @@ static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     return digits.length > 0;
 }
 
-/* The value that this name has in the request: from the first time that the request names it. */
+/* The value that the request already holds under this name. */
 static struct mm_stored *find_held(const struct mm_held *held, const char *matrix) {
     for (unsigned index = 0; index < held->count; index++)
         if (strcmp(held->values[index]->name, matrix) == 0)

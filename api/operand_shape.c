@@ -1,5 +1,5 @@
-/* The shapes of operands: from the body, from dimensions and shapes that the client gave, or from the stored
- * matrices; and the views and sizes that follow. */
+/* The shapes of operands, which come from the body, from parameters or from stored matrices. Also the views
+ * and sizes that follow from the shapes. */
 #include "api/operand.h"
 
 #include <string.h>
@@ -30,8 +30,7 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
            (named & shapes) == shapes;
 }
 
-/* The name of the first parameter of this kind that is set; NULL: none is. Leading dimensions are of kind
- * DIMENSION, too. */
+/* The name of the first set parameter of this kind, or NULL. Leading dimensions have kind DIMENSION, too. */
 static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
     const struct mm_parameters *parameters = &operands->parameters;
     for (unsigned index = 0; index < parameters->table->count; index++) {
@@ -92,8 +91,8 @@ static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_e
 
 /* --- shapes and dimensions tell each other */
 
-/* An operand tells a dimension. A client that gave the dimension must have given the same. If another operand
- * told something else, the check of the whole product says so. */
+/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. If another operand told
+ * another value, the check of the whole product fails later. */
 static enum mm_status tell(struct mm_operands *operands, const struct mm_operand *operand,
                            enum mm_dimension dimension, size_t length, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
@@ -111,7 +110,7 @@ static enum mm_status tell(struct mm_operands *operands, const struct mm_operand
                          (size_t)*value, operand->role.name, length, name, operand->role.name);
 }
 
-/* An operand tells its dimensions; a vector has 1 where it lacks one. */
+/* Sets both dimensions of an operand. The missing dimension of a vector is 1. */
 static enum mm_status tell_dimensions(struct mm_operands *operands, const struct mm_operand *operand,
                                       struct mm_error *error) {
     const struct mm_shape *shape = &operand->shape;
@@ -123,7 +122,7 @@ static enum mm_status tell_dimensions(struct mm_operands *operands, const struct
                            : status;
 }
 
-/* Sets the shape of an operand that has one. The client may have given the same by the parameter. */
+/* Sets an operand's shape. MM_BAD_SHAPE if the client gave another shape by the parameter. */
 static enum mm_status take_shape(const struct mm_operands *operands, struct mm_operand *operand,
                                  const struct mm_shape *shape, struct mm_error *error) {
     struct mm_shape *own = &operand->shape;
@@ -170,7 +169,7 @@ static enum mm_status take_stored(struct mm_operands *operands, struct mm_error 
     return status;
 }
 
-/* The shape of a single matrix as it is before a transpose. */
+/* The shape of a single matrix before the transpose. */
 static struct mm_shape shape_by_dimensions(const struct mm_operands *operands,
                                            const struct mm_operand *operand) {
     const uint64_t rows = operands->dimensions[operand->role.rows];
@@ -192,7 +191,7 @@ enum mm_status mm_operands_set_shapes_by_query(struct mm_operands *operands, con
     return status;
 }
 
-/* Sets the shape of a generated operand, unless all of it was given. */
+/* Sets the shape of a generated operand from the dimensions, unless the client gave the whole shape. */
 static enum mm_status make_shape(struct mm_operands *operands, struct mm_operand *operand,
                                  struct mm_error *error) {
     const uint64_t *rows = &operands->dimensions[operand->role.rows];
@@ -232,7 +231,7 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
         if (shape == NULL)
             continue;
         status = take_shape(operands, operand, shape, error);
-        if (status == MM_OK && !are_inline) /* else the check of the product compares them */
+        if (status == MM_OK && !are_inline) /* if all are inline, the check of the product compares them */
             status = tell_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
@@ -254,7 +253,8 @@ void mm_operands_view(struct mm_operands *operands) {
     }
 }
 
-/* As the view lies in memory: with a leading dimension, its rows are longer. */
+/* The bytes that the view covers in memory. If its leading dimension is larger than its columns, the gaps
+ * count. */
 static enum mm_status operand_size(const struct mm_operand *operand, const struct mm_limits *limits,
                                    size_t *bytes, struct mm_error *error) {
     const struct mm_matrix *view = &operand->view;

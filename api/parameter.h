@@ -1,19 +1,19 @@
-/* The parameters of an endpoint: a table of rows, and the reader that sets values by it. The values lie in a
- * struct of the endpoint, which begins with struct mm_parameters. Knows no endpoint and no parameter by name.
- * A struct belongs to one request: one thread at a time. */
+/* The parameters of an endpoint: a table of rows, and the reader that sets values by the table. The values
+ * lie in the endpoint's struct, which begins with struct mm_parameters. Knows no endpoint and no parameter by
+ * name. A struct belongs to one request, and one thread at a time uses it. */
 #pragma once
 
 #include "api/parameter_value.h"
 
 #include <stddef.h>
 
-/* Where a parameter may stand. */
+/* The places where a client may give a parameter. */
 enum mm_parameter_place { MM_IN_QUERY = 1, MM_IN_JSON = 2, MM_IN_FORM = 4, MM_IN_ANY = 7 };
 
 struct mm_parameters;
 struct mm_parameter;
 
-/* Reads a value and stores it. Errors as of mm_parameter_set_value, or its own. */
+/* Reads a value and stores it. Fails with a status of mm_parameter_set_value, or with one of its own. */
 typedef enum mm_status mm_parameter_reader(struct mm_parameters *values, const struct mm_parameter *row,
                                            const struct mm_value *given, struct mm_error *error);
 
@@ -21,8 +21,8 @@ struct mm_parameter {
     const char *name; /* on the wire */
     enum mm_kind kind;
     unsigned places;           /* bits of enum mm_parameter_place */
-    size_t offset, bytes;      /* of the value in the endpoint's struct; its type follows from the kind */
-    mm_parameter_reader *read; /* NULL: the kind says how. Of kind OWN: the endpoint has read it before */
+    size_t offset, bytes;      /* of the value in the endpoint's struct; the kind sets its type */
+    mm_parameter_reader *read; /* NULL: mm_kind_read reads the value, or the endpoint itself for kind OWN */
 };
 
 struct mm_parameter_table {
@@ -30,7 +30,7 @@ struct mm_parameter_table {
     unsigned count; /* at most 64 */
 };
 
-/* A row whose kind says how its value is read, and a table of an array of rows. */
+/* MM_PARAMETER is a row without a reader of its own. MM_PARAMETER_TABLE makes a table of an array of rows. */
 #define MM_PARAMETER(name, kind, places, type, member)                                                       \
     MM_PARAMETER_READ(name, kind, places, type, member, NULL)
 #define MM_PARAMETER_READ(name, kind, places, type, member, read)                                            \
@@ -41,38 +41,38 @@ struct mm_parameter_table {
 /* The first member of each endpoint's struct. Bit i of a set is row i. */
 struct mm_parameters {
     const struct mm_parameter_table *table;
-    uint64_t named; /* in the request, perhaps with a wrong value */
-    uint64_t given; /* by the client, with a good value */
-    uint64_t told;  /* not by the client: the value follows from something else */
+    uint64_t named; /* rows that the request names, perhaps with a wrong value */
+    uint64_t given; /* rows that the client gave with a good value */
+    uint64_t told;  /* rows whose value follows from an operand, not from the client */
 };
 
-/* The row of this name that may stand in this place; NULL: there is none. */
+/* Finds the row of this name for this place, or NULL. */
 const struct mm_parameter *mm_parameter_find(const struct mm_parameters *values,
                                              enum mm_parameter_place place, const char *name,
                                              size_t name_length);
 
-/* Sets the value of this name from text, of the query or of a form's field. MM_BAD_REQUEST names the
- * parameter: unknown, malformed, or given before with another value. MM_TOO_LARGE: a dimension over
- * limits->dimension_max. name and text may hold any bytes; text NULL is the empty text. */
+/* Sets the value of this name from text of the query or of a form's field. MM_BAD_REQUEST names the
+ * parameter: it is unknown or malformed, or the client gave another value before. MM_TOO_LARGE: a dimension
+ * exceeds limits->dimension_max. name and text may hold any bytes. If text is NULL, it is empty. */
 enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_parameter_place place,
                                      const char *name, size_t name_length, const char *text, size_t length,
                                      const struct mm_limits *limits, struct mm_error *error);
 
-/* Sets the value of this name from a value of JSON. `limits` may be NULL if no row is a dimension. Errors as
- * of mm_parameter_set_text. */
+/* Sets the value of this name from a JSON value. `limits` may be NULL if no row is a dimension. Fails with a
+ * status of mm_parameter_set_text. */
 enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *name, size_t name_length,
                                       const struct mm_value *given, const struct mm_limits *limits,
                                       struct mm_error *error);
 
-/* Stores a value that was read, which is all zeros behind its member. MM_BAD_REQUEST: another one was given
- * before. */
+/* Stores a value. All bytes of *value that its member does not use must be zeros. MM_BAD_REQUEST: the client
+ * gave another value before. */
 enum mm_status mm_parameter_give(struct mm_parameters *values, const struct mm_parameter *row,
                                  const union mm_parameter_value *value, struct mm_error *error);
 
-/* The row whose value this is, a member of the endpoint's struct; NULL: the endpoint does not take it. */
+/* The row of a value, which is a member of the endpoint's struct. NULL: the endpoint does not take it. */
 const struct mm_parameter *mm_parameter_of(const struct mm_parameters *values, const void *value);
 
-/* The bit of the row whose value this is; 0: the endpoint does not take it. */
+/* The bit of a value's row; 0: the endpoint does not take the parameter. */
 uint64_t mm_parameter_bit(const struct mm_parameters *values, const void *value);
 
 /* Whether the value was given or told. */

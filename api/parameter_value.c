@@ -1,4 +1,4 @@
-/* Values of parameters, by their kind. */
+/* Reads parameter values by their kind. */
 #include "api/parameter_value.h"
 
 #include "api/result.h"
@@ -12,11 +12,11 @@
 
 enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 
-/* What each kind takes, in words: as text, and as a JSON value. */
+/* The values that each kind takes, in words: in text, and in JSON. */
 static const struct {
     const char *text;
     const char *value;
-    const char *words[2]; /* of a flag that is written in words: false and true */
+    const char *words[2]; /* the words for false and true, if a flag has words of its own */
 } kinds[] = {
     [MM_KIND_NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [MM_KIND_MATRIX] =
@@ -68,7 +68,7 @@ static bool text_is(const struct mm_value *given, const char *word) {
     return given->kind == MM_VALUE_TEXT && mm_slice_is((struct mm_slice){given->text, given->length}, word);
 }
 
-/* Any number of digits: numbers from 2⁶⁴−1 on all come out as 2⁶⁴−1. */
+/* Reads any number of digits. Numbers above 2⁶⁴−1 become 2⁶⁴−1. */
 static bool read_decimal(const char *text, size_t length, uint64_t *number) {
     *number = 0;
     for (size_t index = 0; index < length; index++) {
@@ -81,7 +81,8 @@ static bool read_decimal(const char *text, size_t length, uint64_t *number) {
     return length > 0;
 }
 
-/* Decimals with commas between them. A dimension past 2⁶⁴ passes every limit, too. */
+/* Reads decimals with commas between them. A dimension of 2⁶⁴−1 stands for all larger ones: each exceeds
+ * every limit. */
 static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     const char *const end = given->text + given->length;
     const char *at = given->text, *comma;
@@ -97,7 +98,7 @@ static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     return true;
 }
 
-/* A number of JSON. From MM_PARAMETER_WHOLE_MAX on it comes out as 2⁶⁴−1, too. */
+/* Reads a JSON number. Numbers from MM_PARAMETER_WHOLE_MAX on become 2⁶⁴−1. */
 static bool read_number(const struct mm_value *given, double least, uint64_t *number) {
     const double value = given->number;
     if (given->kind != MM_VALUE_NUMBER || !(value >= least) || floor(value) != value)
@@ -132,7 +133,7 @@ static bool read_reply(const struct mm_value *given, enum mm_reply *reply) {
     return *reply != MM_REPLY_DEFAULT;
 }
 
-/* A number within the bounds of its kind. */
+/* Reads a number within the bounds of its kind. */
 static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool is_text, uint64_t *number) {
     const unsigned least = kind == MM_KIND_DIMENSION ? 0 : 1;
     if (is_text ? !read_decimal(given->text, given->length, number) || *number < least

@@ -1,5 +1,5 @@
-/* The kinds of values that parameters have, and how a value is read: from text, of the query or of a form's
- * field, or from a value of JSON. Knows no parameter by name. Any thread may call these functions. */
+/* The kinds of parameter values, and their reader. A value comes from text of the query or of a form's field,
+ * or it is a JSON value. Knows no parameter by name. Any thread may call these functions. */
 #pragma once
 
 #include "api/value.h"
@@ -9,10 +9,10 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
+/* Below this limit a whole JSON number is exact after it is read as a double. Larger times are cut to it. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* Each kind with the type of its values, a member of union mm_parameter_value. */
+/* Each comment begins with the member of union mm_parameter_value that holds the value. */
 enum mm_kind {
     MM_KIND_NAME,       /* name: cut to MM_PARAMETER_NAME_MAX characters */
     MM_KIND_MATRIX,     /* matrix: the name of a stored matrix */
@@ -24,19 +24,19 @@ enum mm_kind {
     MM_KIND_FIGURES,    /* number: bits of enum mm_figure */
     MM_KIND_COUNT,      /* number: from 1 to 2³²−1 */
     MM_KIND_WHOLE,      /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX */
-    MM_KIND_TIME,       /* number: as WHOLE, but a number of JSON beyond all doubles is refused */
+    MM_KIND_TIME,       /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX; rejects JSON numbers past doubles */
     MM_KIND_SECONDS,    /* number: from 1 to a year */
     MM_KIND_DIMENSION,  /* number: from 0; 2⁶⁴−1 stands for all that are larger */
     MM_KIND_SIZE,       /* number: a dimension from 1 */
     MM_KIND_SHAPE,      /* shape */
     MM_KIND_SOURCE,     /* source: read by mm_operand_read_source (api/operand.h) */
-    MM_KIND_OPERAND,    /* a matrix: read by codecs */
-    MM_KIND_OWN         /* anything: read by the endpoint */
+    MM_KIND_OPERAND,    /* a matrix: codecs read it */
+    MM_KIND_OWN         /* anything: the endpoint reads it */
 };
 
 enum mm_reply { MM_REPLY_DEFAULT, MM_REPLY_MATRIX, MM_REPLY_NONE };
 
-/* Rows or columns from `from` on and before `to`; SIZE_MAX: to the end. */
+/* Rows or columns from `from` up to but not including `to`. If `to` is SIZE_MAX, the range has no end. */
 struct mm_range {
     bool is_given;
     size_t from;
@@ -54,23 +54,23 @@ union mm_parameter_value {
     struct mm_source source;
 };
 
-/* What a kind takes, in words: as text, or as a value of JSON. */
+/* The values that a kind takes, in words. Static. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
-/* Whether a value is a list: with commas in a text, an array in JSON. */
+/* Whether a value is a list: an array in JSON, or text with commas. */
 static inline bool mm_kind_is_list(enum mm_kind kind) {
     return kind == MM_KIND_SHAPE || kind == MM_KIND_FIGURES;
 }
 
-/* Whether mm_limits.dimension_max bounds a value. */
+/* Whether mm_limits.dimension_max limits the value. */
 static inline bool mm_kind_is_dimension(enum mm_kind kind) {
     return kind == MM_KIND_DIMENSION || kind == MM_KIND_SIZE;
 }
 
-/* Reads a value; false if it is none of this kind. As text, 1 is true and 0 is false. All of *value but the
- * kind's member becomes zeros. Not for the kinds that others read. */
+/* Reads a value; false if it is not of this kind. In text, 1 means true and 0 means false. Bytes of *value
+ * that the kind's member does not use become zeros. Reads no SOURCE, OPERAND or OWN. */
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
                   union mm_parameter_value *value);
 
-/* A value as an error shows it: text as it came, a value of JSON in words. */
+/* Writes a value as an error shows it: text as it came, a JSON value in words. Cut to fit. */
 void mm_kind_describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes);

@@ -1,4 +1,4 @@
-/* Problem details, and the one table from statuses to HTTP. */
+/* Problem details, and the table of HTTP statuses. */
 #include "api/problem.h"
 
 #include "api/json/json_value.h"

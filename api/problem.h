@@ -1,5 +1,5 @@
-/* Errors on the wire: RFC 9457 problem details, and the one place that maps a status to HTTP. Any thread may
- * call these functions. */
+/* Errors on the wire: RFC 9457 problem details, and the only map from a status to HTTP. Any thread may call
+ * these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -8,27 +8,26 @@
 #include <stddef.h>
 
 #define MM_PROBLEM_TYPE "application/problem+json"
-#define MM_PROBLEM_URN "urn:matmuld:problem:" /* and the name of the status */
+#define MM_PROBLEM_URN "urn:matmuld:problem:" /* the name of the status follows */
 
-/* An HTTP status of replies. The rows rise; a status of the domain is sent as the first that has it. 499 is
- * sent to nobody: the client has left. */
+/* An HTTP status of replies. The rows are sorted by code. mm_problem_http finds the first row that has a
+ * status. The server never sends 499: it only counts requests whose client has left. */
 struct mm_http {
     unsigned code;
-    const char *response;       /* its name among openapi.json's; NULL: it is no problem */
-    enum mm_status statuses[2]; /* that it stands for; a second one if it is not MM_OK */
+    const char *response;       /* the response's name in openapi.json; NULL: not a problem */
+    enum mm_status statuses[2]; /* the statuses that the row covers; the second one may be MM_OK: unused */
 };
 enum { MM_HTTP_COUNT = 22 };
 extern const struct mm_http mm_http_table[MM_HTTP_COUNT];
 
-/* How a request begins that a detail shows; ADDRESS is this server's. */
+/* The start of a curl command in error details. The client replaces ADDRESS by the server's address. */
 #define MM_CURL "curl -sS --fail-with-body ADDRESS"
 
-/* The HTTP status code of a status: 200 for MM_OK. */
 unsigned mm_problem_http(enum mm_status status);
 
-/* Whether the same request can succeed a little later: such a reply always has Retry-After. */
+/* Whether the request can succeed a little later without a change. Such a reply always has Retry-After. */
 bool mm_problem_passes(enum mm_status status);
 
-/* The problem as JSON text, with those members of the error that are set. malloc'ed, the caller frees; NULL
- * if memory runs out. Bytes that are no UTF-8 come out as U+FFFD. */
+/* Returns the problem as malloc'ed JSON text, which the caller frees, or NULL if memory runs out. Members of
+ * the error that are not set are left out. Bytes that are not UTF-8 become U+FFFD. */
 char *mm_problem_json(const struct mm_error *error, const char *request_id, size_t *length);

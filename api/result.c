@@ -1,10 +1,10 @@
-/* The part of a result that is wanted, and figures about it as text. */
+/* The selected part of a result, and figures as text. */
 #include "api/result.h"
 
 #include "api/number/digits.h"
 #include "api/number/float_text.h"
 
-/* A decimal; without digits `missing`. What passes 2⁶⁴ is past every limit, too. */
+/* Reads a decimal. Without digits, *end becomes `missing`. */
 static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
     *end = digits.length == 0 ? missing : 0;
     for (size_t index = 0; index < digits.length; index++) {
@@ -12,7 +12,7 @@ static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
             return false;
         if (__builtin_mul_overflow(*end, 10, end) ||
             __builtin_add_overflow(*end, (size_t)(digits.start[index] - '0'), end) || *end == SIZE_MAX)
-            *end = SIZE_MAX - 1; /* no matrix has so many; SIZE_MAX stands for one that is missing */
+            *end = SIZE_MAX - 1; /* exceeds every matrix; SIZE_MAX means a missing end */
     }
     return true;
 }
@@ -51,7 +51,7 @@ bool mm_result_read_figures(struct mm_slice text, uint64_t *figures) {
 
 /* --- the part */
 
-/* Cuts a dimension, which is the last but `behind` of the shape. */
+/* Cuts a dimension of the shape that has `behind` dimensions after it. */
 static enum mm_status cut(const char *name, const struct mm_range *range, unsigned behind,
                           struct mm_shape *shape, size_t *first, size_t *count, struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];

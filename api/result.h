@@ -1,5 +1,5 @@
-/* What the client wants of a result or of a stored matrix: all elements, a part of them, or figures. Any
- * thread may call these functions. */
+/* The part of a result or of a stored matrix that the client wants: all elements, some of them, or figures.
+ * Any thread may call these functions. */
 #pragma once
 
 #include "api/parameter_value.h"
@@ -7,20 +7,20 @@
 #include "gpu/check/reduce.h"
 #include "gpu/matrix/window.h"
 
-/* The parameters reply, rows, cols and reduce. Begins as zeros. */
+/* The parameters reply, rows, cols and reduce. All zeros mean the whole matrix. */
 struct mm_selection {
     enum mm_reply reply;
     struct mm_range rows, cols;
     uint64_t figures; /* bits of enum mm_figure */
 };
 
-/* "A:B", each of which may be missing; false if it is malformed. */
+/* Reads "A:B", where A and B may be missing; false if the text is malformed. */
 bool mm_result_read_range(struct mm_slice text, struct mm_range *range);
 
-/* "sum,norm" as bits of enum mm_figure; false if a name is unknown. */
+/* Reads a list such as "sum,norm" into bits of enum mm_figure; false if a name is unknown. */
 bool mm_result_read_figures(struct mm_slice text, uint64_t *figures);
 
-/* Whether the elements are returned. If the client does not say so, they are unless there are figures. */
+/* Whether the reply has the elements. If the client gave no `reply`, it has them unless it has figures. */
 static inline bool mm_selection_has_matrix(const struct mm_selection *selection) {
     return selection->reply == MM_REPLY_MATRIX ||
            (selection->reply == MM_REPLY_DEFAULT && selection->figures == 0);
@@ -31,12 +31,12 @@ static inline bool mm_selection_is_part(const struct mm_selection *selection) {
     return selection->rows.is_given || selection->cols.is_given || selection->figures != 0;
 }
 
-/* The part of a result of this shape that the client wants; *shape becomes the part's. MM_BAD_REQUEST if rows
- * or cols do not lie in it, MM_BAD_SHAPE if a trace is wanted of what is not square. */
+/* Computes the selected part of a result of this shape; *shape becomes the part's shape. MM_BAD_REQUEST: rows
+ * or cols exceed the result. MM_BAD_SHAPE: the client wants a trace, but the part is not square. */
 enum mm_status mm_selection_cut(const struct mm_selection *selection, struct mm_shape *shape,
                                 struct mm_window *part, struct mm_error *error);
 
-/* Writes {"sum": 3, "norm": 2.5} without a NUL, in the order of the table, and returns its length. */
+/* Writes {"sum": 3, "norm": 2.5} without a NUL, in the order of enum mm_figure. Returns the length. */
 enum { MM_FIGURES_TEXT_MAX = MM_FIGURE_COUNT * 64 };
 size_t mm_result_figures(uint64_t figures, enum mm_dtype dtype, const struct mm_reduction *seen,
                          char text[MM_FIGURES_TEXT_MAX]);

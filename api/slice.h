@@ -1,5 +1,5 @@
-/* A part of a text, which no NUL ends, and what the readers of headers and of files ask of one. Any thread
- * may call these functions. */
+/* A slice of a text, which need not end by NUL, with helpers for readers of headers and files. Any thread may
+ * call these functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +24,6 @@ static inline bool mm_is_digit(char character) {
     return (unsigned char)(character - '0') <= 9;
 }
 
-/* Spaces and tabs. */
 static inline bool mm_is_blank(char character) {
     return character == ' ' || character == '\t';
 }
@@ -35,16 +34,15 @@ static inline const char *mm_skip_blanks(const char *at, const char *end) {
     return at;
 }
 
-/* UTF-8's byte order mark, with which Windows programs begin a text. */
+/* UTF-8's byte order mark: Windows programs begin text files with it. */
 #define MM_BYTE_ORDER_MARK "\xEF\xBB\xBF"
 
-/* Behind the byte order mark, if the text begins with one. */
 static inline const char *mm_skip_mark(const char *at, const char *end) {
     const size_t bytes = sizeof MM_BYTE_ORDER_MARK - 1;
     return (size_t)(end - at) >= bytes && memcmp(at, MM_BYTE_ORDER_MARK, bytes) == 0 ? at + bytes : at;
 }
 
-/* Without blanks at either end. */
+/* The text without blanks at either end. */
 static inline struct mm_slice mm_slice_trim(const char *start, const char *end) {
     start = mm_skip_blanks(start, end);
     while (end > start && mm_is_blank(end[-1]))

@@ -1,4 +1,4 @@
-/* The text's stream, and how the text grows. */
+/* The text's stream, and the growth of the text. */
 #include "api/text.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { CAPACITY_MIN = 1024 };
 
-/* Room for so many bytes more, and a NUL. */
+/* Makes space for `bytes` more bytes and a NUL. */
 static int grow(struct mm_text *text, size_t bytes) {
     size_t capacity = text->capacity < CAPACITY_MIN ? CAPACITY_MIN : text->capacity;
     while (capacity - text->length <= bytes)
@@ -22,7 +22,7 @@ static int grow(struct mm_text *text, size_t bytes) {
     return 0;
 }
 
-/* 0 tells stdio that it failed. */
+/* stdio's write callback: 0 means failure. */
 static ssize_t append(void *cookie, const char *bytes, size_t count) {
     struct mm_text *text = cookie;
     if (grow(text, count) != 0)

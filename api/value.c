@@ -1,4 +1,4 @@
-/* Values in words, and what is said of those that are not what they should be. */
+/* Values in words, and the errors for values of a wrong form. */
 #include "api/value.h"
 
 #include <float.h>

@@ -1,5 +1,4 @@
-/* A value that a request gives, in JSON's terms and without JSON's text. Any thread may call these
- * functions. */
+/* A value of a request in JSON's terms, already parsed. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -18,21 +17,22 @@ enum mm_value_kind {
 
 struct mm_value {
     enum mm_value_kind kind;
-    const char *text; /* of a string, UTF-8, ended by NUL; of an array or object, its JSON; borrowed */
+    const char *text; /* a string's UTF-8 text, or the JSON of an array or object. A string from JSON ends by
+                         NUL. Borrowed */
     size_t length;    /* of the text in bytes; 0: the array or object is empty */
-    double number;    /* with MM_VALUE_NUMBER; beyond all doubles it is the largest, with its sign */
+    double number;    /* with MM_VALUE_NUMBER; a number past all doubles becomes ±DBL_MAX */
 };
 
 /* "a number", "null" and so on. Static. */
 const char *mm_value_kind_name(enum mm_value_kind kind);
 
-/* The value in words, for an error: "the string "x"", "2.5", "null". Long texts are cut. */
+/* Writes the value in words, for an error: the string "x", 2.5, null. Cuts long texts. */
 void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes);
 
-/* MM_BAD_REQUEST: the field `name` `verb` ("is" or "has") `got`, but must be `expected`. */
+/* Fails with MM_BAD_REQUEST: "NAME VERB GOT, but must be EXPECTED". The verb is "is" or "has". */
 enum mm_status mm_fail_form(const char *name, const char *verb, const char *expected, const char *got,
                             struct mm_error *error);
 
-/* MM_BAD_REQUEST: the field `name` `verb` ("is" or "has") this value, but must be `expected`. */
+/* Fails with MM_BAD_REQUEST: "NAME VERB VALUE, but must be EXPECTED". The verb is "is" or "has". */
 enum mm_status mm_value_fail(const char *name, const char *verb, const char *expected,
                              const struct mm_value *value, struct mm_error *error);

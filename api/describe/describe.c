@@ -1,4 +1,4 @@
-/* The variants and the devices as JSON, from the tables of the backends and from the devices themselves. */
+/* The variants and the devices as JSON. */
 #include "api/describe/describe.h"
 
 #include "api/json/json_value.h"
@@ -38,7 +38,7 @@ static int put_multiple(json_t *dimensions, const char *name, unsigned multiple)
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
 
-/* Of those of the types that have multiples of their own: {"int8": {"k": 4}}. */
+/* Puts the multiples of types that have their own: {"int8": {"k": 4}}. */
 static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
     json_t *types = NULL;
     int failed = 0;
@@ -64,7 +64,8 @@ static json_t *make_capability(unsigned compute_capability) {
     return json_string(text);
 }
 
-/* Of the variant's kernel for its smallest product with this tile, or with any; *dtype is that product's. */
+/* Reads the attributes of the kernel that computes the variant's smallest product with this tile; 0: any
+ * tile. *dtype is the product's type. */
 static bool read_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                             struct mm_attributes *attributes, enum mm_dtype *dtype) {
     const struct mm_backend *backend = device->backend;
@@ -106,8 +107,8 @@ static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     return 0;
 }
 
-/* How many blocks a multiprocessor holds is by the table of chips, which has every architecture of the
- * compiler's table. */
+/* The table of chips predicts the blocks of a multiprocessor. It has every architecture that the compiler's
+ * table has. */
 static json_t *make_compiled(const struct mm_compiled *compiled) {
     struct mm_attributes attributes = compiled->attributes;
     const struct mm_block_use use = block_use_of(&attributes);
@@ -124,7 +125,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     return mm_json_finish(row, failed);
 }
 
-/* An entry for each architecture and tile; none for a variant without a kernel of our own. */
+/* Puts an entry for each architecture and tile. A variant without a kernel of our own has none. */
 static int put_compiled(json_t *row, const struct mm_backend *backend, const struct mm_variant *variant) {
     json_t *list = json_array();
     int failed = 0;
@@ -134,8 +135,8 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
     return put_entries(row, "compiled", list, failed);
 }
 
-/* The blocks are the device's own number. Why there are no more is by the table of chips, or null if that
- * lacks the device's or gives another number. */
+/* The number of blocks comes from the device. The table of chips tells which resource limits it. If the table
+ * lacks the chip or predicts another number, the limiters are null. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);
@@ -152,8 +153,8 @@ static json_t *make_occupancy(const struct mm_device *device, const struct mm_at
         is_known && predicted.blocks == blocks ? mm_occupancy_limiters(&predicted) : json_null());
 }
 
-/* An entry for each tile that a request may choose, or for the only one; none for those that the device
- * cannot run, and no list for a variant without attributes. */
+/* Puts an entry for each tile that a request may choose. Tiles that the device cannot run have no entry. A
+ * variant without attributes has no list. */
 static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
     static const unsigned only[] = {0, 0};
     const unsigned *tile = variant->tiles != NULL ? variant->tiles : only;
@@ -169,8 +170,8 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
     return put_entries(row, "occupancy", list, failed);
 }
 
-/* The first of a backend's devices that can run the variant of float32; or NULL, and why the first of all
- * cannot, or why there are none. */
+/* The first device that can run the variant on float32. If there is none, returns NULL, and *reason tells why
+ * the first device cannot, or why the backend has no device. */
 static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
                                    const char **reason) {
     *reason = offer->device_count == 0 ? offer->missing : NULL;
@@ -228,7 +229,7 @@ static json_t *make_device(const struct mm_device *device) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds the rows of the backends that have devices, or of those that have none. */
+/* Adds the variants of the backends with devices, or of the backends without. */
 static int add_variants(json_t *list, const struct mm_offer *offers, size_t count, bool have_devices) {
     int failed = 0;
     for (size_t index = 0; index < count; index++) {

@@ -1,6 +1,7 @@
-/* api/describe/openapi.json, which the build made an array of, with what this process alone knows filled in.
- * A string that begins with @ marks a place: for the version, for a list of names, or for what follows from
- * the table of statuses. Nothing else of the document is known here. */
+/* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
+ * the document, a string that begins with @ is a marker. A marker stands for the version, for a list of
+ * names, or for parts that follow from the table of statuses. This file knows nothing else of the document.
+ */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -13,17 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is filled in, and where to. */
+/* The facts, and the stream for the completed document. */
 struct filling {
     struct mm_device *const *devices;
     size_t count;
     const char *version;
     FILE *out;
-    enum mm_op op;        /* of the marker at hand */
-    const char *argument; /* the rest of that marker, up to a quote */
+    enum mm_op op;        /* of the current marker */
+    const char *argument; /* the rest of the current marker, up to a quote */
 };
 
-/* A list of names, each once. All are of our own tables: none needs an escape in JSON. */
+/* A list of different names. All come from our own tables, so none needs an escape in JSON. */
 enum { NAMES_MAX = 64 };
 struct names {
     size_t count;
@@ -72,7 +73,7 @@ static void write_dtypes(const struct filling *filling) {
     write_names(filling->out, &names);
 }
 
-/* The argument is HTTP statuses: refers to the response of each. */
+/* The argument is a list of HTTP statuses. Writes a reference to the response of each. */
 static void write_errors(const struct filling *filling) {
     char *end;
     for (const char *text = filling->argument; *text != '"'; text = end) {
@@ -86,7 +87,7 @@ static void write_errors(const struct filling *filling) {
     }
 }
 
-/* The argument is an HTTP status: writes the members of the schema of problems that have it. */
+/* The argument is an HTTP status. Writes the schema of its problems. */
 static void write_schema(const struct filling *filling) {
     const unsigned long http = strtoul(filling->argument, NULL, 10);
     struct names codes = {0};
@@ -101,7 +102,7 @@ static void write_schema(const struct filling *filling) {
     fprintf(filling->out, "%s}}", codes.count > 1 ? "]" : "");
 }
 
-/* The argument is an HTTP status: writes all of its response but the description. */
+/* The argument is an HTTP status. Writes its response without the description. */
 static void write_problem(const struct filling *filling) {
     fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}},\n        "
           "\"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {",
@@ -110,7 +111,7 @@ static void write_problem(const struct filling *filling) {
     fputs("}}}", filling->out);
 }
 
-/* The argument is the name of a status: writes what every problem with it has. */
+/* The argument is the name of a status. Writes the members that all its problems share. */
 static void write_error(const struct filling *filling) {
     const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
     enum mm_status status = MM_OK;
@@ -121,7 +122,7 @@ static void write_error(const struct filling *filling) {
             mm_status_name(status), mm_status_title(status), mm_problem_http(status), mm_status_name(status));
 }
 
-/* One row a marker: how it begins. */
+/* One row for each marker: its beginning, and the function that replaces it. */
 static const struct {
     const char *text;
     void (*write)(const struct filling *filling);
@@ -140,7 +141,7 @@ static const struct {
 
 enum { MARKER_COUNT = sizeof markers / sizeof markers[0] };
 
-/* Writes what the marker at `text` stands for, and returns where it ends. */
+/* Replaces the marker at `text`. Returns the marker's end. */
 static const char *fill_in(struct filling *filling, const char *text) {
     size_t row = 0;
     while (row < MARKER_COUNT && strncmp(text, markers[row].text, strlen(markers[row].text)) != 0)

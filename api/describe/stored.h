@@ -1,10 +1,10 @@
-/* What is stored, as JSON. Any thread may call these functions. */
+/* Stored matrices as JSON. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/store/store.h"
 
-/* Both return malloc'ed text, or NULL if memory runs out. epoch_ns: what mm_clock_ns lacks to nanoseconds
- * since the epoch. */
+/* Both functions return malloc'ed text, which the caller frees, or NULL if memory runs out. mm_clock_ns plus
+ * epoch_ns is the time in nanoseconds since 1970. */
 
 /* {"name": …, "shape": …, …} of one value. */
 char *mm_stored_json(const struct mm_stored *value, uint64_t epoch_ns, size_t *length);

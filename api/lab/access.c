@@ -1,4 +1,4 @@
-/* A request for `shared_access`: sets or offsets, and the accesses that they make. It knows no device. */
+/* A request for `shared_access`: reads sets or offsets, and combines them to accesses. It knows no device. */
 #include "api/lab/access.h"
 
 #include "api/json/json_text.h"
@@ -140,7 +140,8 @@ void mm_access_init(struct mm_access_request *request) {
     *request = (struct mm_access_request){.parameters.table = &table, .backend = "auto"};
 }
 
-/* Adds the accesses by one pattern: one for each stride of the set, or a single one. */
+/* Adds the accesses of one pattern: MM_PATTERN_STRIDE gives one for each stride of the set, other patterns
+ * give one. */
 static void add(struct mm_probe *probe, const uint32_t *sets, struct mm_access access) {
     const bool strides = access.pattern == MM_PATTERN_STRIDE;
     for (access.stride = strides; access.stride <= (strides ? MM_STRIDE_MAX : 0); access.stride++) {

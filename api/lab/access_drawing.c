@@ -1,4 +1,4 @@
-/* Accesses in shared memory drawn for a terminal. */
+/* Draws accesses in shared memory for a terminal. */
 #include "api/lab/access.h"
 
 enum { LANES_PER_LINE = 16 }; /* half a warp, one transaction of wide words */

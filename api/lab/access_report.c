@@ -1,5 +1,5 @@
 /* The times of a probe beside the model's predictions, as JSON and as tables. A figure that was not measured
- * is null or a dash. (access_drawing.c draws.) */
+ * is null or a dash. */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -37,17 +37,16 @@ static double bytes_per_cycle(const struct row *row) {
     return MM_WARP_LANES * row->access->word_bytes / row->time.cycles;
 }
 
-/* Whether there is a figure: one that was not measured is 0, and a quotient of it is not finite. */
+/* A figure that was not measured is 0, and a quotient by it is not finite. */
 static bool is_known(double value) {
     return value > 0 && isfinite(value);
 }
 
-/* Three decimals, or null. */
 static json_t *make_measured(double value) {
     return is_known(value) ? json_real(round(value * 1e3) / 1e3) : json_null();
 }
 
-/* The bank of each lane, null if it takes no part. */
+/* The bank of each lane, or null for an inactive lane. */
 static json_t *make_banks(const struct row *row) {
     json_t *list = json_array();
     int failed = 0;
@@ -116,7 +115,6 @@ char *mm_access_json(const struct mm_probe *probe, size_t *length) {
     return mm_json_print(report, JSON_REAL_PRECISION(15), length);
 }
 
-/* A figure with one decimal, or a dash. */
 static void write_figure(FILE *out, int width, double value) {
     if (is_known(value))
         fprintf(out, "%*.1f", width, value);
@@ -141,7 +139,7 @@ static void write_row(FILE *out, const struct row *row) {
     fputc('\n', out);
 }
 
-/* The rows of one memory under a heading; nothing if there are none. */
+/* Writes the rows of one memory under a heading; without rows it writes nothing. */
 static void write_rows(FILE *out, const struct mm_probe *probe, enum mm_memory memory, const char *heading) {
     const char *before = heading;
     for (size_t index = 0; index < probe->count; index++) {

@@ -1,4 +1,4 @@
-/* The operations, the media types and the formats that requests and replies share. */
+/* The tables of operations and of reply formats, and the check of a request's type. */
 #include "api/lab/benchmark.h"
 
 #include "api/lab/access.h"

@@ -1,7 +1,7 @@
 /* Benchmarks on the wire: a JSON request, and the reply as JSON or as a table. It knows no queue.
  *
- * The functions keep no state: any thread that owns the arguments. No pointer may be NULL, unless it says so;
- * `error` may be NULL. Texts and tables that are returned without a size are static. */
+ * Any thread that owns the arguments may call these functions. No pointer but `error` may be NULL, unless its
+ * comment allows it. */
 #pragma once
 
 #include "api/lab/occupancy.h"
@@ -21,11 +21,11 @@ struct mm_benchmark_name {
     unsigned tile; /* 0: none was given */
 };
 
-/* What an operation on the wire is: it times variants on matrices, or accesses to a device's memories, or it
- * only counts blocks. */
+/* The kinds of operations: timing variants on matrices, timing accesses to a device's memories, and counting
+ * the blocks of a multiprocessor. */
 enum mm_benchmark_kind { MM_BENCHMARK_OF_VARIANTS, MM_BENCHMARK_OF_ACCESSES, MM_BENCHMARK_OF_OCCUPANCY };
 
-/* All but the name and the kind belong to MM_BENCHMARK_OF_VARIANTS. */
+/* Only MM_BENCHMARK_OF_VARIANTS uses the members after `kind`. */
 struct mm_benchmark_op {
     const char *name;
     enum mm_benchmark_kind kind;
@@ -36,7 +36,7 @@ struct mm_benchmark_op {
     const char *yardstick;
 };
 
-/* The table of operations, the first of them the default, and the row of a benchmark. */
+/* The table of operations (static; the first is the default), and a benchmark's row in it. */
 const struct mm_benchmark_op *mm_benchmark_ops(size_t *count);
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark);
 
@@ -44,33 +44,35 @@ struct mm_benchmark_call {
     const struct mm_benchmark_op *op;
     uint64_t timeout_ms; /* 0: none was given */
 
-    /* Of variants. */
+    /* MM_BENCHMARK_OF_VARIANTS. */
     struct mm_benchmark_request request; /* without subjects */
     size_t name_count;                   /* 0: the server chooses the rows */
     struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
 
-    /* Of accesses. */
+    /* MM_BENCHMARK_OF_ACCESSES. */
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
-    struct mm_probe probe;                   /* else without accesses */
+    struct mm_probe probe;                   /* without accesses for other kinds */
 
-    struct mm_occupancy_request occupancy; /* perhaps without a compute capability */
+    /* MM_BENCHMARK_OF_OCCUPANCY; the compute capability may be missing. */
+    struct mm_occupancy_request occupancy;
 };
 
-/* Whether a body of this Content-Type is JSON; the arguments as of mm_codec_for_request.
+/* Checks that a body of this Content-Type is JSON. mm_codec_for_request explains the arguments.
  * MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_benchmark_check_type(const char *content_type, bool body_seen, char first,
                                        struct mm_error *error);
 
-/* Reads a complete body, of any bytes. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE
- * (a dimension, or the number of rows), MM_UNSUPPORTED (the op, the dtype); MM_NO_SUCH_MATRIX, and
- * MM_BAD_SHAPE of stored operands. *call is undefined on failure. The stored operands are in `held` then and
- * now, and the caller releases them; NULL: there are none. */
+/* Reads a complete body, which may hold any bytes. MM_BAD_REQUEST (with line, column, field if they help),
+ * MM_TOO_LARGE (a dimension, or the number of rows), MM_UNSUPPORTED (the op, the dtype), MM_NO_SUCH_MATRIX,
+ * MM_BAD_SHAPE (stored operands do not fit). *call is undefined on failure. `held` gets references to the
+ * stored operands, also on failure, and the caller releases them. If `held` is NULL, stored operands are not
+ * supported. */
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
                                    struct mm_held *held, struct mm_benchmark_call *call,
                                    struct mm_error *error);
 
-/* A format of the reply. Its functions write a finished benchmark, a probe or a table: malloc'ed, ended by
- * NUL, the caller frees; NULL if memory runs out. */
+/* A format of the reply. Its functions return malloc'ed text, which ends by NUL and which the caller frees,
+ * or NULL if memory runs out. */
 struct mm_benchmark_format {
     const char *media_type; /* as Accept names it */
     const char *reply_type;
@@ -79,11 +81,12 @@ struct mm_benchmark_format {
     char *(*encode_occupancy)(const struct mm_occupancy_request *request, size_t *length);
 };
 
-/* By Accept (NULL: absent), as mm_media_choose; JSON if it leaves the choice. MM_NOT_ACCEPTABLE. */
+/* Chooses the format by Accept (NULL: absent) through mm_media_choose; JSON if Accept leaves the choice.
+ * MM_NOT_ACCEPTABLE. */
 enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
                                           struct mm_error *error);
 
-/* The names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
+/* Writes the names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);
 
 /* The formats' functions for a benchmark. */

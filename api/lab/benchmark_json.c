@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Six significant digits, more than a measurement has. Infinities are strings: JSON has no such numbers. A
- * NaN says nothing. */
+/* Keeps six significant digits: a measurement has fewer. JSON has no infinities, so they become strings. */
 static json_t *make_number(double value) {
     char text[32];
     if (isnan(value))
@@ -25,12 +24,11 @@ static json_t *make_times(const struct mm_benchmark_row *row) {
                      row->max_ns / 1e6);
 }
 
-/* Null if it is not known. */
 static json_t *make_count(uint64_t figure) {
     return figure == MM_TRAFFIC_UNKNOWN ? json_null() : mm_json_count(figure);
 }
 
-/* The host's rows have their loads alone, whose elements its caches deliver. */
+/* A row of the host has only the loads: its caches hide the other figures. */
 static int put_traffic(json_t *object, const struct mm_benchmark *benchmark, const struct mm_traffic *traffic,
                        bool is_host) {
     const double intensity = mm_benchmark_intensity(benchmark, traffic);

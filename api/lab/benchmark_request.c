@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what all requests have */
+/* --- members of all requests */
 
-/* Reads the operation, because the other members depend on it. */
+/* Reads the operation first, because the other members depend on it. */
 static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_call *call,
                               struct mm_error *error) {
     struct mm_json_reader reader = {0};
@@ -38,8 +38,8 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
                          member.value.text, known);
 }
 
-/* Keeps the failure that the contract checks first, in the order of the statuses: a malformed request, then
- * an exceeded limit, then something that is not supported. True if *kept is now `other`. */
+/* Keeps the failure that docs/http-api.md checks first: a malformed request, then an exceeded limit, then
+ * something that is not supported. enum mm_status has this order. True if *kept is now `other`. */
 static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
     const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
     if (is_first)
@@ -48,7 +48,7 @@ static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of keep_first");
 
-/* Reads all members. *first is the error that the contract checks first, if there is any. */
+/* Reads all members. If several fail, *first gets the error that keep_first chooses. */
 static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
                          struct mm_parameters *values, struct mm_error *first) {
     struct mm_json_reader reader = {0};
@@ -108,7 +108,7 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     if (given->kind != MM_VALUE_ARRAY || given->length == 0)
         return mm_value_fail(row->name, "is", form, given, error);
     for (; mm_json_step(&reader, given->text, given->length, &name); count++) {
-        struct mm_benchmark_name unwanted; /* if there are too many to keep */
+        struct mm_benchmark_name unwanted; /* for names beyond MM_BENCHMARK_ROWS_MAX */
         if (name.value.kind != MM_VALUE_TEXT ||
             !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
             char element[32];
@@ -188,7 +188,7 @@ static const struct mm_operands_kind kinds[MM_OP_COUNT] = {
     [MM_TRANSPOSE] = MM_CALL_KIND(MM_TRANSPOSE, transposition_rows, struct values),
 };
 
-/* The first dimension that the request does not name and no operand tells. Wrong values count, too. */
+/* The first dimension that neither the request nor an operand names. A wrong value counts as named. */
 static const char *find_missing(struct mm_operands *operands) {
     struct mm_parameters *parameters = &operands->parameters;
     const uint64_t told = parameters->told;
@@ -218,7 +218,7 @@ static enum mm_status check_stored(const struct mm_operand *operand, struct mm_e
                          operand->role.name, value->name, text);
 }
 
-/* If one operand of two was named, the other is uniform(0). Then the shapes of both are known. */
+/* If the client named one operand of two, the other becomes uniform(0). Then sets the shapes of both. */
 static enum mm_status complete_operands(struct mm_call *call, struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
     struct mm_operands *operands = &call->operands;
@@ -281,7 +281,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
     return status;
 }
 
-/* --- the others */
+/* --- benchmarks of accesses, and occupancy */
 
 static enum mm_status decode_accesses(const struct mm_slice *text, const struct mm_limits *limits,
                                       struct mm_benchmark_call *into, struct mm_error *error) {

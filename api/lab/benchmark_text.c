@@ -1,5 +1,4 @@
-/* A benchmark's reply as tables for a terminal: a title, then the times and, if it is known, the traffic, in
- * aligned columns. */
+/* A benchmark's reply for a terminal: a title, a table of times, and a table of traffic if it is known. */
 #include "api/lab/benchmark.h"
 
 #include "api/text.h"
@@ -25,18 +24,19 @@ enum column {
     COLUMN_COUNT
 };
 
-/* The other table has the same names, then figures of mm_traffic but the loads, and the intensity. */
+/* The table of traffic begins with the columns up to BACKEND. The figures of mm_traffic without the loads
+ * follow, and then the intensity. */
 enum { TRAFFIC_FIRST = BACKEND + 1, INTENSITY = TRAFFIC_FIRST + MM_TRAFFIC_COUNT - 1 };
 static_assert((unsigned)INTENSITY < COLUMN_COUNT, "a line of traffic is no longer than one of times");
 
-/* A line of cells. A row that failed has its error behind them. A column without a head is left out. */
+/* A line of cells. The error of a failed row follows its cells. A column without a head is left out. */
 enum { CELL_BYTES = 80 };
 struct line {
     char cells[COLUMN_COUNT][CELL_BYTES];
     const struct mm_error *error; /* NULL: none */
 };
 
-/* Three or four digits, with the decimals that this takes. */
+/* Writes three or four significant digits. */
 static void write_number(char *cell, double value) {
     const int decimals = fabs(value) >= 1000.0 ? 0 : fabs(value) >= 100.0 ? 1 : fabs(value) >= 10.0 ? 2 : 3;
     snprintf(cell, CELL_BYTES, "%.*f", decimals, value);

@@ -1,4 +1,4 @@
-/* A request for `occupancy`: its lists of values. */
+/* Reads the lists of an `occupancy` request. */
 #include "api/lab/occupancy.h"
 
 #include "api/json/json_text.h"
@@ -9,7 +9,7 @@
 
 #define EXAMPLE "{\"op\": \"occupancy\", \"threads_per_block\": 256, \"registers_per_thread\": 40}"
 
-/* What each list takes: whole numbers, and these in words; of the compute capability names. */
+/* The whole numbers that each list takes, also in words. Compute capabilities are names, not numbers. */
 static const struct {
     unsigned least, most;
     const char *expected;

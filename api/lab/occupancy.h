@@ -1,6 +1,6 @@
 /* The operation `occupancy` on the wire: how many blocks of a kernel a multiprocessor holds, for every
- * combination of some lists, as JSON and as a table for a terminal. It needs no device. The functions keep no
- * state: any thread. No pointer may be NULL except `error`. */
+ * combination of lists that the client gives. The reply is JSON or a table for a terminal. The operation
+ * needs no device. Any thread may call these functions. No pointer may be NULL except `error`. */
 #pragma once
 
 #include "api/parameter.h"
@@ -19,27 +19,28 @@ enum mm_occupancy_list {
     MM_OCCUPANCY_LIST_COUNT
 };
 
-/* Begin with mm_occupancy_init. */
+/* Call mm_occupancy_init first. */
 struct mm_occupancy_request {
     struct mm_parameters parameters;          /* first */
-    unsigned counts[MM_OCCUPANCY_LIST_COUNT]; /* 0: was not given */
+    unsigned counts[MM_OCCUPANCY_LIST_COUNT]; /* 0: the client gave no list */
     unsigned values[MM_OCCUPANCY_LIST_COUNT][MM_OCCUPANCY_ROWS_MAX];
 };
 
-/* With the parameters of the operation, all of them members of a JSON body: a value or a list of values.
- * MM_TOO_LARGE: more than MM_OCCUPANCY_ROWS_MAX values; MM_UNSUPPORTED: a compute capability that the table
- * lacks. */
+/* Begins a request. Its parameters are members of a JSON body: each is a value or a list of values. Reading
+ * one fails with MM_TOO_LARGE (more than MM_OCCUPANCY_ROWS_MAX values) or MM_UNSUPPORTED (a compute
+ * capability that the table lacks). */
 void mm_occupancy_init(struct mm_occupancy_request *request);
 
-/* Sets what was left out: no shared memory. The caller sets the compute capability, one. MM_BAD_REQUEST:
- * nothing was given for threads or registers; MM_TOO_LARGE: more than MM_OCCUPANCY_ROWS_MAX rows. */
+/* Completes a request: without a list of shared memory, blocks use none. The caller sets one compute
+ * capability if the client gave none. MM_BAD_REQUEST: the list of threads or of registers is missing.
+ * MM_TOO_LARGE: more than MM_OCCUPANCY_ROWS_MAX rows. */
 enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struct mm_error *error);
 
-/* The rows of a request with all its lists: malloc'ed, ended by NUL, the caller frees; NULL if memory runs
- * out. *length is the text's, in bytes. */
+/* Write the rows of a request that has all lists. They return malloc'ed text, which ends by NUL and which the
+ * caller frees, or NULL if memory runs out. *length is in bytes. */
 char *mm_occupancy_json(const struct mm_occupancy_request *request, size_t *length);
 char *mm_occupancy_table(const struct mm_occupancy_request *request, size_t *length);
 
-/* For the files of api/ alone: the names of the resources that allow no more blocks, as a list. A new
+/* Only for files of api/. Returns a list of the resources that allow no more blocks. The caller owns the
  * reference; NULL if memory runs out. */
 struct json_t *mm_occupancy_limiters(const struct mm_occupancy *occupancy);

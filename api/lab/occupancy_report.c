@@ -22,7 +22,7 @@ static size_t count_rows(const struct mm_occupancy_request *request) {
     return rows;
 }
 
-/* The row of an index, of which each list takes its share, the last one first. */
+/* The row of an index. The last list changes fastest from row to row. */
 static struct row row_at(const struct mm_occupancy_request *request, size_t index) {
     unsigned chosen[MM_OCCUPANCY_LIST_COUNT];
     struct row row;

@@ -1,19 +1,17 @@
-/* Generates operands on the device, so they are not uploaded: random numbers, and identities. Each thread
- * generates every step-th element; neighbouring threads write neighbouring elements. Each row of blocks of
- * the grid generates one operand.
- */
+/* Generates operands on the device, so they need no upload: random numbers and identities. Each row of blocks
+ * in the grid generates one operand. Neighbouring threads write neighbouring elements. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
 
 namespace {
 
-/* As many blocks as keep every multiprocessor full. If there are more elements, each thread generates
+/* These blocks fill every multiprocessor. If an operand has more elements than threads, each thread generates
  * several. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
-/* The random element of each type. The bits of 1.0 come from the host. */
+/* The random element of each type. */
 #define X(constant, name, TYPE, WORD, ...)                                                                   \
     struct make_##constant {                                                                                 \
         using type = TYPE;                                                                                   \

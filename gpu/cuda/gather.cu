@@ -1,11 +1,11 @@
-/* Many small copies from the host's locked pages in one kernel: a batch's operands on their way to where its
- * blocks can read them again and again. A row of blocks of the grid does one copy. */
+/* Copies the many small operands of a batch from the host's locked pages to device memory, in one kernel.
+ * Each row of blocks in the grid makes one copy. */
 #include "gpu/cuda/batch.h"
 
 namespace {
 
-/* Each thread asks for so many words before it waits for the first: what comes over the bus takes long, and
- * comes fast only where much of it is under way. */
+/* Each thread loads WORDS words before it waits for the first. The bus has a long latency, so it is fast only
+ * if many loads are under way. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned WORDS = 4;
 constexpr unsigned BLOCKS_MAX = 32; /* for one copy */

@@ -1,5 +1,5 @@
-/* Figures about a part of C, computed where C lies: each block adds up elements that lie apart, and one block
- * joins what all have seen. The order is fixed, so the sums have the same bits each time. */
+/* Computes figures about a part of C on the device. Each thread reduces elements at equal distances. Then one
+ * block merges the results of all blocks. The order is fixed, so a sum has identical bits each time. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
@@ -8,7 +8,7 @@ namespace {
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_MAX = 1024; /* several for each multiprocessor */
 
-/* The function that adds an element of a type, by the type of its sums. */
+/* Adds an element. The type of the sums chooses the function. */
 template <typename SUM> struct adder {
     static __device__ void add(struct mm_reduction *seen, int64_t element, bool diagonal) {
         mm_reduce_whole(seen, element, diagonal);
@@ -23,7 +23,7 @@ struct add_real {
 template <> struct adder<float> : add_real {};
 template <> struct adder<double> : add_real {};
 
-/* How elements of each type are added. */
+/* Adds an element of each type. */
 #define X(constant, name, TYPE, word, sum, value, ...)                                                       \
     struct of_##constant {                                                                                   \
         using type = TYPE;                                                                                   \
@@ -34,12 +34,12 @@ template <> struct adder<double> : add_real {};
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* Joins what the threads of a block have seen; thread 0 stores it. */
+/* Merges the reductions of a block's threads. Thread 0 stores the result. */
 __device__ void join(const struct mm_reduction &mine, struct mm_reduction *result) {
     __shared__ struct mm_reduction seen[THREADS];
     seen[threadIdx.x] = mine;
     for (unsigned half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads(); /* what is merged next is there, and nobody reads what was */
+        __syncthreads(); /* all threads have stored what the next merge reads */
         if (threadIdx.x < half)
             mm_reduce_merge(&seen[threadIdx.x], &seen[threadIdx.x + half]);
     }

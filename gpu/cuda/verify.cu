@@ -1,14 +1,14 @@
-/* The check of a product on the device (gpu/check/verify.h): which kernels it launches, and where their sums
- * lie. Each of the three matrices is multiplied by a few vectors and read once. The order of sums depends on
- * the shape alone, so the same C gives the same residual on any device. */
+/* The check of a product on the device (gpu/check/verify.h). This file launches the kernels and lays out
+ * their sums. The kernels read each of the three matrices once and multiply it by a few vectors. The order of
+ * sums depends only on the shape, so a given C has one residual on all devices. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
 
 namespace {
 
-constexpr size_t BLOCKS_ENOUGH = 1024; /* they keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* elements of a line that are worth sums of their own */
+constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
+constexpr size_t PART_MIN = 256;       /* elements; shorter parts of a line are not worth their own sums */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -25,16 +25,16 @@ struct cut cut_of(const struct operand &x) {
     const size_t most = mm_size_divide_up(x.length, PART_MIN);
     size_t parts = wanted < most ? wanted : most;
     if (parts == 0)
-        parts = 1; /* also of lines without elements, whose sums are 0 */
+        parts = 1; /* lines without elements have sums, too: 0 */
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
-/* The three matrices, and where their sums lie in the memory of the check, counted in sums. */
+/* The three matrices, and the places of their sums in the check's memory. Places are counted in sums. */
 struct plan {
     struct operand a, b, c;
     struct cut a_cut, b_cut, c_cut;
-    size_t b_sums, c_sums; /* those of A lie at 0 */
-    size_t count;          /* of sums in all */
+    size_t b_sums, c_sums; /* the sums of A begin at 0 */
+    size_t count;          /* of all sums */
 };
 
 struct plan plan_of(const struct mm_product *product, size_t sums) {
@@ -61,7 +61,7 @@ cudaError_t sum(struct operand &x, FACTORS by, struct cut &cut, typename KIND::n
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* Computes B·x and the norms. Their parts are joined, because each row of A reads all of them. */
+/* Computes B·x and the norms. Joins the parts of each line here, because every row of A reads all lines. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *results, cudaStream_t stream) {
     if (plan.b.lines == 0)
@@ -76,7 +76,7 @@ cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *resul
                             dim3(THREADS), arguments, 0, stream);
 }
 
-/* Whether products whose operands have one type may have a result of the other. */
+/* Whether a product with operands of the first type may have a result of the second. */
 constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
 #define X(constant, name, type, word, sum, value, RESULT, OTHERS, ...)                                       \
     if (operand == constant)                                                                                 \

@@ -1,4 +1,4 @@
-/* What a path is called. */
+/* The names of paths. */
 #include "gpu/product/path.h"
 
 #include "gpu/names.h"

@@ -1,4 +1,4 @@
-/* Which matrices conform, what their result is, and how much work and memory the product takes. */
+/* Checks that operands fit together, and computes a product's result view, memory and work. */
 #include "gpu/product/product.h"
 
 #include "gpu/names.h"
@@ -60,7 +60,7 @@ struct mm_product mm_product_dense(const struct mm_product *product) {
     return dense;
 }
 
-/* One matrix of several that stand one below another. */
+/* Narrows a view of `count` matrices, one below another, to one of them. */
 static void pick(struct mm_matrix *matrix, size_t count, size_t index) {
     matrix->rows /= count;
     if (matrix->data != NULL)

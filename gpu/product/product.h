@@ -1,11 +1,11 @@
-/* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and flags,
- * nothing of where it came from. op(X) is X, or its transpose where the flag is set. Any thread may call
+/* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and flags.
+ * op(X) is X, or the transpose of X if X's flag is set. This file knows no request. Any thread may call
  * these functions. */
 #pragma once
 
 #include "gpu/matrix/matrix.h"
 
-/* One row an operation: constant, wire name. */
+/* One row for each operation: constant, wire name. */
 #define MM_OP_TABLE(X)                                                                                       \
     X(MM_MATMUL, "matmul")                                                                                   \
     X(MM_TRANSPOSE, "transpose")
@@ -14,9 +14,10 @@ enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 
 const char *mm_op_name(enum mm_op op);
 
-/* How the products of a stack find their operands. A has a_count matrices, one below another in one view, B
- * and C likewise; product i has matrix i of C. A dimension's step is by how many matrices of A, or of B, the
- * next product along it lies further on; 0: all along it share one. */
+/* How the products of a stack find their operands. The view of A covers a_count matrices, one below another.
+ * The view of B covers b_count matrices, and the view of C covers `count`. Product i writes matrix i of C.
+ * Each dimension has a step for A and a step for B: one product further along the dimension, the operand
+ * lies that many matrices further on. If a step is 0, all products along the dimension share the operand. */
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
@@ -29,15 +30,16 @@ struct mm_stack {
     size_t b_steps[MM_STACK_RANK_MAX];
 };
 
-/* The operands of a product, in the order of every list of them. */
+/* Every list of a product's operands has this order. */
 enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERANDS_MAX };
 
-/* op(A) is m×k, op(B) is k×n, C is m×n. a and b are as stored (a is k×m where transpose_a is set).
- * Of a transposition C and op(A) are m×n, b is empty and k is 0; transpose_a is set, but where A is stored
- * column by column, so that its transpose lies there already and is only copied.
- * All views are on one device, A and B are of one element type, C is of one of mm_dtype_results of it (of a
- * transposition the same), and C overlaps neither operand. Elements of C's
- * storage that lie outside its m×n are never written. Passed by value to kernels: plain data only. */
+/* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
+ * and k is 0. The views a and b describe the operands as stored: a is k×m if transpose_a is set.
+ * transpose_a is set in a transposition, unless A is stored column by column: then memory already has the
+ * transpose, and a copy is enough.
+ * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results of A's
+ * type; in a transposition it is A's type. C overlaps neither operand. Kernels write no element outside
+ * C's m×n. Kernels get this struct by value, so it holds plain data only. */
 struct mm_product {
     size_t m;
     size_t n;
@@ -47,50 +49,48 @@ struct mm_product {
     struct mm_matrix c;
     bool transpose_a;
     bool transpose_b;
-    bool allow_vendor;            /* the row `auto` of a GPU may choose a library of the device's vendor */
-    bool allow_tf32;              /* it may choose `tf32` for float32 operands */
-    unsigned tile;                /* that the caller chose, for a variant which leaves it open; 0: its own */
-    const struct mm_stack *stack; /* m, n and k are those of each of its products, the views cover all of
-                                     them and are dense; the caller's, for as long as the product; NULL: there
-                                     is one product */
+    bool allow_vendor; /* on a GPU, `auto` may choose a library of the device's vendor */
+    bool allow_tf32;   /* on a GPU, `auto` may choose `tf32` for float32 operands */
+    unsigned tile;     /* the caller's tile, for a variant with several; 0: the variant's default */
+    const struct mm_stack *stack; /* NULL means one product. With a stack, each of its products is m×n×k, and
+                                     the views are dense and cover all products. The caller owns the stack
+                                     and keeps it as long as the product. */
 };
 
-/* The view of an operand. */
 static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
                                                          enum mm_operand_index index) {
     return index == MM_OPERAND_A ? &product->a : &product->b;
 }
 
-/* Sets the address of an operand's elements. */
 static inline void mm_product_place_operand(struct mm_product *product, enum mm_operand_index index,
                                             void *data) {
     *(index == MM_OPERAND_A ? &product->a.data : &product->b.data) = data;
 }
 
-/* How many products it is: at least 1. */
+/* The number of products: 1 without a stack. */
 static inline size_t mm_product_count(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->count;
 }
 
 __BEGIN_DECLS
-/* Product `index` of a stack alone. */
+/* One product of a stack, by its index. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 
-/* Sets m, n and k from a, b and the flags; of a transposition b becomes empty. MM_BAD_SHAPE, naming both
- * shapes, if the inner dimensions of a and b differ; the product is untouched then. */
+/* Sets m, n and k from a, b and the flags. In a transposition it empties b. MM_BAD_SHAPE names both shapes
+ * if the inner dimensions of a and b differ; the product is then untouched. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);
 
 /* The dense view of C, without data, whose shape and element type (mm_dtype_result) follow from a, b and the
  * flags. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
-/* Bytes of all three matrices together, whose sizes were judged before. */
+/* The bytes of all three matrices together. The caller has checked their sizes. */
 size_t mm_product_bytes(const struct mm_product *product);
 
-/* The same product on dense matrices that are not placed yet: data is NULL. */
+/* A copy of the product with dense views that have no data yet (NULL). */
 struct mm_product mm_product_dense(const struct mm_product *product);
 
-/* 2·m·n·k of all products, the floating-point operations (a multiplication and an addition each). A
- * double, since it can pass 2⁶⁴. */
+/* The floating-point operations of all products: 2·m·n·k for each, one multiplication and one addition. The
+ * result is a double because it can exceed 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);

@@ -1,5 +1,5 @@
-/* Which shapes are too large, what their product's shape is, and how a stack's products find their operands.
- */
+/* Checks the sizes of shapes, computes the shape of a product, and computes how the products of a stack find
+ * their operands. */
 #include "gpu/product/shape.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@ struct mm_shape mm_shape_of_matrix(size_t rows, size_t cols) {
     return (struct mm_shape){.rank = 2, .dims = {rows, cols}};
 }
 
-/* The dimensions before a matrix's own two. */
+/* The number of dimensions in front of a matrix's own two. */
 static unsigned stack_rank(const struct mm_shape *shape) {
     return shape->rank > 2 ? shape->rank - 2 : 0;
 }
@@ -53,8 +53,8 @@ static enum mm_status fail_dimension(const char *field, const struct mm_shape *s
     return MM_TOO_LARGE;
 }
 
-/* Without a limit of the host's memory a size that no memory has passes that of wherever the matrix will
- * be. */
+/* If `limit` is SIZE_MAX, the matrix may be in the host's or in a GPU's memory, so the error names both
+ * limits. */
 static enum mm_status fail_bytes(const char *field, const char *got, size_t limit, struct mm_error *error) {
     if (limit == SIZE_MAX)
         mm_fail_field(error, MM_TOO_LARGE, field,
@@ -108,8 +108,7 @@ struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enu
                            mm_shape_cols(shape, is_column), NULL);
 }
 
-/* Dimension `dim` of a stack that is written with `rank` of them: those that the shape lacks, in front, are
- * 1. */
+/* Dimension `dim` of a stack after broadcasting to `rank` dimensions: missing dimensions in front are 1. */
 static size_t stack_dim(const struct mm_shape *shape, unsigned rank, unsigned dim) {
     const unsigned missing = rank - stack_rank(shape);
     return dim < missing ? 1 : shape->dims[dim - missing];
@@ -143,8 +142,7 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
 
 /* --- stacks */
 
-/* Adds a dimension in front of those there are; one that goes on where the first of them ends becomes a part
- * of it. */
+/* Adds a dimension in front. If its steps continue those of the first dimension, the two become one. */
 static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t b_step) {
     if (stack->rank > 0 && a_step == stack->a_steps[0] * stack->dims[0] &&
         b_step == stack->b_steps[0] * stack->dims[0]) {
@@ -160,7 +158,7 @@ static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t
     stack->rank++;
 }
 
-/* Of shapes that broadcast. */
+/* The shapes broadcast. */
 static void make_stack(const struct mm_shape *a, const struct mm_shape *b, struct mm_stack *stack) {
     const unsigned rank = stack_rank(a) > stack_rank(b) ? stack_rank(a) : stack_rank(b);
     *stack = (struct mm_stack){.count = 1, .a_count = 1, .b_count = 1};
@@ -187,7 +185,7 @@ static enum mm_status fail_shapes(const struct mm_shape *a, const struct mm_shap
         a_text, b_text);
 }
 
-/* Whether each operand has enough dimensions: a product's at least one, a transposition's two. */
+/* An operand of a product needs at least one dimension, an operand of a transposition two. */
 static enum mm_status check_rank(enum mm_op op, const char *name, const struct mm_shape *shape,
                                  struct mm_error *error) {
     const unsigned least = op == MM_MATMUL ? 1 : 2;
@@ -198,7 +196,8 @@ static enum mm_status check_rank(enum mm_op op, const char *name, const struct m
                    op == MM_MATMUL ? "vectors, matrices and stacks" : "matrices and stacks");
 }
 
-/* Speaks of the shapes as they came: vectors and stacks are no rows by columns. */
+/* Shows the shapes as the client wrote them, because "rows by columns" does not describe vectors and
+ * stacks. */
 static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape *b, size_t a_inner,
                                  size_t b_inner, struct mm_error *error) {
     char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];
@@ -211,7 +210,7 @@ static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape
         a_text, b_text, a_inner, b_inner);
 }
 
-/* Judges the matrices of both operands by mm_product_conform. */
+/* Checks one matrix of each operand by mm_product_conform, and copies what follows to the whole product. */
 static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b,
                                   struct mm_product *product, struct mm_error *error) {
     struct mm_product one = *product;
@@ -260,7 +259,7 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *a, const s
     if (stack->count == 0) {
         product->m = 0;
     } else if (op == MM_MATMUL && stack->b_count == 1 && !product->transpose_a &&
-               product->m <= INT32_MAX / stack->count) { /* more rows than a library or a GPU counts */
+               product->m <= INT32_MAX / stack->count) { /* libraries and GPUs count rows in 31 bits */
         product->m *= stack->count;
     } else if (stack->count > 1) {
         product->stack = stack;

@@ -1,10 +1,10 @@
-/* A gate in a stream: work that is enqueued after it starts once the host opens the gate. A whole measurement
- * is enqueued after a gate, so the time between its marks has no time of the host, of which cuBLAS needs tens
- * of microseconds. */
+/* A gate in a stream: work behind the gate starts when the host opens it. The host enqueues a whole
+ * measurement behind a closed gate. So the time between the measurement's marks does not include the host's
+ * time for launches, which is tens of microseconds for cuBLAS. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
-/* In locked host memory, where the device reads and writes it. */
+/* Lies in locked host memory. The device reads and writes it there. */
 struct mm_cuda_gate {
     unsigned is_open;
     unsigned has_timed_out;
@@ -12,8 +12,8 @@ struct mm_cuda_gate {
 
 namespace {
 
-/* The longest that a gate waits, by the device's clock. A launch may wait until the stream is empty (under a
- * debugger, or while a library loads a kernel), and then nobody could open the gate. */
+/* The longest wait of a gate, by the device's clock. Under a debugger, or while a library loads a kernel, a
+ * launch may wait until the stream is empty. Then the host could never open the gate. */
 constexpr unsigned long long WAIT_NS_MAX = 2000000;
 
 __device__ unsigned long long now_ns() {

@@ -1,36 +1,37 @@
-/* Kernels for a device's memories as wholes: the time of one read of global memory, by following pointers,
- * and reads by all multiprocessors at once, which the host times. */
+/* Kernels that measure a device's memories as a whole. One kernel follows pointers and times each read of
+ * global memory. Others read with all multiprocessors at once, and the host times them. */
 #pragma once
 
 #include <cstdint>
 
 namespace {
 
-/* Cycles since some moment. Volatile and said to touch memory, so the compiler moves no volatile read
- * or write past it. */
+/* The multiprocessor's cycle counter. The assembler is volatile and clobbers memory, so the compiler moves no
+ * volatile read or write past it. */
 __device__ __forceinline__ long long now_cycles() {
     long long now;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
     return now;
 }
 
-/* Pointers followed, and those before them that wait for instructions and for the tables of addresses. */
+/* The pointers that `follow` times, and the pointers that it follows first without timing: they wait for
+ * instructions and for address tables. */
 constexpr unsigned STEPS = 256;
 constexpr unsigned STEPS_BEFORE = 32;
 
 constexpr unsigned FILL_THREADS = 256;
 constexpr unsigned LINE_BYTES = 128;
 
-/* One block of shared memory, of which each thread reads its own word; 64 reads a turn, without a loop of
- * their own. */
+/* In sweep_shared each thread reads its own word of shared memory, 64 times a turn in unrolled code. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
-constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* a block and turn */
+constexpr size_t SWEEP_BLOCK_BYTES =
+    SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* of a block in a turn */
 
 constexpr unsigned GLOBAL_THREADS = 512;
 
-/* The line after line i is a·i + c modulo their number, a power of two: with c odd and a − 1 a multiple of 4
- * that passes through all of them before it comes back (Hull and Dobell, 1962). The constants are those of
+/* The line after line i is a·i + c modulo `lines`, a power of two. If c is odd and a − 1 is a multiple of 4,
+ * the chain visits all lines before it returns to the first (Hull and Dobell, 1962). The constants come from
  * Numerical Recipes. */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
@@ -43,15 +44,15 @@ __global__ void __launch_bounds__(FILL_THREADS) fill(char *memory, unsigned line
             memory + static_cast<size_t>(line_after(line, lines)) * LINE_BYTES;
 }
 
-/* Past the multiprocessor's own cache, as in warp.cuh. */
+/* A relaxed read of the whole device's scope bypasses the multiprocessor's own cache. */
 __device__ __forceinline__ const char *pointer_at(const char *place) {
     const char *next;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(next) : "l"(place) : "memory");
     return next;
 }
 
-/* The loop's own instructions fit into the wait for each pointer. Writing the last one waits for it before
- * the clock is read. */
+/* The loop's own instructions run while the thread waits for a pointer. The write to `last` makes the thread
+ * wait for the last pointer before it reads the clock. */
 __global__ void follow(const char *place, double *cycles) {
     __shared__ const char *volatile last;
     for (unsigned step = 0; step < STEPS_BEFORE; step++)
@@ -65,7 +66,7 @@ __global__ void follow(const char *place, double *cycles) {
     *cycles = static_cast<double>(now_cycles() - start) / STEPS;
 }
 
-/* Volatile reads of one word, which lies in the bank of the thread's lane: no two lanes of a warp meet. */
+/* Each thread reads a word in its lane's own bank, so a warp has no bank conflicts. */
 __global__ void __launch_bounds__(SHARED_THREADS) sweep_shared(unsigned turns, unsigned *sink) {
     __shared__ volatile uint32_t words[SHARED_THREADS];
     uint32_t all = 0;
@@ -88,8 +89,8 @@ __device__ __forceinline__ unsigned sum_at(const uint4 *place) {
     return words.x ^ words.y ^ words.z ^ words.w;
 }
 
-/* Neighbouring threads read 16 neighbouring bytes each, four times at once. `sink` is written only by
- * chance. */
+/* Each thread reads 16 bytes next to its neighbour's 16 bytes, and has four reads under way at once. The
+ * write to `sink` keeps the compiler from dropping the reads; it hardly ever happens. */
 __global__ void __launch_bounds__(GLOBAL_THREADS)
     sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {
     const size_t step = static_cast<size_t>(gridDim.x) * GLOBAL_THREADS;
@@ -110,27 +111,27 @@ __global__ void __launch_bounds__(GLOBAL_THREADS)
         *sink = all;
 }
 
-/* Makes a chain of pointers through `memory`, one at the head of each of `lines` lines (a power of two), that
- * passes through all of them in an order without a pattern. */
+/* Writes a chain of pointers through `memory`: one at the start of each of `lines` lines (a power of two).
+ * The chain visits all lines in an irregular order. */
 cudaError_t make_chain(void *memory, unsigned lines, cudaStream_t stream) {
     fill<<<(lines + FILL_THREADS - 1) / FILL_THREADS, FILL_THREADS, 0, stream>>>(static_cast<char *>(memory),
                                                                                  lines);
     return cudaGetLastError();
 }
 
-/* Times one thread following such a chain: cycles for each pointer into *cycles. */
+/* Times one thread that follows a chain of make_chain. Stores the cycles of one pointer in *cycles. */
 cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream) {
     follow<<<1, 1, 0, stream>>>(chain, cycles);
     return cudaGetLastError();
 }
 
-/* Every multiprocessor reads at once. The caller takes the time. */
+/* A sweep: every multiprocessor reads at once. The caller measures the time. */
 struct sweep {
     unsigned blocks;
-    unsigned turns;     /* how often each reads its share */
-    const void *memory; /* for global memory alone: what is read in one turn, aligned to 16 bytes */
-    size_t bytes;       /* its size, a multiple of 16 */
-    unsigned *sink;     /* a word that makes the reads count; it is not written in fact */
+    unsigned turns;     /* how often each block repeats its reads */
+    const void *memory; /* launch_global reads it once a turn; aligned to 16 bytes */
+    size_t bytes;       /* of `memory`, a multiple of 16 */
+    unsigned *sink;     /* a word of device memory; it keeps the compiler from dropping the reads */
 };
 
 cudaError_t launch_shared(const struct sweep *sweep, cudaStream_t stream) {

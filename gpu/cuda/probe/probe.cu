@@ -1,5 +1,5 @@
-/* The probe's host side: takes memory that no cache holds, launches what is asked, and reads the results. It
- * knows no pattern; the addresses are the model's. */
+/* The probe's host side: reserves memory that no cache holds, launches the measurements, and reads the
+ * results. The addresses come from the model (gpu/lab/access.h), so this file knows no pattern. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/probe/warp.cuh"
@@ -8,17 +8,18 @@
 
 namespace {
 
-/* Global memory is two halves. Times are taken in the first, of which nothing is left in the L2 cache once
- * the second has been gone through. */
+/* The probe's global memory has two halves. The probe measures in the first half. A pass over the second half
+ * first evicts the first half from the L2 cache. */
 constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 
-/* The part of the L2 cache in which pointers are followed, and the least of it. */
+/* The chain of pointers in the L2 cache covers 1/CACHE_SHARE of it, and at least CACHE_LINES_MIN lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
-/* Some hundred microseconds on the chips of today, beside which a launch is short. */
+/* A sweep with these numbers takes some hundred microseconds on today's chips. A launch is short compared
+ * with that. */
 enum { SHARED_TURNS = 64, GLOBAL_TURNS = 4, BLOCKS_PER_MULTIPROCESSOR = 4 };
 
-/* What kernels leave on the device besides the times of accesses. */
+/* Results of kernels on the device, besides the times of accesses. */
 struct findings {
     double cache_latency_cycles;
     double global_latency_cycles;
@@ -27,11 +28,13 @@ struct findings {
 
 struct probe {
     struct mm_lane *lane;
-    size_t half_bytes;            /* a power of two, at least twice the L2 cache; 0 where no half is needed */
-    size_t read_bytes;            /* of the first half that accesses have read */
-    char *first;                  /* on the device, as are the others */
-    char *second;                 /* where the first ends */
-    struct mm_access_time *times; /* of the accesses, and of the plainest one behind them */
+    size_t half_bytes; /* a power of two, at least twice the L2 cache; 0 if the probe needs no halves */
+    size_t read_bytes; /* bytes of the first half that accesses have read */
+
+    /* Device memory. The second half follows the first. */
+    char *first;
+    char *second;
+    struct mm_access_time *times; /* one for each access, then one for linear reads of shared memory */
     struct findings *findings;
 };
 
@@ -39,7 +42,8 @@ size_t cache_bytes(const struct probe *probe) {
     return probe->lane->device->head.l2_bytes;
 }
 
-/* One block of memory for all; the halves stand first, where they are aligned best. */
+/* Acquires one block of device memory for everything. The halves come first, because they need the largest
+ * alignment. */
 enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     const size_t times_bytes = (count + 1) * sizeof *probe->times;
     void *memory = NULL;
@@ -54,8 +58,8 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* The next part of the first half that no access has read; from its head again once it is used up, which by
- * then has left the cache. */
+/* The next unread part of the first half. After the end the function starts again at the beginning, which the
+ * cache has evicted by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
     if (probe->read_bytes + bytes > probe->half_bytes)
@@ -65,7 +69,7 @@ const char *unread(struct probe *probe, size_t bytes) {
     return part;
 }
 
-/* Bytes from one access to the next behind it, so the two share no line of a cache. */
+/* The bytes from one access to the next. Two accesses share no cache line. */
 size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
     size_t end = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
@@ -84,7 +88,8 @@ cudaError_t time_access(struct probe *probe, const struct mm_access *access, str
     return launch_time_global(lanes, access->word_bytes, part, span_bytes, time, probe->lane->stream);
 }
 
-/* Seconds for a sweep of so many turns, after one of a single turn that waits for code and clocks. */
+/* Times a sweep of `turns` turns in seconds. A first sweep of one turn loads the code and wakes the clocks.
+ */
 cudaError_t time_sweep(struct mm_lane *lane, struct sweep *sweep, unsigned turns,
                        cudaError_t (*launch)(const struct sweep *, cudaStream_t), double *seconds) {
     float ms = 0.0f;
@@ -121,7 +126,7 @@ cudaError_t time_sweeps(struct probe *probe, struct mm_memory_speed *speed) {
     return code;
 }
 
-/* Lines, a power of two, that stay in the L2 cache once they are written. */
+/* The lines, a power of two, of a chain that stays in the L2 cache. */
 unsigned cache_lines(const struct probe *probe) {
     unsigned lines = CACHE_LINES_MIN;
     while ((size_t)2 * lines * LINE_BYTES <= cache_bytes(probe) / CACHE_SHARE)
@@ -129,8 +134,8 @@ unsigned cache_lines(const struct probe *probe) {
     return lines;
 }
 
-/* Lays a chain and reads it all once, because the cache holds no more of a sector than was written: reading
- * the first time fetches the rest from memory. */
+/* Writes a chain and reads all of it once. After the write the cache holds only the written bytes of a
+ * sector. The read fetches the other bytes from memory. */
 cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     const struct sweep once = {BLOCKS_PER_MULTIPROCESSOR * probe->lane->device->head.multiprocessors, 1,
                                probe->second, (size_t)lines * LINE_BYTES, &probe->findings->sink};
@@ -138,8 +143,8 @@ cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     return code == cudaSuccess ? launch_global(&once, probe->lane->stream) : code;
 }
 
-/* The memories as wholes. The chain through the first half is laid before the sweeps, which end in the second
- * half and so put it out of the cache; the chain in the cache is laid last. */
+/* Measures the memories as a whole. The chain through the first half comes before the sweeps: they end in the
+ * second half, so they evict the chain from the cache. The chain in the cache comes last. */
 cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
                           struct mm_memory_speed *speed) {
     static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}, 0};
@@ -180,8 +185,8 @@ cudaError_t read_back(struct probe *probe, struct mm_access_time *times, size_t 
     return code;
 }
 
-/* Zeros in all of the memory: they end in the second half, and nothing is read that was not written. The
- * sweeps come first, because they wake the device's clocks. */
+/* Zeros all memory first, so no kernel reads memory that was never written, and the pass evicts the first
+ * half from the cache. The sweeps come before the accesses, because they wake the device's clocks. */
 cudaError_t run(struct probe *probe, const struct mm_access *accesses, size_t count,
                 struct mm_access_time *times, struct mm_memory_speed *speed) {
     const size_t bytes = 2 * probe->half_bytes + (count + 1) * sizeof *probe->times + sizeof *probe->findings;

@@ -1,13 +1,13 @@
-/* Kernels of one warp that reads memory in a given pattern, and the cycles it takes. The addresses come from
- * the model (gpu/lab/access.h).
+/* Kernels in which one warp reads memory in a pattern and counts the cycles. The addresses come from the
+ * model (gpu/lab/access.h).
  *
- * Latency: each word read is the next address. Throughput: reads that nothing waits for but the last. Both
- * are measured over few and many reads, and the difference counts, without the clock's own cost. Each is
- * measured several times, and the shortest time counts.
+ * For the latency, each word is the address of the next read. For the throughput, the warp waits only for the
+ * last read. The kernels time few reads and many reads, several times each. The result is the difference of
+ * the two shortest times, so the clock's own cost drops out.
  *
- * Reads are volatile assembler, so the compiler cannot drop, merge or move them. The code is straight,
- * since a loop's instructions would count. One warp reaches a quarter of shared memory's speed, as it
- * belongs to one of four schedulers. */
+ * Reads are volatile assembler, so the compiler cannot drop, merge or move them. The code has no loop around
+ * reads, because a loop's instructions would count. One warp reaches a quarter of shared memory's speed,
+ * because it belongs to one of four schedulers. */
 #pragma once
 
 #include "gpu/cuda/probe/memories.cuh"
@@ -17,7 +17,7 @@
 
 namespace {
 
-/* How many reads are few, and many. Those of global memory must all find registers of their own. */
+/* The numbers of few and of many reads. Each read of global memory needs its own registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
@@ -27,7 +27,7 @@ constexpr unsigned GLOBAL_ROUNDS = 8;
 constexpr unsigned GLOBAL_SPANS =
     GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* spans that a measurement reads */
 
-/* Where each lane of the warp reads. */
+/* The offset, in bytes, that each lane of the warp reads. */
 struct lanes {
     uint32_t offsets[MM_WARP_LANES];
 };
@@ -36,15 +36,15 @@ __device__ __forceinline__ uint32_t shared_address(const void *place) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(place));
 }
 
-/* One reads a word of 4 bytes or one of 8. */
+/* A word of 4 bytes. Word8 has 8. */
 struct Word4 {
     uint32_t low;
 
     __device__ __forceinline__ void read_shared(uint32_t address) {
         asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(low) : "r"(address) : "memory");
     }
-    /* A relaxed read of the whole device's scope is served by the L2 cache or by what lies behind it: a
-     * multiprocessor's own cache could be out of date. */
+    /* A relaxed read of the whole device's scope bypasses the multiprocessor's own cache, which could be
+     * stale. The L2 cache or the memory behind it answers. */
     __device__ __forceinline__ void read_global(const char *address) {
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(low) : "l"(address) : "memory");
     }
@@ -74,7 +74,7 @@ struct Word8 {
     }
 };
 
-/* Writes to shared memory, for which the value must be there. */
+/* Writes to shared memory. The thread waits until the value has arrived. */
 __device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
@@ -83,8 +83,8 @@ template <typename Word> __device__ __forceinline__ void use(const Word &word, u
     write_shared(sink, word.low ^ word.rest());
 }
 
-/* Cycles for COUNT reads, each of which gives the address of the next. All of a word is used, or the
- * compiler would read half of it. The high halves are gathered and written now and then, so they do not
+/* Cycles for COUNT reads, each of which returns the address of the next. The kernel uses both halves of a
+ * word; otherwise the compiler would read only one. It writes the high halves now and then, so they do not
  * fill the registers. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
@@ -107,7 +107,8 @@ __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink)
     return now_cycles() - start;
 }
 
-/* Cycles for COUNT reads of one place in shared memory. They come back in their order. */
+/* Cycles for COUNT reads of one place in shared memory. The reads complete in order, so the last one counts.
+ */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_t sink) {
     Word word;
@@ -119,8 +120,8 @@ __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_
     return now_cycles() - start;
 }
 
-/* Cycles for COUNT reads of global memory, each of its own place. `keep`, which is never set, gives each
- * word registers of its own, so no read waits for an earlier one's. */
+/* Cycles for COUNT reads of global memory, each at its own place. `keep` is always false at run time. The
+ * compiler does not know that, so each word gets its own registers, and no read waits for an earlier one. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
                                                        bool keep) {
@@ -164,8 +165,8 @@ __global__ void __launch_bounds__(MM_WARP_LANES)
     const uint32_t sink = shared_address(&sinks[threadIdx.x]);
     const uint32_t address = shared_address(memory) + lanes.offsets[threadIdx.x];
 
-    /* Lanes that share a word write the same address into it. What else a word of 8 bytes holds, they leave.
-     */
+    /* Each lane stores the word's own address in the word. Lanes that share a word store one value. The high
+     * half of a word of 8 bytes stays as it is. */
     write_shared(address, address);
     __syncwarp();
 
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(MM_WARP_LANES)
         *time = {0.0, reads.each(GLOBAL_MANY - GLOBAL_FEW)};
 }
 
-/* Times one warp reading words of word_bytes (4 or 8) at these offsets in shared memory, into *time. */
+/* Times one warp that reads words of word_bytes (4 or 8) at these offsets in shared memory. */
 cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, struct mm_access_time *time,
                                cudaStream_t stream) {
     if (word_bytes == 4)
@@ -212,10 +213,10 @@ cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, s
     return cudaGetLastError();
 }
 
-/* Times one warp reading words of word_bytes (4 or 8) at these offsets in global memory, into *time;
- * time->latency_cycles becomes 0. Each access lies span_bytes (a multiple of 8) after the access before, so
- * none finds its words in a cache. GLOBAL_SPANS spans can be read from `memory` on; for the time of global
- * memory they must be in no cache. */
+/* Times one warp that reads words of word_bytes (4 or 8) at these offsets in global memory.
+ * time->latency_cycles becomes 0. Each access lies span_bytes (a multiple of 8) after the one before, so no
+ * access finds its words in a cache. The caller provides GLOBAL_SPANS spans from `memory` on, and keeps them
+ * out of the caches. */
 cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, const char *memory,
                                size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
     if (word_bytes == 4)

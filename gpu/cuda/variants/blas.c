@@ -1,13 +1,12 @@
-/* blas: NVIDIA's cuBLAS and cuBLASLt, the yardstick that our kernels stand beside. Where a library does not
- * take a matrix as it lies there, the product goes through the workspace:
+/* blas: NVIDIA's cuBLAS and cuBLASLt, the yardstick for our kernels. If the library does not take a matrix as
+ * stored, the variant uses a copy in the workspace:
  *
- * - Of 8-bit types the libraries want neighbours along k side by side in both operands, as the tensor cores
- *   read them, and addresses and rows that are aligned. An operand that lies otherwise is copied, and turned
- *   if it must be, by the transposition `auto`.
- * - A result in a type that the library lacks, or in rows that are not aligned, is computed in the type of
- *   the sums and then rounded to C.
+ * - For 8-bit types the library needs k along the stored rows of both operands, and aligned addresses and
+ *   rows. The variant copies any other operand, and the transposition `auto` transposes it if necessary.
+ * - The library may lack C's type, or C's rows may not be aligned. Then it computes C in the type of the
+ * sums, and a kernel rounds the result to C.
  *
- * All of that is kernel time. */
+ * These copies count as kernel time. */
 #include "gpu/cuda/variants/blas.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/device.h"
@@ -16,15 +15,15 @@
 
 #include <limits.h>
 
-/* What the library is asked for: the product, with matrices in the workspace for those that it does not take.
- */
+/* The product for the library. Matrices that the library does not take are replaced by copies in the
+ * workspace. */
 struct call {
     struct mm_product product;
     bool replaces_a;
     bool replaces_b;
     bool replaces_c;
-    void *workspace; /* the library's own */
-    size_t bytes;    /* of the workspace, all in all */
+    void *workspace; /* the library's part of the workspace */
+    size_t bytes;    /* of the whole workspace */
 };
 
 static void *reserve(struct call *call, char *scratch, size_t bytes) {
@@ -40,14 +39,15 @@ static struct mm_matrix reserve_matrix(struct call *call, char *scratch, enum mm
     return matrix;
 }
 
-/* cuBLASLt found no algorithm for a C whose rows began aligned but ended between two multiples. */
+/* Row ends must be aligned, too: cuBLASLt found no algorithm for a C whose rows only began aligned. */
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
     return (uintptr_t)matrix->data % alignment == 0 && matrix->ld * bytes % alignment == 0 &&
            matrix->cols * bytes % alignment == 0;
 }
 
-/* `scratch` is NULL to ask for `bytes` alone. The row's `multiples` make the replacements aligned. */
+/* If `scratch` is NULL, only `bytes` is valid. The copies are aligned because the variant's `multiples` limit
+ * the shapes. */
 static struct call call_of(const struct mm_product *product, char *scratch) {
     const enum mm_dtype dtype = product->a.dtype;
     const struct mm_blas_type *type = &mm_blas_types[dtype];

@@ -1,5 +1,5 @@
-/* What the files of `blas` share: NVIDIA's libraries as they are called (blas_library.c), and the kernel that
- * rounds their results (blas_round.cu). For blas.c alone. */
+/* The parts of `blas`: the calls of NVIDIA's libraries (blas_library.c), and the kernel that rounds their
+ * results (blas_round.cu). Only the files of `blas` include it. */
 #pragma once
 
 #include "gpu/cuda/lane.h"
@@ -8,15 +8,16 @@
 
 __BEGIN_DECLS
 
-/* What the libraries do with operands of a type. */
+/* How the libraries multiply operands of a type. */
 struct mm_blas_type {
-    unsigned results; /* the types of C that they write, as bits; the sums' own is one of them. 0: none */
-    /* 0: they take all transposes, strides and addresses. Else both operands must be stored with neighbours
-     * along k side by side, which is A as it is and B transposed; and each matrix must begin at a multiple of
-     * so many bytes, and each of its rows must begin and end at one. */
+    unsigned
+        results; /* bits of the types of C; the type of the sums is always among them. 0: not supported */
+    /* If 0, the library takes all transposes, strides and addresses. Otherwise k must run along the stored
+     * rows of both operands (A as it is, B transposed), and each matrix and each row must begin and end at a
+     * multiple of `alignment` bytes. */
     unsigned alignment;
-    size_t workspace_bytes; /* of cuBLASLt, which multiplies the type; 0: cuBLAS does */
-    /* In the libraries' own numbers: the mode of arithmetic, the type, and the type of the sums. */
+    size_t workspace_bytes; /* for cuBLASLt; 0: cuBLAS multiplies this type */
+    /* The libraries' numbers for the mode of arithmetic, the type, and the type of the sums. */
     int math;
     int data_type;
     int compute;
@@ -24,15 +25,16 @@ struct mm_blas_type {
 
 extern const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT];
 
-/* Makes the lane's handle, if it has none. */
+/* Creates the lane's handle if the lane has none. */
 enum mm_status mm_blas_prepare(struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues a product that suits its row of mm_blas_types; k is not 0. The workspace has the row's bytes, and
- * is aligned to 256. */
+/* Enqueues a product that fits its type's row in mm_blas_types; k is not 0. The workspace has the row's
+ * workspace_bytes and is aligned to 256 bytes. */
 enum mm_status mm_blas_multiply(const struct mm_product *product, void *workspace, struct mm_lane *lane,
                                 struct mm_error *error);
 
-/* The kernel by which mm_cuda_launch rounds product.a, m×n sums, to C: MM_FLOAT32 or MM_FLOAT64. */
+/* The layout with which mm_cuda_launch rounds m×n sums in product.a to C. `sum` is MM_FLOAT32 or
+ * MM_FLOAT64. */
 struct mm_layout mm_blas_round_layout(enum mm_dtype sum);
 
 __END_DECLS

@@ -1,6 +1,5 @@
-/* cuBLAS and cuBLASLt, as they are called. They are looked for when the program runs and never required, so
- * their few functions are declared here, by their public binary interface, rather than taken from their
- * headers. */
+/* Calls cuBLAS and cuBLASLt. The program looks for the libraries at run time and works without them. So this
+ * file declares their few functions by the public binary interface, and needs no headers of theirs. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/blas.h"
@@ -18,10 +17,11 @@ enum { DEFAULT_MATH = 0, PEDANTIC_MATH = 2, SUMS_STAY_WIDE = 16 };
 enum { COMPUTE_32F = 68, COMPUTE_32I = 72, ALGORITHM_DEFAULT = -1 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14, R_8F_E4M3 = 28 };
 
-/* Pedantic is float32 arithmetic throughout, without the tensor cores' narrower operands; their float64 is
- * float64 throughout. By default cuBLAS may round sums over a part of k to a narrow C's type before it adds
- * them up: SUMS_STAY_WIDE forbids that. cuBLASLt promotes sums of float8 to float32 in good time unless it is
- * told to be fast. Its workspace is as large as NVIDIA recommends for Hopper. It has no two float8_e5m2. */
+/* PEDANTIC_MATH keeps all arithmetic in float32; the tensor cores would narrow the operands. float64 needs no
+ * such mode, because the tensor cores' float64 is full float64. By default cuBLAS may round sums over a part
+ * of k to C's narrow type before it adds them up; SUMS_STAY_WIDE forbids that. By default cuBLASLt promotes
+ * sums of float8 to float32 often enough. Its workspace has the size that NVIDIA recommends for Hopper.
+ * cuBLASLt has no product of two float8_e5m2 operands. */
 const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT] = {
     [MM_FLOAT32] = {.results = MM_32_BITS, .math = PEDANTIC_MATH, .data_type = R_32F},
     [MM_FLOAT64] = {.results = MM_DTYPE_BIT(MM_FLOAT64), .math = DEFAULT_MATH, .data_type = R_64F},
@@ -43,7 +43,7 @@ const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT] = {
                  .math = DEFAULT_MATH,
                  .data_type = R_8I,
                  .compute = COMPUTE_32I},
-    [MM_INT32] = {.data_type = R_32I}, /* as C alone */
+    [MM_INT32] = {.data_type = R_32I}, /* only as C */
 };
 
 /* --- the libraries' functions -------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static struct {
     int (*gemm_ex)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                    const void *a, int a_type, int lda, const void *b, int b_type, int ldb, const void *beta,
                    void *c, int c_type, int ldc, int compute, int algorithm);
-    /* The same for several products, whose matrices lie so many elements apart. */
+    /* Functions for several products: a step is the distance of two products' matrices, in elements. */
     int (*sgemm_strided)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
                          const float *a, int lda, long long a_step, const float *b, int ldb, long long b_step,
                          const float *beta, float *c, int ldc, long long c_step, int count);
@@ -76,8 +76,8 @@ static struct {
                            long long c_step, int count, int compute, int algorithm);
 } cublas;
 
-/* cuBLASLt's descriptions, which it fills in: their sizes are public, what they hold is not. And one of the
- * algorithms that it knows. Attributes and values below are those of cublasLt.h of CUDA 13.0. */
+/* Descriptions that cuBLASLt fills in. Their sizes are public, their content is not. The attributes and
+ * values below come from cublasLt.h of CUDA 13.0. */
 struct lt_operation {
     uint64_t opaque[32];
 };
@@ -121,7 +121,7 @@ static struct {
 
 struct symbol {
     const char *name;
-    void *function; /* the member of `cublas` or `lt` that it fills */
+    void *function; /* points to the member of `cublas` or `lt` to set */
 };
 
 static bool find_symbols(void *library, const struct symbol *symbols, size_t count) {
@@ -137,7 +137,7 @@ static bool find_symbols(void *library, const struct symbol *symbols, size_t cou
 static const char *missing_because = "libcublas.so.13 or .12 was not found";
 static const char *lt_missing_because = "the libcublas that was found lacks cuBLASLt's functions for float8";
 
-/* libcublas is linked with the libcublasLt of its version, so the functions of both are found through it. */
+/* libcublas is linked with its libcublasLt, so dlsym finds the functions of both in it. */
 static void find(void) {
     static const struct symbol of_cublas[] = {
         {"cublasCreate_v2", &cublas.create},
@@ -223,8 +223,8 @@ void mm_cuda_blas_close(struct mm_lane *lane) {
 
 /* --- products ------------------------------------------------------------------------------------ */
 
-/* Products that lie at equal steps: the first, by how many elements the matrices of the next lie further on,
- * and how many there are. */
+/* Products whose matrices lie at equal steps: the first product, the steps in elements, and the number of
+ * products. */
 struct run {
     struct mm_product first;
     int64_t a_step;
@@ -233,8 +233,8 @@ struct run {
     int count;
 };
 
-/* cuBLAS reads columns where we store rows, and so sees each matrix transposed: we ask it for
- * op(B)ᵀ·op(A)ᵀ = Cᵀ, which is C in our order, and give each operand its own flag. */
+/* cuBLAS expects columns, but we store rows, so it sees each matrix transposed. We let it compute
+ * op(B)ᵀ·op(A)ᵀ = Cᵀ, which is C in our order. Each operand keeps its own flag. */
 static int multiply(cublas_handle handle, const struct run *run) {
     const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
@@ -273,7 +273,7 @@ static int multiply(cublas_handle handle, const struct run *run) {
                           ldc, compute, ALGORITHM_DEFAULT);
 }
 
-/* How a matrix lies there, in columns, and the same matrix of the other products. */
+/* Describes a matrix in columns, and the step to its counterparts in the other products. */
 static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count, struct lt_layout *layout) {
     int status = lt.init_layout(layout, sizeof *layout, mm_blas_types[matrix->dtype].data_type, matrix->cols,
                                 matrix->rows, (int64_t)matrix->ld);
@@ -284,7 +284,8 @@ static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count,
     return status;
 }
 
-/* The product as cuBLASLt sees it: Cᵀ by the transpose of op(B)ᵀ, and by op(A)ᵀ as it is. */
+/* The product as cuBLASLt sees it. It computes Cᵀ: it transposes B's matrix, and takes A's matrix as it is.
+ */
 struct lt_product {
     struct lt_operation operation;
     struct lt_layout a;
@@ -309,14 +310,14 @@ static int describe_products(const struct run *run, struct lt_product *described
     return status;
 }
 
-/* The multiple at which an address lies, of those that cuBLASLt tells apart. */
+/* The largest power of two, up to 256, that divides the address. cuBLASLt distinguishes no larger ones. */
 static uint32_t alignment_of(const void *address) {
     enum { MOST = 256 };
     const uintptr_t bits = (uintptr_t)address | MOST;
     return (uint32_t)(bits & (~bits + 1));
 }
 
-/* The first of the algorithms that cuBLASLt recommends. It remembers what it was asked before. */
+/* Chooses the first algorithm that cuBLASLt recommends. cuBLASLt caches its answers. */
 static int choose(cublas_handle handle, const struct mm_product *product, const struct lt_product *described,
                   struct lt_choice *choice) {
     const uint64_t workspace_bytes = mm_blas_types[product->a.dtype].workspace_bytes;
@@ -337,7 +338,7 @@ static int choose(cublas_handle handle, const struct mm_product *product, const 
     return status == STATUS_SUCCESS && found == 0 ? STATUS_NOT_SUPPORTED : status;
 }
 
-/* cuBLASLt takes cuBLAS's handle for its own. */
+/* cuBLASLt accepts a handle of cuBLAS. */
 static int multiply_lt(const struct run *run, void *workspace, const struct mm_lane *lane) {
     const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
@@ -358,7 +359,7 @@ static int64_t elements_of(const struct mm_matrix *matrix) {
     return (int64_t)(matrix->rows * matrix->ld);
 }
 
-/* Of a stack those that lie along its last dimension, from product `index` on. */
+/* The products of a stack along its last dimension, from product `index` on. */
 static struct run run_of(const struct mm_product *product, size_t index) {
     const struct mm_stack *stack = product->stack;
     struct run run = {.first = mm_product_item(product, index), .count = 1};

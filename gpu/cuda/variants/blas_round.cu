@@ -1,5 +1,5 @@
-/* Rounds the result of a library, float32 or float64, to the type of C, and stores it with C's leading
- * dimension. One thread for each element; a warp loads a line of 128 or 256 bytes and stores part of one. */
+/* Rounds a library's result from float32 or float64 to the type of C, and stores it with C's leading
+ * dimension. Each thread rounds one element. A warp loads 128 or 256 neighbouring bytes. */
 #include "gpu/cuda/variants/blas.h"
 #include "gpu/cuda/variants/kernel.cuh"
 

@@ -6,7 +6,7 @@
  * elements of B, which are one line of 128 bytes, and store another line. If B is stored transposed, each
  * thread loads from a line of its own; `tiled` avoids that.
  *
- * Types: it takes every element type; the numbers here and below are those of float32. The thread converts
+ * Types: it takes every element type; the numbers in this comment are for float32. The thread converts
  * each element that it loads to the type of the sums: float16 to float32, int8 to an integer of 32 bits. It
  * rounds its sum to C's type once, at the end.
  *

@@ -1,5 +1,5 @@
-/* naive_uncoalesced: `naive` with the threads of a block turned. It shows what coalescing is worth: the sums,
- * the number of loads and the bits of the result are those of `naive`.
+/* naive_uncoalesced: `naive` with the threads of a block turned. It shows what coalescing is worth: it adds
+ * the sums in the order of `naive`, issues as many loads, and computes identical bits.
  *
  * Loads: the 32 threads of a warp have successive elements of a column of C. So they load from 32 rows of A
  * at a time, each on a cache line of its own, and share one element of B. `naive` loads one element of A and

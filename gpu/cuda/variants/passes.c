@@ -1,4 +1,4 @@
-/* Passes beside a product (passes.h). */
+/* Launches the passes before or after a product. */
 #include "gpu/cuda/variants/passes.h"
 
 #include "gpu/cuda/device.h"

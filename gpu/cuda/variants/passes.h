@@ -1,5 +1,5 @@
-/* What some variants do before or after the product itself: copies of operands that lie in memory as the
- * kernel does not take them, and a C of zeros. */
+/* Passes before or after a product. Some variants copy operands that their kernel does not take as stored, or
+ * zero C. */
 #pragma once
 
 #include "gpu/plan/plan.h"
@@ -8,11 +8,11 @@
 
 __BEGIN_DECLS
 
-/* mm_plan_launch, or mm_cuda_prepare, which only loads what the other one launches. */
+/* Either mm_plan_launch, or mm_cuda_prepare, which only loads the kernels. */
 typedef enum mm_status mm_cuda_step(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, struct mm_error *error);
 
-/* How many matrices A, or B, has. */
+/* The number of matrices of A or B. */
 static inline size_t mm_matrices_of_a(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->a_count;
 }
@@ -24,21 +24,23 @@ static inline size_t mm_matrices_of_b(const struct mm_product *product) {
 /* Whether the matrix and its rows begin at multiples of 16 bytes. */
 bool mm_cuda_is_aligned(const struct mm_matrix *matrix);
 
-/* The launch_stack of a plan that is never cut (mm_cuda_band_rows): all products at once, by plan->launch. */
+/* The launch_stack of a plan that mm_cuda_band_rows never cuts: plan->launch launches all products at once.
+ */
 enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
 
-/* Copies an operand of so many matrices; rows of *to begin at multiples of 16 bytes, or it is dense. What is
- * turned is transposed by `auto`; if that is several matrices, *to is dense. */
+/* Copies an operand that has `matrices` matrices. *to must be dense, or its rows must begin at multiples of
+ * 16 bytes. If is_turned, the variant `auto` transposes the operand; *to must then be dense if it has several
+ * matrices. */
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error);
 
-/* C of a product without depth. */
+/* Sets C to zeros, for a product whose k is 0. */
 enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
                                    struct mm_error *error);
 
-/* The kernel that copies into rows which begin at multiples of 16 bytes. */
+/* The layout of the kernel that copies into rows which begin at multiples of 16 bytes. */
 struct mm_layout mm_cuda_pad_layout(enum mm_dtype dtype);
 
 __END_DECLS

@@ -1,5 +1,5 @@
-/* How the launch of another variant computes a product by `simt`: always, or only if the device finds at run
- * time that it must. Only the thread that uses the lane calls them. */
+/* Lets another variant compute a product by `simt`: always, or only if the device sets a flag at run time.
+ * Only the thread that uses the lane calls these functions. */
 #pragma once
 
 #include "gpu/cuda/lane.h"

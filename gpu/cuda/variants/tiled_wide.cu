@@ -25,7 +25,7 @@
  * What to see: a benchmark predicts the global loads of `tiled_16`, 1/16 of those of `naive`. `GET
  * /v1/variants` shows 65,536 bytes of dynamic shared memory, and the blocks that remain.
  *
- * Source: the occupancy arithmetic is that of NVIDIA's CUDA C++ Best Practices Guide. */
+ * Source: NVIDIA's CUDA C++ Best Practices Guide explains the occupancy arithmetic. */
 #include "gpu/cuda/variants/walk.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -20,20 +20,20 @@
  * places.
  *
  * Edges: vectors need a matrix that begins at a multiple of 16 bytes and has rows of a multiple of 16 bytes,
- * and a whole 64×64 square. Else elements go one by one, by neighbouring threads. The kernel decides that for
- * A and for C each; the branch is the same for all threads of a block.
+ * and a whole 64×64 square. Otherwise neighbouring threads move elements one by one. The kernel decides that
+ * for A and for C separately. All threads of a block take one branch.
  *
- * Elements of 1 and 2 bytes: squares of 16×16 and 8×8 would be too few for the threads of a tile. So these
- * are moved by words of 4 bytes, in squares of 4×4 and 2×2, which byte permutations turn. A word may begin
- * anywhere: then it is shifted together from two.
+ * Elements of 1 and 2 bytes: with vectors, squares would have 16×16 and 8×8 elements, too few squares for the
+ * threads of a tile. So a thread moves words of 4 bytes, in squares of 4×4 and 2×2, and byte permutations
+ * turn the squares. If a word is not aligned, the thread shifts it together from two aligned words.
  *
  * Launch: ⌈n/64⌉×⌈m/64⌉ blocks of 256 threads for a C of m×n.
  *
  * Cost: a barrier and 16 or 32 KiB of shared memory (4 or 8 for elements of 1 or 2 bytes, and some padding).
  * Measured on an H200: 97% of the speed of a copy at 16384² float32; `padded` 88%.
  *
- * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". Its CUTLASS swizzles
- * shared memory likewise. */
+ * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". NVIDIA's CUTLASS also
+ * swizzles shared memory. */
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {
@@ -101,7 +101,8 @@ __device__ void stage(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row
     }
 }
 
-/* The same element by element, as far as A goes. Past its edges it stages zeros, which are never stored. */
+/* Loads a square of A at an edge, element by element, and stages it turned. Past the edges of A the tile gets
+ * zeros, which are never stored. */
 template <typename ELEMENT>
 __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row, unsigned col) {
     constexpr unsigned STEP = THREADS / EDGE;
@@ -134,7 +135,7 @@ __device__ void store(const struct mm_matrix &c, tile<ELEMENT> &from, unsigned r
     }
 }
 
-/* The same element by element, as far as C goes. */
+/* Stores the tile in a square of C at an edge, element by element. */
 template <typename ELEMENT>
 __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, unsigned row, unsigned col) {
     ELEMENT *to = static_cast<ELEMENT *>(c.data);

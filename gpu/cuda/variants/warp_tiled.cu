@@ -73,7 +73,7 @@ __device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned f
                          within && first_line + line + i < rows ? 1 : 0);
 }
 
-/* The same for lines that lie across the stored rows of X, WORDS elements a copy. */
+/* Begins to copy a slab whose lines lie across the stored rows of X: each copy moves WORDS elements. */
 template <unsigned WORDS>
 __device__ void copy_across(slab<false> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = EDGE / WORDS; /* threads along a row */

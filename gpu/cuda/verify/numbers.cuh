@@ -1,5 +1,5 @@
-/* The arithmetic of the check of a product: which sums it keeps of a line, and how they are added up, for
- * each type of sums. For verify.cu and the files beside this one. */
+/* The arithmetic of the check of a product, for each type of sums: the sums of a line, and how the kernels
+ * add them up. Only verify.cu and the files in this folder include it. */
 #pragma once
 
 #include "gpu/check/verify.h"
@@ -25,10 +25,10 @@ MM_DTYPE_TABLE(X)
  *     number            the type of a sum
  *     merge             adds the sums of another part of the line
  *     make_norms        turns sums of B into norms
- *     difference        what a row of C and the same row of op(A)·op(B) differ by, of real numbers
- *     of_a, of_b, of_c  the factors of the elements of a line, which `add` multiplies and adds up
- * The factors of B and C are the random vectors x, which are computed where they are needed. The factors of A
- * are the sums of B. */
+ *     difference        a row of C minus its row of op(A)·op(B); only kinds of real numbers have it
+ *     of_a, of_b, of_c  the factors of a line's elements; `add` multiplies and adds
+ * The factors of B and C are the random vectors x; `add` computes them from the seed. The factors of A are
+ * the sums of B. */
 
 /* Sums in float64. */
 struct real {
@@ -76,7 +76,7 @@ struct real {
     };
 };
 
-/* Sums of float64s, in twice the precision. */
+/* Sums of float64 elements with twice the precision of float64. */
 struct precise {
     using number = double;
     static constexpr unsigned SUMS = MM_VERIFY_PRECISE_SUMS;

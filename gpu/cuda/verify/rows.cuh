@@ -1,4 +1,5 @@
-/* The kernel that compares the rows of C with those of op(A)·op(B), by their sums. For verify.cu alone. */
+/* The kernel that compares the rows of C with the rows of op(A)·op(B) by their sums. Only verify.cu includes
+ * it. */
 #pragma once
 
 #include "gpu/cuda/verify/sums.cuh"
@@ -28,7 +29,7 @@ __device__ void compare_row(const struct rows<double> &rows, const struct mm_ver
     mm_verify_row(seen, &bounds, row, &of_row, a[KIND::LAST], c[KIND::LAST]);
 }
 
-/* Compares one vector at a time, because there are many. */
+/* Compares one vector at a time, because whole numbers have many vectors. */
 template <typename KIND, typename WORD>
 __device__ void compare_row(const struct rows<WORD> &rows, const struct mm_verify_bounds &, size_t row,
                             struct mm_verification *seen) {
@@ -52,14 +53,14 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* One block compares all rows, because their sums are few beside the elements of the matrices. Then it merges
- * what its threads have seen. The rows are numbered from first_row on. If that is not 0, the result already
- * has what was seen in the products before this one of the stack. */
+/* One block compares all rows: the sums are few compared with the elements of the matrices. Then the block
+ * merges the results of its threads. Rows are numbered from first_row on. If first_row is not 0, *result
+ * already has the earlier products of the stack. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
             size_t first_row, struct mm_verification *result) {
-    __shared__ struct mm_verification seen[COMPARING / 2]; /* a block has no room for those of all threads */
+    __shared__ struct mm_verification seen[COMPARING / 2]; /* shared memory holds only half of the threads */
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += COMPARING)
         compare_row<KIND>(rows, bounds, row, &mine);

@@ -1,6 +1,6 @@
-/* The kernels that read a matrix once and add up its lines, each multiplied by a few vectors. Lines are cut
- * into parts, so few long lines are work for the whole chip. The order of sums depends on the shape
- * alone. For verify.cu and the files beside this one. */
+/* The kernels that read a matrix once, multiply its lines by a few vectors, and add up the products. Lines
+ * are cut into parts, so a few long lines still keep the whole chip busy. The order of sums depends only on
+ * the shape. Only verify.cu and the files in this folder include it. */
 #pragma once
 
 #include "gpu/cuda/verify/numbers.cuh"
@@ -10,8 +10,8 @@ namespace {
 constexpr unsigned WARP = 32;
 constexpr unsigned THREADS = 256;
 
-/* op(X): `lines` lines of `length` elements. The elements of a line follow each other in memory, or lie `ld`
- * apart if is_turned. */
+/* op(X): `lines` lines of `length` elements. The elements of a line are neighbours in memory; if is_turned,
+ * they lie `ld` apart. */
 struct operand {
     const void *data;
     size_t ld;
@@ -20,8 +20,7 @@ struct operand {
     bool is_turned;
 };
 
-/* How the lines of an operand are cut into parts. Sum s of line l over part p is sums[(p·SUMS + s)·lines +
- * l]. */
+/* The parts of an operand's lines. Sum s of line l over part p is sums[(p·SUMS + s)·lines + l]. */
 struct cut {
     size_t parts;
     size_t part; /* elements of a part; the last one may have fewer */
@@ -31,8 +30,8 @@ __device__ size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Adds up lines whose elements follow each other. Each warp adds up a line, and each of its threads every
- * 32nd element of it. */
+/* Adds up lines whose elements are neighbours. Each warp adds up a line; each thread adds every 32nd
+ * element. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_along(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -62,7 +61,8 @@ __global__ void __launch_bounds__(THREADS)
         results[(blockIdx.y * KIND::SUMS + s) * x.lines + line] = sums[s];
 }
 
-/* Adds up lines that lie across the stored rows. Each thread adds up a line, so a warp reads neighbours. */
+/* Adds up lines that lie across the stored rows. Each thread adds up one line, so a warp reads neighbouring
+ * elements. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_across(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -95,7 +95,7 @@ __device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typen
     }
 }
 
-/* Adds up the parts of B's sums, in the place of the first part, and turns sums into norms. */
+/* Adds up the parts of B's sums into the first part, and turns sums into norms. */
 template <typename KIND>
 __global__ void __launch_bounds__(THREADS) join(typename KIND::number *results, size_t parts, size_t lines) {
     const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
