@@ -57,8 +57,8 @@ struct mm_cuda_retry {
  *     other last bits. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 
-/* Sets the errors of jobs that found no memory, and have none: MM_NO_DEVICE_MEMORY with the bytes that each
- * job needs, and the free bytes. */
+/* Sets the errors of jobs that found no device memory: MM_NO_DEVICE_MEMORY with the bytes that each job
+ * needs, and the free bytes. The jobs hold no memory. */
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                              const struct mm_plan *plan);
 

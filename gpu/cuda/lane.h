@@ -71,9 +71,9 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
                               struct mm_lane *lane, struct mm_error *error);
 
 /* How many rows of C a band has. m, so the product is not cut, if it takes less than 100 ms by the device's
- * rates, or if plan->layout.block_rows is 0: the launch is a library's, or tensor's or fp32_tensor's. A band
- * has the kernel and the splits of k of the whole product, so the result has the same bits. Of a stack, this
- * is for one product. */
+ * rates, if plan->layout.block_rows is 0 (the launch is a library's, or tensor's or fp32_tensor's), or if no
+ * smaller number of rows keeps the plan. A band has the kernel and the splits of k of the whole product, so
+ * the result has the same bits. Of a stack, this is for one product. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
 /* Enqueues one kernel over a grid of blocks with these arguments, for launches of several kernels. Uses the

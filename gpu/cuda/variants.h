@@ -1,6 +1,6 @@
-/* The rows of the CUDA variant table, and the planning functions that they name. A new variant takes its file
- * and one row here; the rows `auto` are in variants.c. A build without CUDA has the same rows (missing.c),
- * and no device that runs them. */
+/* The rows of the CUDA variant table, and the planning functions that they name. A new variant is its file
+ * and one row here (docs/architecture.md names the tables of the tests and docs). The rows `auto` are in
+ * variants.c. A build without CUDA has the same rows (missing.c), and no device that runs them. */
 #pragma once
 
 #include "gpu/lab/traffic/kernels.h"

@@ -1,6 +1,6 @@
 /* A variant: one way to multiply or to transpose, as a row of its backend's table. The API, the tests and the
- * benchmark read the rows, so a new variant takes its file and one row (gpu/cpu/variants.h,
- * gpu/cuda/variants.h). */
+ * benchmark read the rows: a new variant is its file and one row (gpu/cpu/variants.h, gpu/cuda/variants.h).
+ */
 #pragma once
 
 #include "gpu/names.h"

@@ -51,7 +51,7 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
 
 /* Marks each GPU as failed that has been at one product, or one slice of a task, for longer than most_ns (0:
  * no limit). The time counts from the first call that saw the step. The thread of such a GPU is lost. Jobs
- * that wait for the GPU go to another device, or end with MM_NOT_READY; begun tasks end with MM_NOT_READY.
+ * that wait for the GPU go to another device, or end with MM_NOT_READY; paused tasks end with MM_NOT_READY.
  * Returns a GPU that this call has marked, or NULL. One thread at a time. */
 struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
@@ -83,6 +83,6 @@ void mm_queue_stop(struct mm_queue *queue);
  * MM_STOPPING after the current slice or part. Call mm_queue_stop first. Any thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
-/* Stops the queue, runs all accepted products to their end, joins the workers, and frees the queue. Tasks,
- * and products of several parts, end with MM_STOPPING. NULL is allowed. */
+/* Stops the queue, runs the accepted products to their end, joins the workers, and frees the queue. Only
+ * tasks and products of several parts end early, with MM_STOPPING. NULL is allowed. */
 void mm_queue_close(struct mm_queue *queue);

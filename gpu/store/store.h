@@ -19,9 +19,9 @@ struct mm_store_limits {
     uint64_t ttl_ns_max;    /* the longest life of a value; 0: no limit */
 };
 
-/* Room that is reserved for a value whose upload has not ended. If others need the room, an upload loses it
- * that is more than a second late, by the even rate that completes the upload at its deadline. All zeros: no
- * room. The owner does not move this struct while it is reserved. */
+/* Room that is reserved for a value whose upload has not ended. An upload is late if it is more than a second
+ * behind the even rate that would complete it at its deadline. A late upload loses its room if another one
+ * needs it. All zeros: no room. The owner does not move this struct while it is reserved. */
 struct mm_store_room {
     uint64_t space;
     size_t bytes;

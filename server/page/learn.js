@@ -36,7 +36,7 @@ const LESSONS = {
     look: ['Each row is a line of 128 bytes of global memory, in 4 *sectors* of 32 bytes. The 32 *lanes* (threads) of a warp ' +
       'load one word each; a number is a lane. Memory sends whole sectors: what is grey is moved for nothing.',
     'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. With stride 1 the ' +
-      'lanes use all of each sector: the load is *coalesced*. With an offset of 1 as well it is misaligned, and takes a fifth.',
+      'lanes use all of each sector: the load is *coalesced*. With an offset of 1 as well it is misaligned, and takes 5 sectors instead of 4.',
     'The kernel `naive` computes an element of C in each thread. For one step of its sum a warp loads 4 sectors of B, and ' +
       'one of A that all lanes share. The lanes of `naive_uncoalesced` walk down a column of A instead: 32 sectors, and ' +
       'one of B. That is 33 against 5.'],
@@ -54,7 +54,7 @@ const LESSONS = {
     look: ['A block computes a *tile* of C, a square of T×T elements, one in each thread. It needs the grey rows of A and ' +
       'columns of B, and goes along them in steps: it copies a tile of A and one of B (blue) to shared memory, and then ' +
       'uses each element T times.',
-    'Double T: the global loads halve. Without tiles (`naive`) each multiplication loads its two elements itself.'],
+    'Double T: the global loads halve, or nearly so if the last tiles are not full. Without tiles (`naive`) each multiplication loads its two elements itself.'],
     controls: [['tile', 'Edge of a tile, T', [8, 16, 32]], ['edge', 'm = k = n', 128, 32, 4096], ['step', 'Step along k', 1, 0, 511]],
     async show({ tile, edge, step }, post, part) {
       const reply = await post({ m: edge, k: edge, n: edge, variants: cuda('naive', 'tiled_' + tile) });

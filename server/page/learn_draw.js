@@ -19,7 +19,7 @@ const draw = (part, caption, ...pictures) =>
 // have a table of their own, which a phone shows below the one before; `first` is the first column of a table.
 export function squares(part, caption, corner, rows) {
   const cell = ({ text = '', kind, label }) => make('td', { class: kind, title: label }, `${text}`);
-  const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && !/\d/.test(text)); // a phone leaves out such a row
+  const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && text === ''); // a phone leaves out such a row
   const firsts = rows[0][1].map((_, column) => column).filter((column) => column % 16 === 0);
   draw(part, caption, make('div', { class: 'squares', tabindex: '0', role: 'group', 'aria-label': caption }, ...firsts.map((first) => {
     const ours = rows.map(([title, cells]) => [title(first), cells.slice(first, first + 16)]);
@@ -34,7 +34,7 @@ export function squares(part, caption, corner, rows) {
 // lane. rest(unit) is the square of a unit that no lane has. Only rows with a lane are drawn.
 function memory(part, caption, corner, bytes, places, rest, last = []) {
   const used = [...new Set(places.map(({ unit }) => Math.floor(unit / 32)))].sort((one, other) => one - other);
-  squares(part, caption, corner, [...used.map((row) => [(first) => (32 * row + first) * bytes, all.map((column) => {
+  squares(part, caption, corner, [...used.map((row) => [(first) => `byte ${(32 * row + first) * bytes}`, all.map((column) => {
     const here = places.filter(({ unit }) => unit === 32 * row + column);
     if (!here.length) return rest(32 * row + column);
     const lanes = [...new Set(here.map(({ lane }) => lane))];
@@ -47,7 +47,7 @@ export function sectors(part, { stride, offset = 0, word_bytes: bytes }) {
   const wide = bytes / 4, units = all.map((lane) => (lane * stride + offset) * wide), kind = 'one';
   const places = units.flatMap((unit, lane) => all.slice(0, wide).map((more) => ({ lane, unit: unit + more, kind })));
   const moved = new Set(places.map(({ unit }) => unit >> 3));
-  memory(part, 'Lines of global memory, in words of 4 bytes', 'byte', 4, places, (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }));
+  memory(part, 'Lines of global memory, in words of 4 bytes', 'word', 4, places, (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }));
 }
 
 // Shared memory: the word of each lane in its bank. row: the server's prediction for these words.
@@ -57,16 +57,19 @@ export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bank
   // If words are wider than banks, each half of the warp has its own passes.
   const isRival = (lane, other) => banks[lane] === banks[other] && !(isWide && lane >> 4 !== other >> 4);
   const degree = (lane) => new Set(active.filter((other) => isRival(lane, other)).map(unit)).size;
-  const served = Array(32).fill(0);
+  const served = [Array(32).fill(0), Array(32).fill(0)]; // by lanes 0 to 15, and 16 to 31; by all if words are not wider
   const places = active.flatMap((lane) => all.slice(0, isWide ? 2 : 1).map((half) => {
     const bank = banks[lane] + half, count = degree(lane);
-    served[bank] = Math.max(served[bank], count);
+    const by = served[isWide ? lane >> 4 : 0];
+    by[bank] = Math.max(by[bank], count);
     return { lane, unit: unit(lane) - unit(lane) % 32 + bank, kind: count > 7 ? 'many' : count > 1 ? 'few' : 'one' };
   }));
   const isGap = (one) => padded && Math.floor(one * bankBytes / bytes) % 33 === 32;
-  memory(part, 'A column for each bank of shared memory; the last row counts the words that it serves one after another',
-    'byte', bankBytes, places, (one) => (isGap(one) ? { text: '·', label: 'padding' } : {}),
-    [[() => 'words', served.map((count) => ({ text: count || '' }))]]);
+  const counts = (title, by) => [() => title, by.map((count) => ({ text: count || '' }))];
+  memory(part, 'A column for each bank of shared memory; under it, how many words it serves one after another. 3+: lane 3 and ' +
+    'others read this word. Orange: 2 to 7 words in the bank; red: more' + (isWide ? '. Each half of the warp has its own passes' : ''),
+    'bank', bankBytes, places, (one) => (isGap(one) ? { text: '·', label: 'padding' } : {}),
+    isWide ? [counts('lanes <16', served[0]), counts('lanes ≥16', served[1])] : [counts('words', served[0])]);
 }
 
 // A, B and C of a product, with the tiles of edge T that a block of C uses in one step. A tile may reach past an edge of

@@ -45,6 +45,14 @@ window.fetch = async (path, options) => {
 };"""
 # A square's column, as the head of its table has it.
 COLUMN = "const column = cell => +cell.closest('table').tHead.rows[0].cells[cell.cellIndex].textContent;"
+# The most words that a bank serves, added up over the rows of counts: one row, or one for each half of the warp.
+PASSES = """const most = {};
+  for (const row of document.querySelectorAll('.squares tbody tr')) {
+    const title = row.firstChild.textContent, counts = [...row.querySelectorAll('td')].map(cell => +cell.textContent);
+    if (!title.startsWith('byte'))
+      most[title] = Math.max(most[title] ?? 0, ...counts);
+  }
+  return Object.values(most).reduce((sum, one) => sum + one, 0)"""
 SERVED = "return [...document.querySelectorAll('.squares tbody tr:last-child td')].map(cell => +cell.textContent)"
 LANES = COLUMN + """return [...document.querySelectorAll('.squares td[title^=lane]')].flatMap(cell =>
   cell.title.slice(5).split(', ').map(lane => [+lane, column(cell)]))"""
@@ -125,7 +133,8 @@ def check_banks(browser):
         banks = sorted([lane, bank + half] for lane, bank in enumerate(want["banks"]) if bank is not None for half in range(1 + wide))
         page.wait(lambda page: said(page).startswith(f"Degree {degree}, {want['predicted_wavefronts']} pass")
                   and sorted(page.run(LANES)) == banks
-                  and max(page.run(SERVED)) == degree and len(page.run(SERVED)) == 32,
+                  and max(page.run(SERVED)) == degree and len(page.run(SERVED)) == 32
+                  and page.run(PASSES) == want["predicted_wavefronts"],
                   f"{controls} as the API predicts: {want}")
 
 
