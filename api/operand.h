@@ -32,10 +32,9 @@ struct mm_operand {
     bool is_transposed;
     uint64_t ld; /* leading dimension of the matrix in a raw body */
 
-    struct mm_matrix
-        view;          /* covers all matrices of the shape; inline data lie in the body or in the storage */
-    bool column_major; /* the elements of a single matrix lie column by column, as in Fortran; the view is
-                        * valid only after mm_call_turn */
+    struct mm_matrix view; /* of all matrices; inline data lie in the body or in the storage */
+    bool column_major;     /* the elements of a single matrix lie column by column, as in Fortran; the view is
+                            * valid only after mm_call_turn */
 };
 
 struct mm_operands;

@@ -236,7 +236,7 @@ static enum mm_status open_csv(struct reading *reading, const char *body, struct
     return status;
 }
 
-/* Whether the elements are copied because no view can show them as they lie in the body. */
+/* Whether the elements must be copied: CSV is text, and a view cannot cover a stack in Fortran order. */
 static bool is_copied(const struct reading *reading, const struct operand *operand) {
     const unsigned viewed_rank = reading->into->kind->is_row_major ? 1 : 2;
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);

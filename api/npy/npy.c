@@ -320,7 +320,6 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
     const size_t bytes = used <= MM_NPY_HEAD_BYTES ? MM_NPY_HEAD_BYTES : mm_size_round_up(used, ALIGNMENT);
     const size_t length = bytes - START;
     assert(bytes <= MM_NPY_HEAD_BYTES_MAX && length < 256);
-    *end = ' '; /* over a NUL */
     memcpy(head, magic, MAGIC_BYTES);
     memcpy(head + MAGIC_BYTES, (const unsigned char[]){1, 0, (unsigned char)length, 0}, 4);
     head[bytes - 1] = '\n';

@@ -25,9 +25,8 @@ struct derived {
 };
 
 struct mm_cuda_device_copy {
-    struct mm_device_copy
-        head; /* first; a copy's data may be NULL: dropped, and made anew if it is used again */
-    struct mm_cuda_device *device; /* NULL: it was closed */
+    struct mm_device_copy head;    /* first; its data are NULL while the copy is dropped */
+    struct mm_cuda_device *device; /* NULL once the device was closed */
     size_t bytes;
     cudaEvent_t copied;        /* the copy is there once this is over; NULL: none was made */
     bool is_copied;            /* the copy is known to be complete; only the lanes' thread uses this */

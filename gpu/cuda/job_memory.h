@@ -41,7 +41,7 @@ void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count);
 /* The state of retries. Begins as zeros, with `lane` and, for one job, `job` and `plan` set. */
 struct mm_cuda_retry {
     struct mm_lane *lane;
-    const struct mm_job *job; /* NULL: there are several jobs, or none */
+    const struct mm_job *job; /* NULL if there are several jobs, or none */
     struct mm_plan *plan;     /* of `job`; changed to one with less workspace */
     unsigned tries;
 };

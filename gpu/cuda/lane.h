@@ -45,9 +45,8 @@ struct mm_lane {
     struct mm_cuda_device *device;
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
-    enum mm_cuda_mark
-        first; /* of the jobs under way: UPLOADED if nothing is copied to the device, else BEGUN */
-    enum mm_cuda_mark last; /* the last mark enqueued for the jobs under way; end waits for it */
+    enum mm_cuda_mark first; /* of the jobs under way: BEGUN, or UPLOADED if nothing is copied */
+    enum mm_cuda_mark last;  /* the last mark enqueued for the jobs under way; end waits for it */
     struct mm_cuda_bands bands;
 
     /* Owned, in locked host memory, where the device writes them. */

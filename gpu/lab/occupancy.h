@@ -44,8 +44,7 @@ struct mm_occupancy {
     unsigned blocks; /* that a multiprocessor holds at a time; 0: none fits */
     unsigned warps;  /* in these */
     unsigned warps_max;
-    unsigned
-        blocks_by[MM_LIMITER_COUNT]; /* that each resource alone allows; those equal to `blocks` limit it */
+    unsigned blocks_by[MM_LIMITER_COUNT]; /* that each resource alone allows; the least one limits */
 };
 
 /* The warps of a block, the last of them perhaps in part. */

@@ -27,8 +27,7 @@ enum { GROWING_MIN = 64 << 20 };
 
 struct mm_buffers {
     size_t bytes_max;
-    size_t
-        held_bytes; /* lent or kept; kept memory is dropped to stay below bytes_max. __atomic access only */
+    size_t held_bytes; /* lent or kept; at most bytes_max while memory is kept. __atomic access only */
     struct mm_arena *arena;
     const struct mm_page_locking *locking; /* NULL: none. __atomic access only */
     pthread_mutex_t mutex;                 /* guards the members below, and the blocks that are kept */

@@ -12,9 +12,8 @@ struct mm_layout {
     unsigned block_cols;
     unsigned threads_x; /* threads of a block */
     unsigned threads_y;
-    unsigned
-        split_depth; /* k is cut into parts of this length, whose sums are added in order; 0: k is not cut */
-    bool reads_once; /* the kernel reads each element of the operands once */
+    unsigned split_depth; /* k is cut into parts of this length; 0: k is not cut */
+    bool reads_once;      /* the kernel reads each element of the operands once */
     bool follows; /* the kernel itself waits for the kernel before it in the stream, so it may start early */
     size_t dynamic_shared_bytes; /* up to what the device gives a block, also past 48 KiB */
 };

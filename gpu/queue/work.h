@@ -3,7 +3,7 @@
  *
  * Ownership: the work is the owner's until mm_queue_submit returns MM_OK. Then it is the queue's until the
  * queue calls `done` with a list that has the work, or mm_queue_cancel returns true. Meanwhile the owner
- * reads nothing of the work. */
+ * reads only what it set itself, such as the deadline. */
 #pragma once
 
 #include "gpu/status.h"
@@ -49,7 +49,7 @@ struct mm_work {
     /* Only the queue uses these. */
     TAILQ_ENTRY(mm_work) listed; /* in a list of its worker */
     struct mm_worker *worker;    /* its device does the work; NULL: no device can */
-    enum mm_work_state state;    /* changed by mm_work_move, with the queue's mutex held */
+    enum mm_work_state state;    /* mm_work_move changes it, with the queue's mutex held; IDLE before that */
     bool is_cancelled;           /* by mm_queue_cancel, after the first step began; __atomic access */
     bool is_exclusive;           /* nothing else runs on the device beside this work */
     uint64_t batch_key;          /* products of one key may share a launch; 0: it shares none */

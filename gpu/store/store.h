@@ -25,8 +25,7 @@ struct mm_store_limits {
 struct mm_store_room {
     uint64_t space;
     size_t bytes;
-    const size_t
-        *arrived_bytes; /* of the upload, until now; __atomic access. NULL: the room cannot be lost */
+    const size_t *arrived_bytes; /* of the upload so far; __atomic access. NULL if the room cannot be lost */
     size_t upload_bytes;
     uint64_t started_ns;
     uint64_t deadline_ns;

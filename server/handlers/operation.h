@@ -59,8 +59,8 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
  * into request->error. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
-/* The deadline of the request, by the limit in the query before the body has come, and by that of the body
- * after it. */
+/* The deadline by the timeout that the request gave. Until the body is decoded, only the query can have given
+ * one. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 
 /* --- memory (operation_need.c) */

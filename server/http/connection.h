@@ -25,8 +25,8 @@ struct mm_connection {
     int phase; /* enum mm_phase; __atomic access only */
     void *tls; /* MHD's session; only the connection's thread uses it; NULL: no TLS */
 
-    /* NULL: none. The connection's thread sets it, and clears it with server->mutex held, so a thread that
-     * holds the mutex may use the request. __atomic access only. */
+    /* NULL between requests. The connection's thread sets it, and clears it with server->mutex held, so a
+     * thread that holds the mutex may use the request. __atomic access only. */
     struct mm_request *request;
 
     /* Only the connection's thread uses these. */

@@ -113,7 +113,7 @@ static bool is_safe(const char *method) {
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
 }
 
-/* Splits SCHEME://HOST[:PORT]. *usual_port is that of the scheme; 0: none. */
+/* Splits SCHEME://HOST[:PORT]. *usual_port is the scheme's usual port, or 0. */
 static bool cut_origin(const char *origin, struct authority *authority, unsigned *usual_port) {
     const size_t scheme_bytes = strcspn(origin, ":");
     if (strncmp(origin + scheme_bytes, "://", 3) != 0 || !cut_value(origin + scheme_bytes + 3, authority))

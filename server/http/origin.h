@@ -11,8 +11,8 @@ enum mm_status mm_origin_check_host(const char *allowed, const char *host, struc
 
 /* MM_FORBIDDEN in *error if a request by this method may not come from `origin`, the value of its header or
  * NULL. A safe method (RFC 9110, 9.2.1) always may, and so may a request without Origin; else host and port
- * must equal those of `host`. A missing port is that of the origin's scheme, because behind a proxy with TLS
- * the server does not know its own. */
+ * must equal those of `host`. Where a port is missing, the usual port of the origin's scheme counts: behind a
+ * proxy with TLS the server does not know its own scheme. */
 enum mm_status mm_origin_check(const char *method, const char *origin, const char *host,
                                struct mm_error *error);
 

@@ -35,7 +35,7 @@ struct mm_request {
     struct mm_connection *peer;             /* state of `connection` */
     const char *headers[MM_HEADER_COUNT];   /* the first value of each; NULL: absent. They are MHD's */
     const char *path;                       /* of the target, decoded; it is MHD's */
-    const struct mm_route *route;           /* NULL: none found */
+    const struct mm_route *route;           /* NULL if no route was found */
     const struct mm_problem_form *problems; /* format of errors at this path */
     int state;                              /* enum mm_request_state; __atomic access only */
     bool last;                              /* the reply closes the connection */
@@ -97,8 +97,8 @@ enum { MM_ACCEPT_BYTES = 4096 };
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
                             char text[MM_ACCEPT_BYTES], bool *is_cut);
 
-/* The values of all Accept headers joined by commas, as far as they fit; NULL if there is none. The
- * connection's thread. */
+/* The values of all Accept headers, joined by commas and cut at MM_ACCEPT_BYTES. NULL without such a header.
+ * The connection's thread. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
 
 /* Any thread may call it. Only while server->mutex is held does a waiting request keep waiting. */

@@ -187,7 +187,7 @@ static bool is_at(const struct mm_route *route, const char *path) {
            strcmp(path + length - after, end) == 0;
 }
 
-/* A path may have several rows, which follow each other. Its label is that of the first. */
+/* All rows of a path have the label of the path's first row. */
 size_t mm_route_label_index(const char *path) {
     for (size_t index = 0; index < ROUTE_COUNT; index++)
         if (is_at(&routes[index], path))

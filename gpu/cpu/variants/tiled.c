@@ -4,7 +4,7 @@
  * along rows that the L1 cache holds and the compiler can vectorise. Elements are converted to the type of
  * the sums on their way, once for TILE uses. It costs three squares of sums on the stack (of 4 bytes 12 KiB
  * at 32, a quarter of a usual L1) and the copying. Each element is still one sum in the order of depth. The
- * idea is that of the CUDA tutorials' shared memory; no barriers, because one thread does both halves. */
+ * CUDA kernel `tiled` does so in shared memory. Here one thread copies and adds, so there are no barriers. */
 #include "gpu/cpu/variants.h"
 #include "gpu/matrix/sums.h"
 

@@ -10,8 +10,7 @@ __BEGIN_DECLS
 
 /* How the libraries multiply operands of a type. */
 struct mm_blas_type {
-    unsigned
-        results; /* bits of the types of C; the type of the sums is always among them. 0: not supported */
+    unsigned results; /* bits of the types that C may have, with the type of the sums; 0: not supported */
     /* If 0, the library takes all transposes, strides and addresses. Otherwise k must run along the stored
      * rows of both operands (A as it is, B transposed), and each matrix and each row must begin and end at a
      * multiple of `alignment` bytes. */

@@ -1,4 +1,4 @@
-/* Jobs of a CUDA device whose B is a stored value, or whose C is to be one (gpu/cuda/copy.c, run.c,
+/* Jobs of a CUDA device whose B is a stored value, or whose C is stored (gpu/cuda/copy.c, run.c,
  * batch.c), on a made-up CUDA runtime: the value is copied to the device once, and jobs after the first may
  * share a launch. No GPU takes part. */
 #include "cuda_job.h"

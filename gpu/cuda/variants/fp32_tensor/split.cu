@@ -142,7 +142,7 @@ __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     return team;
 }
 
-/* Finds the largest magnitude of each line, and splits the line, which is in registers as far as it fits. */
+/* Finds the largest magnitude of each line, and splits the line. Registers hold the beginning of the line. */
 template <bool WIDE>
 __device__ void scan_and_split_k_contiguous(const mm_fp32_operand &operand, unsigned block,
                                             shared_of_scan &shared) {

@@ -21,8 +21,8 @@ enum {
 struct mm_tensor_plan {
     CUtensorMap a;
     CUtensorMap b;
-    struct mm_matrix
-        unaligned_a; /* float64's A that TMA does not take, the first of a stack; data can be NULL */
+    /* Operands of float64 that TMA cannot load, the first of a stack; data is NULL if TMA can. */
+    struct mm_matrix unaligned_a;
     struct mm_matrix unaligned_b;
     CUtensorMap of_c; /* only if maps_c */
     bool maps_c;      /* TMA takes C */
