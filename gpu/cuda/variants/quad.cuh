@@ -2,7 +2,7 @@
  * calls them for elements of its own. */
 #pragma once
 
-#include "gpu/matrix/matrix.h"
+#include "gpu/product/product.h"
 
 constexpr unsigned MM_QUAD = 4;
 
@@ -22,16 +22,16 @@ __device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
 
 /* Stores four sums in C from (row, col) on, unless they lie past the last column of C. C has this row. The
  * four are one access if C is `wide` and has all four columns; col must then be a multiple of 4. */
-__device__ __forceinline__ void mm_store_quad(const struct mm_matrix &c, bool wide, unsigned row,
+__device__ __forceinline__ void mm_store_quad(const struct mm_product &product, bool wide, unsigned row,
                                               unsigned col, const float *sums) {
-    float *to = static_cast<float *>(c.data) + row * c.ld + col;
-    if (wide && col + MM_QUAD <= c.cols) {
+    float *to = static_cast<float *>(product.c.data) + row * product.c.ld + col;
+    if (wide && col + MM_QUAD <= product.n) {
         *reinterpret_cast<float4 *>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
         return;
     }
 #pragma unroll
     for (unsigned j = 0; j < MM_QUAD; j++)
-        if (col + j < c.cols)
+        if (col + j < product.n)
             to[j] = sums[j];
 }
 
@@ -40,11 +40,11 @@ __device__ __forceinline__ void mm_store_quad(const struct mm_matrix &c, bool wi
  * The first column has two parts because the compiler knows the low bits of col, the thread's place in its
  * block. With one number a kernel of `warp_tiled` took two registers more. */
 template <unsigned STEP, unsigned COUNT>
-__device__ __forceinline__ void mm_store_quads(const struct mm_matrix &c, bool wide, unsigned row,
+__device__ __forceinline__ void mm_store_quads(const struct mm_product &product, bool wide, unsigned row,
                                                unsigned first_col, unsigned col, const float (&sums)[COUNT]) {
-    if (row >= c.rows)
+    if (row >= product.m)
         return;
 #pragma unroll
     for (unsigned j = 0; j < COUNT; j += MM_QUAD)
-        mm_store_quad(c, wide, row, first_col + (col + j / MM_QUAD * STEP), &sums[j]);
+        mm_store_quad(product, wide, row, first_col + (col + j / MM_QUAD * STEP), &sums[j]);
 }

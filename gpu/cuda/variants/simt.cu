@@ -35,7 +35,7 @@ constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* of C, if k is split */
 /* The second kernel of split-K adds up the partial sums and stores them in C. Split s has rows s·m to
  * (s+1)·m - 1 of the workspace. */
 struct sum_params {
-    struct mm_matrix c;
+    struct mm_product product;
     struct mm_matrix workspace;
     unsigned splits;
     const unsigned *run_flag;
@@ -50,19 +50,19 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     const unsigned col = index % quads * MM_QUAD;
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
-    if (!mm_simt_should_run(params.run_flag) || row >= params.c.rows)
+    if (!mm_simt_should_run(params.run_flag) || row >= params.product.m)
         return;
     const float *from = static_cast<const float *>(params.workspace.data) + row * params.workspace.ld + col;
     float sums[MM_QUAD] = {};
 #pragma unroll 8
     for (unsigned split = 0; split < params.splits; split++) {
         float next[MM_QUAD];
-        mm_read_quad(next, from + split * params.c.rows * params.workspace.ld);
+        mm_read_quad(next, from + split * params.product.m * params.workspace.ld);
 #pragma unroll
         for (unsigned i = 0; i < MM_QUAD; i++)
             sums[i] += next[i];
     }
-    mm_store_quad(params.c, mm_is_wide(params.c), row, col, sums);
+    mm_store_quad(params.product, mm_is_wide(params.product.c), row, col, sums);
 }
 
 /* A tile as the host sees it. */
@@ -266,11 +266,13 @@ bool uses_vector_kernel(const struct mm_plan *plan) {
 }
 
 struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const struct mm_product *product,
-                                              const struct mm_matrix *out, const unsigned *run_flag) {
+                                              const unsigned *run_flag) {
     const bool are_columns = vectors_are_columns(product);
     const struct mm_matrix *vectors = are_columns ? &product->b : &product->a;
     const bool vectors_are_k_contiguous = are_columns ? product->transpose_b : !product->transpose_a;
     struct mm_simt_vector_params params = {};
+    params.product = *product;
+    params.are_columns = are_columns;
     params.matrix = are_columns ? product->a : product->b;
     params.lines = static_cast<unsigned>(are_columns ? product->m : product->n);
     params.k = static_cast<unsigned>(product->k);
@@ -279,26 +281,21 @@ struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const 
     params.depth_stride = vectors_are_k_contiguous ? 1 : vectors->ld;
     params.count = static_cast<unsigned>(are_columns ? product->n : product->m);
     params.split_depth = plan->layout.split_depth;
-    params.out = static_cast<float *>(out->data);
-    params.out_vector_stride = are_columns ? 1 : out->ld;
-    params.out_line_stride = are_columns ? out->ld : 1;
-    params.out_split_stride = product->m * out->ld;
     params.run_flag = run_flag;
     return params;
 }
 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
-                            const struct mm_matrix *out, struct mm_lane *lane, const unsigned *run_flag,
-                            struct mm_error *error) {
+                            struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
     layout.follows =
         run_flag != nullptr && mm_kernels_wait(); /* without a flag it is the launch's first kernel */
     if (uses_vector_kernel(plan)) {
-        struct mm_simt_vector_params params = vector_params_of(plan, product, out, run_flag);
+        struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);
         void *arguments[] = {&params};
         return mm_cuda_enqueue(&layout, dim3(line_blocks_of(product), plan->splits), arguments, lane, error);
     }
-    struct mm_simt_params params = {*product, *out, layout.split_depth, run_flag};
+    struct mm_simt_params params = {*product, layout.split_depth, run_flag};
     void *arguments[] = {&params};
     const size_t blocks =
         mm_size_divide_up(product->m, layout.block_rows) * mm_size_divide_up(product->n, layout.block_cols);
@@ -319,7 +316,7 @@ enum mm_status enqueue_sum(const struct mm_plan *plan, const struct mm_product *
                            const struct mm_matrix *workspace, struct mm_lane *lane, const unsigned *run_flag,
                            struct mm_error *error) {
     const struct mm_layout layout = sum_layout();
-    struct sum_params params = {product->c, *workspace, plan->splits, run_flag};
+    struct sum_params params = {*product, *workspace, plan->splits, run_flag};
     void *arguments[] = {&params};
     const size_t quads = product->m * (workspace->ld / MM_QUAD);
     return mm_cuda_enqueue(&layout, dim3(static_cast<unsigned>(mm_size_divide_up(quads, SUM_THREADS))),
@@ -345,10 +342,11 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
                                     struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error) {
     if (plan->splits == 1)
-        return enqueue_main(plan, product, &product->c, lane, run_flag, error);
-    const struct mm_matrix sums = workspace_of(plan, product, workspace);
-    const enum mm_status status = enqueue_main(plan, product, &sums, lane, run_flag, error);
-    return status == MM_OK ? enqueue_sum(plan, product, &sums, lane, run_flag, error) : status;
+        return enqueue_main(plan, product, lane, run_flag, error);
+    struct mm_product splits = *product;
+    splits.c = workspace_of(plan, product, workspace);
+    const enum mm_status status = enqueue_main(plan, &splits, lane, run_flag, error);
+    return status == MM_OK ? enqueue_sum(plan, product, &splits.c, lane, run_flag, error) : status;
 }
 
 enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {

@@ -15,11 +15,10 @@
 #include "gpu/product/product.h"
 
 /* The arguments of the tile kernel. With split-K, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of `out` on. split_depth is a
- * multiple of the tile's depth. */
+ * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. split_depth is a multiple
+ * of the tile's depth. */
 struct mm_simt_params {
-    struct mm_product product;
-    struct mm_matrix out; /* C if k is not split; else the workspace of splits·m rows */
+    struct mm_product product; /* if k is split, its C is the workspace of splits·m rows */
     unsigned split_depth;
     /* In device memory: if it holds 0, the kernel returns at once. NULL: it always runs. */
     const unsigned *run_flag;
@@ -253,12 +252,11 @@ __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &pr
     *col = index / height * TILE::COLS;
 }
 
-/* Where the block's sums go: the rows of `out` that belong to its split. */
-__device__ __forceinline__ struct mm_matrix mm_simt_output_of(const struct mm_simt_params &params) {
-    struct mm_matrix out = params.out;
-    out.data = static_cast<float *>(out.data) + blockIdx.y * params.product.m * out.ld;
-    out.rows = params.product.m;
-    return out;
+/* The product whose C begins at the first row that belongs to the block's split. */
+__device__ __forceinline__ struct mm_product mm_simt_split_of(const struct mm_product &product) {
+    struct mm_product split = product;
+    split.c.data = static_cast<float *>(product.c.data) + blockIdx.y * product.m * product.c.ld;
+    return split;
 }
 
 /* Words of shared memory in a stage: a slab of each operand. */
@@ -362,17 +360,17 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
 /* The epilogue: a thread stores its sums by quads, for the block whose part of C begins at (first_row,
  * first_col). */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__device__ __forceinline__ void mm_simt_epilogue(const struct mm_matrix &out,
+__device__ __forceinline__ void mm_simt_epilogue(const struct mm_product &product,
                                                  const struct mm_simt_thread &thread, unsigned first_row,
                                                  unsigned first_col, const struct mm_simt_sums<TILE> &sums) {
     using A = mm_simt_operand<TILE, true, TRANSPOSE_A>;
     using B = mm_simt_operand<TILE, false, TRANSPOSE_B>;
     const unsigned row = first_row + A::line_of(thread.warp_row, thread.lane_row, 0);
     const unsigned col = first_col + B::line_of(thread.warp_col, thread.lane_col, 0);
-    const bool is_wide = mm_is_wide(out);
+    const bool is_wide = mm_is_wide(product.c);
 #pragma unroll
     for (unsigned i = 0; i < TILE::THREAD_ROWS; i++)
-        mm_store_quads<B::LANES * MM_QUAD>(out, is_wide, row + A::line_of(0, 0, i), col, 0, sums.at[i]);
+        mm_store_quads<B::LANES * MM_QUAD>(product, is_wide, row + A::line_of(0, 0, i), col, 0, sums.at[i]);
 }
 
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
@@ -392,8 +390,8 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
     struct mm_simt_sums<TILE> sums;
     mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(params.product, thread, first_row, first_col, begin, end,
                                                      reinterpret_cast<float *>(mm_simt_slabs), sums);
-    mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(mm_simt_output_of(params), thread, first_row, first_col,
-                                                     sums);
+    mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(mm_simt_split_of(params.product), thread, first_row,
+                                                     first_col, sums);
 }
 
 /* Whether a block of a batch adds up splits: a large tile has no registers for a second set of sums. */
@@ -418,7 +416,7 @@ __global__ void __launch_bounds__(TILE::THREADS, 2)
         struct mm_simt_sums<TILE> sums;
         mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, 0, item->k,
                                                          slabs, sums);
-        mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(product.c, thread, first_row, first_col, sums);
+        mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, sums);
         return;
     }
     struct mm_simt_sums<TILE> total = {};
@@ -436,5 +434,5 @@ __global__ void __launch_bounds__(TILE::THREADS, 2)
                 total.at[i][j] = is_one_split ? sums.at[i][j] : total.at[i][j] + sums.at[i][j];
         begin += item->split_depth;
     } while (begin < item->k);
-    mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(product.c, thread, first_row, first_col, total);
+    mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, total);
 }

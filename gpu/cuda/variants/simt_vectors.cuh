@@ -10,10 +10,11 @@
 
 /* The arguments of the vector kernels: dot products of each of `lines` lines with each of `count` vectors.
  * Strides are in elements. With split-K, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from out + s·out_split_stride on. split_depth is
- * then a multiple of 4. */
+ * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. split_depth is then a
+ * multiple of 4. */
 struct mm_simt_vector_params {
-    struct mm_matrix matrix; /* as stored: its lines lie along the stored rows, or across them */
+    struct mm_product product; /* if k is split, its C is the workspace of splits·m rows */
+    struct mm_matrix matrix;   /* as stored: its lines lie along the stored rows, or across them */
     unsigned lines;
     unsigned k;
     const float *vectors;
@@ -21,10 +22,8 @@ struct mm_simt_vector_params {
     size_t depth_stride;  /* from one element of a vector to the next */
     unsigned count;
     unsigned split_depth;
-    float *out;
-    size_t out_vector_stride; /* from one vector's sum to the next one's */
-    size_t out_line_stride;
-    size_t out_split_stride;
+    bool are_columns; /* the vectors are columns of op(B), and the lines rows of op(A). If not, the vectors
+                         are rows of op(A), and the lines columns of op(B) */
     const unsigned *run_flag; /* as in mm_simt_params */
 };
 
@@ -82,8 +81,11 @@ __device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK
 /* Stores the sum of a line and a vector, which the product has. */
 __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params &params, unsigned line,
                                               unsigned vector, float sum) {
-    params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
-               line * params.out_line_stride] = sum;
+    const struct mm_product product = mm_simt_split_of(params.product);
+    if (params.are_columns)
+        mm_store_c(product, line, vector, sum);
+    else
+        mm_store_c(product, vector, line, sum);
 }
 
 /* If the elements of a line are neighbours: a warp goes along one line, and its threads add up their sums by

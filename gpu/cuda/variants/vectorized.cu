@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned row = first_row + offset_of(threadIdx.y, i);
-        mm_store_quads<HALF>(product.c, c_wide, row, first_col, offset_of(threadIdx.x, 0), sums[i]);
+        mm_store_quads<HALF>(product, c_wide, row, first_col, offset_of(threadIdx.x, 0), sums[i]);
     }
 }
 

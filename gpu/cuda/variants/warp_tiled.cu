@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned c_row = first_row + offset_of<LANE_ROWS>(row, i);
-        mm_store_quads<LANE_COLS * QUAD>(product.c, c_wide, c_row, first_col, col, sums[i]);
+        mm_store_quads<LANE_COLS * QUAD>(product, c_wide, c_row, first_col, col, sums[i]);
     }
 }
 

@@ -421,7 +421,7 @@ static void stacks_have_their_memory(void **state) {
     product.stack = &stack;
     launch(&product);
     assert_int_equal(seen.plan.rank, 2);
-    assert_int_equal(seen.plan.c_step, 64 * 64);
+    assert_int_equal(seen.plan.product.c.rows, 64);
     assert_memory_equal(seen.plan.b_steps, ((unsigned[]){0, 1}), 2 * sizeof(unsigned));
 }
 

@@ -237,7 +237,8 @@ template <class T> struct reader {
 /* Stores a warp's sums in C, the first at (row, col). Two neighbours of a row are sums of one instruction if
  * B is MN-major, and of two if not. */
 template <class T>
-__device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col, const warp_sums<T> &sums) {
+__device__ __forceinline__ void store(const mm_product &product, size_t row, size_t col,
+                                      const warp_sums<T> &sums) {
     const unsigned lane = threadIdx.x % 32;
     row += line_of<T::A_MN_MAJOR>(lane / 4);
     col += line_of<T::B_MN_MAJOR>(lane % 4 * 2);
@@ -250,7 +251,7 @@ __device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col
 #pragma unroll
                 for (unsigned across = 0; across < 2; across++) {
                     const double *x = sums[i][j] + 2 * down, *y = sums[i][j + 1] + 2 * down;
-                    mm_store_neighbours(c, row + i * MMA_ROWS + down * APART<T::A_MN_MAJOR>,
+                    mm_store_neighbours(product, row + i * MMA_ROWS + down * APART<T::A_MN_MAJOR>,
                                         col + j * MMA_COLS + across * (T::B_MN_MAJOR ? APART<true> : 2),
                                         T::B_MN_MAJOR ? (across == 0 ? x : y)[0] : x[across],
                                         T::B_MN_MAJOR ? (across == 0 ? x : y)[1] : y[across]);
@@ -261,18 +262,17 @@ __device__ __forceinline__ void store(const mm_matrix &c, size_t row, size_t col
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {
-    mm_matrix c = plan.c;
     if (walk.work.end - walk.work.begin == plan.schedule.steps) {
-        c.data = static_cast<char *>(c.data) + walk.tile.product * plan.c_step * mm_tensor_c_bytes(c.dtype);
-        store<T>(c, walk.tile.row + row, walk.tile.col + col, sums);
+        store<T>(mm_tensor_item(plan, walk.tile.product), walk.tile.row + row, walk.tile.col + col, sums);
         return;
     }
-    c.data = static_cast<double *>(plan.sums) +
-             static_cast<size_t>(mm_tensor_slot<T>(plan, walk.work)) * (T::ROWS * T::COLS);
-    c.rows = T::ROWS;
-    c.cols = c.ld = T::COLS;
-    c.dtype = MM_FLOAT64;
-    store<T>(c, row, col, sums);
+    mm_product partial = plan.product;
+    partial.m = T::ROWS;
+    partial.n = partial.c.ld = T::COLS;
+    partial.c.dtype = MM_FLOAT64;
+    partial.c.data = static_cast<double *>(plan.sums) +
+                     static_cast<size_t>(mm_tensor_slot<T>(plan, walk.work)) * (T::ROWS * T::COLS);
+    store<T>(partial, row, col, sums);
 }
 
 struct float64_roles {

@@ -42,8 +42,7 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
             for (unsigned j = 0; j < 4; j++)
                 total[j] += loaded[i].sums[j];
     }
-    mm_matrix c = plan.c;
-    c.data = static_cast<char *>(c.data) + tile.product * plan.c_step * mm_tensor_c_bytes(c.dtype);
+    const mm_product product = mm_tensor_item(plan, tile.product);
     mm_tile at;    /* of the first two in the tile */
     mm_tile apart; /* from there to the other two */
     if constexpr (std::is_same<SUM, double>::value) {
@@ -56,8 +55,8 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
         apart = {8, 0};
     }
     const size_t row = tile.row + at.row, col = tile.col + at.col;
-    mm_store_neighbours(c, row, col, total[0], total[1]);
-    mm_store_neighbours(c, row + apart.row, col + apart.col, total[2], total[3]);
+    mm_store_neighbours(product, row, col, total[0], total[1]);
+    mm_store_neighbours(product, row + apart.row, col + apart.col, total[2], total[3]);
 }
 
 } // namespace

@@ -31,11 +31,10 @@ struct mm_tensor_plan {
     struct mm_schedule schedule;
     unsigned rows; /* of a tile */
     unsigned cols;
-    unsigned cluster;   /* blocks, one below the other */
-    void *sums;         /* partial sums of shared tiles (mm_tensor_slot) */
-    struct mm_matrix c; /* of the first product */
-    size_t c_step;      /* elements from one product's C to the next */
-    unsigned rank;      /* of the stack; 0 if there is one product */
+    unsigned cluster;          /* blocks, one below the other */
+    void *sums;                /* partial sums of shared tiles (mm_tensor_slot) */
+    struct mm_product product; /* the first of a stack */
+    unsigned rank;             /* of the stack; 0 if there is one product */
     unsigned dims[MM_STACK_RANK_MAX];
     unsigned a_steps[MM_STACK_RANK_MAX]; /* matrices of A from one index of a dimension to the next */
     unsigned b_steps[MM_STACK_RANK_MAX];

@@ -97,9 +97,13 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
     return tile;
 }
 
-/* Bytes of an element of C. */
-__device__ __forceinline__ unsigned mm_tensor_c_bytes(enum mm_dtype dtype) {
-    return dtype == MM_FLOAT64 ? 8 : dtype == MM_FLOAT16 || dtype == MM_BFLOAT16 ? 2 : 4;
+/* The product of a stack whose index is `index`; its A and B are the first product's. */
+__device__ __forceinline__ mm_product mm_tensor_item(const mm_tensor_plan &plan, unsigned index) {
+    mm_product product = plan.product;
+    const mm_dtype dtype = product.c.dtype;
+    const unsigned bytes = dtype == MM_FLOAT64 ? 8 : dtype == MM_FLOAT16 || dtype == MM_BFLOAT16 ? 2 : 4;
+    product.c.data = static_cast<char *>(product.c.data) + index * (product.m * product.n) * bytes;
+    return product;
 }
 
 /* A block's way through its work. Each role has its own. */

@@ -126,21 +126,21 @@ __device__ __forceinline__ void mm_copy_elements(const unsigned char *staged, un
 
 /* Copies a part to C, where its first element is at (row, col). Eight threads copy a row. */
 template <typename ELEMENT>
-__device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, const mm_matrix &c, size_t row,
-                                               size_t col) {
+__device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, const mm_product &product,
+                                               size_t row, size_t col) {
     constexpr int LINE = MM_TENSOR_LINE_BYTES;
     constexpr unsigned CHUNKS = LINE / MM_CHUNK;
-    if (col >= c.cols)
+    if (col >= product.n)
         return;
-    const size_t left_bytes = (c.cols - col) * sizeof(ELEMENT);
+    const size_t left_bytes = (product.n - col) * sizeof(ELEMENT);
     const int bytes = left_bytes < LINE ? static_cast<int>(left_bytes) : LINE;
     const bool is_last = staged.is_last || left_bytes <= LINE;
     const unsigned chunk = mm_my_thread() % CHUNKS;
 #pragma unroll 1
-    for (unsigned down = mm_my_thread() / CHUNKS; down < MM_CONSUMER_ROWS && row + down < c.rows;
+    for (unsigned down = mm_my_thread() / CHUNKS; down < MM_CONSUMER_ROWS && row + down < product.m;
          down += MM_WARPGROUP / CHUNKS) {
-        unsigned char *to =
-            static_cast<unsigned char *>(c.data) + ((row + down) * c.ld + col) * sizeof(ELEMENT);
+        unsigned char *to = static_cast<unsigned char *>(product.c.data) +
+                            ((row + down) * product.c.ld + col) * sizeof(ELEMENT);
         const unsigned shift = static_cast<unsigned>(reinterpret_cast<size_t>(to) % MM_CHUNK);
         const int begin = static_cast<int>(chunk * MM_CHUNK) - static_cast<int>(shift);
         const int end = begin + static_cast<int>(MM_CHUNK);
@@ -158,23 +158,20 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
 
 /* --- to any C */
 
-/* Copies a part to C, where its first element is at (row, col) of a product of the stack. All threads of the
- * consumer have staged it. */
+/* Copies a part to C, where its first element is at (row, col) of product `index` of the stack. All threads
+ * of the consumer have staged it. */
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
-                                                unsigned row, unsigned col, unsigned product,
-                                                bool is_narrow) {
+                                                unsigned row, unsigned col, unsigned index, bool is_narrow) {
     if (plan.maps_c) {
         if (mm_my_thread() == 0)
-            mm_tma_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row), static_cast<int>(product),
+            mm_tma_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row), static_cast<int>(index),
                          staged.part);
         return;
     }
-    mm_matrix c = plan.c;
-    c.data = static_cast<char *>(c.data) + product * plan.c_step * (is_narrow ? 2 : 4);
     if (is_narrow)
-        mm_copy_staged<uint16_t>(staged, c, row, col);
+        mm_copy_staged<uint16_t>(staged, mm_tensor_item(plan, index), row, col);
     else
-        mm_copy_staged<uint32_t>(staged, c, row, col);
+        mm_copy_staged<uint32_t>(staged, mm_tensor_item(plan, index), row, col);
 }
 
 /* Stages and copies the parts of the tile from the thread's sum FIRST on. */
@@ -195,7 +192,7 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
             mm_consumer_sync();
         }
         if constexpr (IS_NARROW)
-            mm_stage_narrow<FIRST>(at, plan.c.dtype == MM_BFLOAT16, sums);
+            mm_stage_narrow<FIRST>(at, plan.product.c.dtype == MM_BFLOAT16, sums);
         else
             mm_stage_wide<FIRST>(at, sums);
         mm_async_proxy_fence();
@@ -213,7 +210,7 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
                    const typename T::SUM (&sums)[T::SUMS]) {
     unsigned char *staged =
         shared.stages + T::STAGES * T::STAGE_BYTES + mm_my_consumer() * (T::BUFFERS * MM_C_BUFFER_BYTES);
-    const bool is_narrow = plan.c.dtype == MM_FLOAT16 || plan.c.dtype == MM_BFLOAT16;
+    const bool is_narrow = plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
     if (is_narrow)
         mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
     else
@@ -239,12 +236,13 @@ __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, 
 
 /* Stores two sums that are neighbours in a row of C. C may have only the first one, or neither. */
 template <typename SUM>
-__device__ __forceinline__ void mm_store_neighbours(const mm_matrix &c, size_t row, size_t col, SUM first,
-                                                    SUM second) {
-    if (row >= c.rows || col >= c.cols)
+__device__ __forceinline__ void mm_store_neighbours(const mm_product &product, size_t row, size_t col,
+                                                    SUM first, SUM second) {
+    if (row >= product.m || col >= product.n)
         return;
+    const mm_matrix &c = product.c;
     const size_t index = row * c.ld + col;
-    const bool is_whole = col + 1 < c.cols;
+    const bool is_whole = col + 1 < product.n;
     if (std::is_same<SUM, double>::value && c.dtype != MM_FLOAT64)
         mm_store_pair(c, index, is_whole, mm_round_pair<float>(false, first, second));
     else if (std::is_same<SUM, float>::value && c.dtype != MM_FLOAT32)

@@ -273,8 +273,7 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
         .a_lines = mm_tensor_lines(product->m, call->kernel->rows, call->a.square),
         .b_lines = mm_tensor_lines(product->n, call->kernel->cols / cluster, call->b.square),
         .sums = lane->scratch,
-        .c = mm_product_item(product, 0).c,
-        .c_step = product->m * product->n};
+        .product = mm_product_item(product, 0)};
     void *arguments[] = {&plan};
     encode *function = NULL;
     if (product->stack != NULL)
