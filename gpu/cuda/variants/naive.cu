@@ -1,7 +1,7 @@
-/* naive: one thread for each element of C. The thread multiplies a row of A by a column of B, and loads both
- * from global memory. The 32 threads of a warp have neighbours in a row of C. So at each step along k they
- * share one element of A and load 32 successive elements of B: their loads are coalesced. (Not if B is stored
- * transposed.) docs/kernels.md has the figures.
+/* naive: one thread for each element of C. The thread multiplies a row of A by a column of B, and loads
+ * both from global memory. The 32 threads of a warp have neighbours in a row of C. So at each step along k
+ * they share one element of A and load 32 successive elements of B: their loads are coalesced. (Not if B is
+ * stored transposed.) docs/kernels.md has the figures.
  * Source: the product without shared memory in NVIDIA's CUDA C++ Programming Guide, here for any shape. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"

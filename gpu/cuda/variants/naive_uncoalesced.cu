@@ -1,8 +1,8 @@
 /* naive_uncoalesced: `naive` with the threads of a block turned, to show what coalescing is worth. The 32
- * threads of a warp have neighbours in a column of C. So they load from 32 rows of A at each step, each on a
- * cache line of its own. They add the products in the order of `naive`, so they compute the same bits.
- * docs/kernels.md has the figures. Source: the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel
- * for cuBLAS-like Performance". */
+ * threads of a warp have neighbours in a column of C. So they load from 32 rows of A at each step, each on
+ * a cache line of its own. They add the products in the order of `naive`, so they compute the same bits.
+ * docs/kernels.md has the figures.
+ * Source: the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance". */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -1,8 +1,8 @@
 /* register_tiled, spilling: `tiled` (tiled.cu) with registers as the next level of memory. Each thread
- * computes 8×8 elements of C, and keeps their sums in registers. At each k it reads 8 elements of A and 8 of
- * B from shared memory, its fragments, and uses each of them 8 times. `spilling` may use 64 registers a
- * thread instead of 128, so its sums spill to local memory. docs/kernels.md has the figures. Source: V.
- * Volkov's talk "Better performance at lower occupancy" (2010) made the old idea known on GPUs.
+ * computes 8×8 elements of C, and keeps their sums in registers. At each k it reads 8 elements of A and 8
+ * of B from shared memory, its fragments, and uses each of them 8 times. `spilling` may use 64 registers a
+ * thread instead of 128, so its sums spill to local memory. docs/kernels.md has the figures.
+ * Source: V. Volkov's talk "Better performance at lower occupancy" (2010) made the old idea known on GPUs.
  *
  *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    y, y + 16, ... y + 112
  *                                                         and columns x, x + 16, ... x + 112 */

@@ -1,8 +1,8 @@
 /* staged_copy: shared memory that buys nothing. It is `naive` (naive.cu) with a detour: each thread copies
- * its next elements of A and B to shared memory, and multiplies from there. It looks like `tiled` (tiled.cu),
- * but no thread reads what another one copied, so no load is saved. The missing barrier gives it away:
- * threads that need no barrier share nothing. docs/lessons/2-tiles.md and docs/kernels.md have the figures.
- * Source: a frequent mistake in first kernels. */
+ * its next elements of A and B to shared memory, and multiplies from there. It looks like `tiled`
+ * (tiled.cu), but no thread reads what another one copied, so no load is saved. The missing barrier gives
+ * it away: threads that need no barrier share nothing. docs/lessons/2-tiles.md and docs/kernels.md have the
+ * figures. Source: a frequent mistake in first kernels. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -1,7 +1,7 @@
-/* tiled_8, tiled_16, tiled_32: tiles of A and B in shared memory. In `naive` each thread loads a row of A and
- * a column of B, though its neighbours load the same ones. Here the threads of a block load them together,
- * and use each loaded element TILE times. docs/lessons/2-tiles.md teaches it, docs/kernels.md has the
- * figures. Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide.
+/* tiled_8, tiled_16, tiled_32: tiles of A and B in shared memory. In `naive` each thread loads a row of A
+ * and a column of B, though its neighbours load the same ones. Here the threads of a block load them
+ * together, and use each loaded element TILE times. docs/lessons/2-tiles.md teaches it, docs/kernels.md has
+ * the figures. Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide.
  *
  *                                +-------+-------+-----+    A block computes a TILE×TILE square of C, which
  *                                |       |   ↓   |     |    begins at (first_row, first_col): one element a
@@ -34,18 +34,17 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k); /* m, n and k are below 2³¹ */
 
-        /* The thread copies a_tile[a_row][a_k] and b_tile[b_k][b_col]. In a warp x is 0 to 31 (0 to 15 twice
-         * if TILE is 16), so the warp loads successive elements of a stored row, which the chip fetches
-         * together. If an operand is stored transposed, x must run down the tile for that. These writes lie
-         * in one bank of shared memory, but the loop over i reads both tiles as fast as ever
-         * (tiled_padded.cu). */
+        /* The thread copies a_tile[a_row][a_k] and b_tile[b_k][b_col]. In a warp x is 0 to 31 (if TILE is 16,
+         * twice 0 to 15), so the warp loads successive elements of a stored row, which the chip fetches
+         * together. If an operand is stored transposed, x and y change places in its tile. Then the warp
+         * writes down a column of the tile, which at TILE 32 lies in one bank: one slow write a step. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
         const unsigned b_col = TRANSPOSE_B ? y : x;
 
-        /* The thread's elements of the first tiles, the strides to those of the next tiles, and the first_k
-         * from which on they lie past the edge of A or B. */
+        /* Where the thread's elements of the first tiles are stored, and how far it is to those of the next
+         * tiles. If first_k is a_end or more, its element of A lies past an edge; b_end is for B. */
         const type *a = mm_element<TRANSPOSE_A, type>(product.a, first_row + a_row, a_k);
         const type *b = mm_element<TRANSPOSE_B, type>(product.b, b_k, first_col + b_col);
         const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;

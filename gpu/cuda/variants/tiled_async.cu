@@ -1,8 +1,8 @@
 /* tiled_async: `tiled_32` (tiled.cu) with two stages, so every tile has its place twice in shared memory.
  * While the block multiplies one stage, asynchronous copies (cp.async) load the next tiles into the other,
- * without a register in between. That needs one barrier a step. docs/lessons/8-asynchronous.md shows when it
- * pays, docs/kernels.md has the figures. Source: the PTX ISA describes the instruction, the CUDA C++
- * Programming Guide its use for tiles. */
+ * without a register in between. That needs one barrier a step. docs/lessons/8-asynchronous.md shows when
+ * it pays, docs/kernels.md has the figures.
+ * Source: the PTX ISA describes the instruction, the CUDA C++ Programming Guide its use for tiles. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/kernel.cuh"

@@ -1,8 +1,8 @@
-/* tiled_dynamic: `tiled` (tiled.cu) with a tile edge that each request chooses. The kernel declares an array
- * without a size (extern __shared__), and the launch says how many bytes each block gets. So one kernel shows
- * what a larger tile brings and what it costs; docs/kernels.md has the figures. A block has at most 1024
- * threads, 32×32: past tile 32 each thread computes 2×2 or 3×3 elements of C, which lie a block's side apart.
- * Source: NVIDIA's CUDA C++ Programming Guide describes dynamic shared memory. */
+/* tiled_dynamic: `tiled` (tiled.cu) with a tile edge that each request chooses. The kernel declares an
+ * array without a size (extern __shared__), and the launch says how many bytes each block gets. So one
+ * kernel shows what a larger tile brings and what it costs; docs/kernels.md has the figures. A block has at
+ * most 1024 threads, 32×32: past tile 32 each thread computes 2×2 or 3×3 elements of C, which lie a block's
+ * side apart. Source: NVIDIA's CUDA C++ Programming Guide describes dynamic shared memory. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

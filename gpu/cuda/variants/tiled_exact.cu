@@ -1,7 +1,7 @@
 /* tiled_exact_16, tiled_exact_32: `tiled` (tiled.cu) for shapes that are whole tiles. If m, n and k are
- * multiples of the tile, no element lies past an edge, so there is no guard around a load or the store. What
- * is left is the textbook's kernel. Other shapes are refused, and never computed wrongly. Source: the matrix
- * product among NVIDIA's CUDA samples. */
+ * multiples of the tile, no element lies past an edge, so there is no guard around a load or the store.
+ * What is left is the textbook's kernel. Other shapes are refused, and never computed wrongly.
+ * Source: the matrix product among NVIDIA's CUDA samples. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

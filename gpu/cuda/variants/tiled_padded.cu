@@ -2,8 +2,8 @@
  * length of b_tile's rows: 33 words or 32. Both tiles stay as their matrices are stored. So if B is
  * transposed, a warp reads down a column of b_tile, whose words lie in 32 banks (33) or all in one (32).
  * a_tile needs no padding: a warp reads one word of it at a time. docs/lessons/5-banks.md explains banks,
- * docs/kernels.md has the figures. Source: padding a tile is the remedy of NVIDIA's CUDA C++ Best Practices
- * Guide. */
+ * docs/kernels.md has the figures.
+ * Source: padding a tile is the remedy of NVIDIA's CUDA C++ Best Practices Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -1,7 +1,7 @@
 /* tiled_racy: `tiled_32` (tiled.cu) without its first barrier. Its products are WRONG ON PURPOSE, to show
- * what a barrier is for; it runs only if a request names it. docs/lessons/3-barriers.md explains the race. A
- * block stores only its own square of C, so no other product is damaged, not even one that shares the launch.
- * Source: the classic mistake. */
+ * what a barrier is for; it runs only if a request names it. docs/lessons/3-barriers.md explains the race.
+ * A block stores only its own square of C, so no other product is damaged, not even one that shares the
+ * launch. Source: the classic mistake. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

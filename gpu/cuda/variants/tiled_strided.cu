@@ -1,9 +1,9 @@
-/* tiled_strided_16: `tiled_16` (tiled.cu) written with sub-matrices. A sub-matrix is {width, height, stride,
- * elements}: a rectangle of a larger matrix that keeps the stride of that matrix. A block takes its square of
- * C as one, and in each step a square of A and a square of B. Each square is cut to what the matrix has
- * there, so the edges need no thought after the cut. docs/lessons/4-strides.md explains strides,
- * docs/kernels.md the cost. Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide, with
- * the edges added. */
+/* tiled_strided_16: `tiled_16` (tiled.cu) written with sub-matrices. A sub-matrix is {width, height,
+ * stride, elements}: a rectangle of a larger matrix that keeps the stride of that matrix. A block takes its
+ * square of C as one, and in each step a square of A and a square of B. Each square is cut to what the
+ * matrix has there, so the edges need no thought after the cut. docs/lessons/4-strides.md explains strides,
+ * docs/kernels.md the cost.
+ * Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide, with the edges added. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -1,10 +1,9 @@
-/* tiled_wide: `tiled_16` (tiled.cu) with 32 tiles of A and of B at a time, so a step covers 512 of k instead
- * of
- * 16. It shows that a larger tile pays only in the directions in which elements are used again: an element of
- * A is used once for each of the 16 columns of the block's square of C, whatever the length along k. A block
- * takes 64 KiB of shared memory, more than the 48 KiB that a kernel may declare, so it is dynamic.
- * docs/kernels.md has the figures. Source: NVIDIA's CUDA C++ Best Practices Guide explains the occupancy
- * arithmetic. */
+/* tiled_wide: `tiled_16` (tiled.cu) with 32 tiles of A and of B at a time, so a step covers 512 of k
+ * instead of 16. It shows that a larger tile pays only in the directions in which elements are used again:
+ * an element of A is used once for each of the 16 columns of the block's square of C, whatever the length
+ * along k. A block takes 64 KiB of shared memory, more than the 48 KiB that a kernel may declare, so it is
+ * dynamic. docs/kernels.md has the figures.
+ * Source: NVIDIA's CUDA C++ Best Practices Guide explains the occupancy arithmetic. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -1,7 +1,7 @@
-/* transpose naive: one thread for each element, which it loads and stores once. It shows why a transposition
- * is no copy: whichever way the threads lie, one of the two matrices is accessed across its rows. Here the 32
- * threads of a warp load neighbours in a row of A, and store down a column of C, each into a line of its own.
- * docs/lessons/7-transposition.md explains the cost.
+/* transpose naive: one thread for each element, which it loads and stores once. It shows why a
+ * transposition is no copy: whichever way the threads lie, one of the two matrices is accessed across its
+ * rows. Here the 32 threads of a warp load neighbours in a row of A, and store down a column of C, each
+ * into a line of its own. docs/lessons/7-transposition.md explains the cost.
  * Source: the first step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
 #include "gpu/cuda/variants/kernel.cuh"
 

@@ -1,8 +1,9 @@
-/* transpose shared and padded: through a tile in shared memory. A block loads a 32×32 square of A row by row,
- * and stores it row by row of C, so both matrices are accessed along their rows. The access across the rows
- * happens in shared memory. There a column lies in one bank if the rows of the tile have 32 words (`shared`),
- * and in 32 banks if they have 33 (`padded`). docs/lessons/7-transposition.md explains it, and has the
- * figures. Source: the second and third step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
+/* transpose shared and padded: through a tile in shared memory. A block loads a 32×32 square of A row by
+ * row, and stores it row by row of C, so both matrices are accessed along their rows. The access across the
+ * rows happens in shared memory. There a column lies in one bank if the rows of the tile have 32 words
+ * (`shared`), and in 32 banks if they have 33 (`padded`). docs/lessons/7-transposition.md explains it, and
+ * has the figures.
+ * Source: the second and third step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {

@@ -1,8 +1,8 @@
-/* vectorized: `register_tiled` (register_tiled.cu) with accesses of 16 bytes. One instruction then moves four
- * elements, a quad, between registers and global or shared memory. That leaves time for slabs of 16 elements
- * of k, and half the barriers. A quad can be one access only if its matrix and its rows begin at multiples of
- * 16 bytes; else its elements are loaded one by one. docs/kernels.md has the figures. Source: NVIDIA's "CUDA
- * Pro Tip: Increase Performance with Vectorized Memory Access".
+/* vectorized: `register_tiled` (register_tiled.cu) with accesses of 16 bytes. One instruction then moves
+ * four elements, a quad, between registers and global or shared memory. That leaves time for slabs of 16
+ * elements of k, and half the barriers. A quad can be one access only if its matrix and its rows begin at
+ * multiples of 16 bytes; else its elements are loaded one by one. docs/kernels.md has the figures.
+ * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access".
  *
  *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    4y to 4y + 3, 64 + 4y to 67 + 4y
  *                                                       and columns 4x to 4x + 3, 64 + 4x to 67 + 4x */

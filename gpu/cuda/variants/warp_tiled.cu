@@ -1,8 +1,8 @@
 /* warp_tiled: `vectorized` (vectorized.cu) with a level between the block and the thread: a warp owns a
  * compact 64×32 of C. So it reads fewer words at each k, and threads that read the same words sit side by
  * side. Two waits go as well: a thread reads the fragments of the next k while it multiplies those of this
- * one, and the next slabs are copied meanwhile, as in `tiled_async`. docs/kernels.md has the figures. Source:
- * NVIDIA's CUTLASS; S. Gray's "maxas" SGEMM made the order of the lanes known.
+ * one, and the next slabs are copied meanwhile, as in `tiled_async`. docs/kernels.md has the figures.
+ * Source: NVIDIA's CUTLASS; S. Gray's "maxas" SGEMM made the order of the lanes known.
  *
  *        +----+----+----+----+    the block's 128×128 of C, by its warps w0 to w7
  *        | w0 | w1 | w2 | w3 |
