@@ -155,9 +155,7 @@ measure_accuracy() {
 step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
 step verify "$build/tests/kernels/verify" cuda
-for lesson in naive tiled padded transposed async; do
-    step "lesson_$lesson" "$build/tests/kernels/lesson_$lesson"
-done
+step lesson_tiled "$build/tests/kernels/lesson_tiled"
 # All variants but those of tensor cores, which have steps of their own: a sanitizer rewrites each kernel before its first
 # launch, which takes minutes for theirs.
 others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')

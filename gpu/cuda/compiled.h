@@ -43,7 +43,7 @@ const struct mm_compiled mm_cuda_compiled[] = {
     {MM_CUDA_ROW_tiled_async, 90, 32, MM_FLOAT32, 0, 0, {1024, 32, 16384, 0, 0, 0}},
     {MM_CUDA_ROW_staged_copy, 80, 0, MM_FLOAT32, 0, 0, {256, 32, 16384, 0, 0, 0}},
     {MM_CUDA_ROW_staged_copy, 90, 0, MM_FLOAT32, 0, 0, {256, 32, 16384, 0, 0, 0}},
-    {MM_CUDA_ROW_tiled_wide, 80, 16, MM_FLOAT32, 0, 0, {256, 32, 0, 65536, 0, 0}},
+    {MM_CUDA_ROW_tiled_wide, 80, 16, MM_FLOAT32, 0, 0, {256, 31, 0, 65536, 0, 0}},
     {MM_CUDA_ROW_tiled_wide, 90, 16, MM_FLOAT32, 0, 0, {256, 32, 0, 65536, 0, 0}},
     {MM_CUDA_ROW_tiled_racy, 80, 32, MM_FLOAT32, 0, 0, {1024, 32, 8192, 0, 0, 0}},
     {MM_CUDA_ROW_tiled_racy, 90, 32, MM_FLOAT32, 0, 0, {1024, 32, 8192, 0, 0, 0}},

@@ -37,28 +37,28 @@ __BEGIN_DECLS
       .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread")     \
     X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .traffic = mm_traffic_tiled,                   \
       .tile = 8,                                                                                             \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu", "gpu/cuda/variants/walk.cuh"),                     \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step")                 \
     X(tiled_16, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .traffic = mm_traffic_tiled,                \
       .tile = 16, .converts = true,                                                                          \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu", "gpu/cuda/variants/walk.cuh"),                     \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step")               \
     X(tiled_32, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .traffic = mm_traffic_tiled,                \
       .tile = 32, .converts = true,                                                                          \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu", "gpu/cuda/variants/walk.cuh"),                     \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step")               \
     X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .traffic = mm_traffic_tiled, \
       .tile = 16,                                                                                            \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_strided.cu", "gpu/cuda/variants/walk.cuh"),             \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_strided.cu"),                                           \
       .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole "   \
                  "matrix")                                                                                   \
     X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .traffic = mm_traffic_tiled,     \
       .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16",                         \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu", "gpu/cuda/variants/walk.cuh"),               \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu"),                                             \
       .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only")                \
     X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .traffic = mm_traffic_tiled,     \
       .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32",                         \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu", "gpu/cuda/variants/walk.cuh"),               \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu"),                                             \
       .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only")                \
     X(tiled_dynamic, .plan = {[MM_FLOAT32] = mm_cuda_tiled_dynamic},                                         \
       .traffic = mm_traffic_tiled_dynamic,                                                              \
@@ -68,17 +68,17 @@ __BEGIN_DECLS
                  "elements a thread past 32")                                                                \
     X(tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .traffic = mm_traffic_tiled_padded,  \
       .tile = 32,                                                                                            \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu", "gpu/cuda/variants/walk.cuh"),              \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu"),                                            \
       .summary = "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) "  \
                  "meets 32 banks")                                                                           \
     X(tiled_conflicted, .plan = {[MM_FLOAT32] = mm_cuda_tiled_conflicted},                                   \
       .traffic = mm_traffic_tiled_conflicted,                                                           \
       .tile = 32,                                                                                            \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu", "gpu/cuda/variants/walk.cuh"),              \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu"),                                            \
       .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised")   \
     X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .traffic = mm_traffic_tiled,           \
       .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0",                       \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_async.cu", "gpu/cuda/variants/walk.cuh", "gpu/cuda/variants/async.cuh"), \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_async.cu", "gpu/cuda/variants/async.cuh"),              \
       .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used")           \
     X(staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .traffic = mm_traffic_staged_copy,     \
       .sources = MM_SOURCES("gpu/cuda/variants/staged_copy.cu"),                                             \
@@ -86,12 +86,12 @@ __BEGIN_DECLS
                  "so nothing is gained")                                                                     \
     X(tiled_wide, .plan = {[MM_FLOAT32] = mm_cuda_tiled_wide}, .traffic = mm_traffic_tiled,             \
       .tile = 16,                                                                                            \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_wide.cu", "gpu/cuda/variants/walk.cuh"),                \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_wide.cu"),                                              \
       .summary = "as tiled_16, but 32 tiles of A and of B at a time: fewer barriers, as many global "        \
                  "loads, and fewer blocks fit")                                                              \
     X(tiled_racy, .plan = {[MM_FLOAT32] = mm_cuda_tiled_racy}, .traffic = mm_traffic_tiled_racy,        \
       .tile = 32, .wrong_on_purpose = true,                                                                  \
-      .sources = MM_SOURCES("gpu/cuda/variants/tiled_racy.cu", "gpu/cuda/variants/walk.cuh"),                \
+      .sources = MM_SOURCES("gpu/cuda/variants/tiled_racy.cu"),                                              \
       .summary = "as tiled_32 without its first barrier: wrong on purpose, to show what a barrier is for")   \
     X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled},                                       \
       .traffic = mm_traffic_register_tiled,                                                             \

@@ -24,6 +24,13 @@ template <unsigned EDGE> struct mm_cuda_square {
     static constexpr unsigned THREADS_Y = EDGE;
 };
 
+/* Where element (row, col) of op(X) is stored; op(X) is X or its transpose. Row r of a stored matrix begins
+ * r·ld elements after its first one. Offsets have 64 bits: a matrix may have more than 2³² elements. */
+template <bool TRANSPOSE, typename TYPE = float>
+__device__ __forceinline__ const TYPE *mm_element(const struct mm_matrix &x, unsigned row, unsigned col) {
+    return static_cast<const TYPE *>(x.data) + (TRANSPOSE ? col * x.ld + row : row * x.ld + col);
+}
+
 template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     mm_cuda_one(const __grid_constant__ struct mm_product product) {

@@ -1,23 +1,7 @@
-/* naive: one thread for each element of C, all loads from global memory. The others are compared with it.
- *
- * Loads: the thread multiplies a row of op(A) by a column of op(B); op(X) is X or, if the product says so,
- * its transpose. It loads 2·k elements, and all threads load 2·m·n·k, for 2·m·n·k operations. The 32 threads
- * of a warp have successive elements of a row of C. So they share one element of A, load 32 successive
- * elements of B, which are one line of 128 bytes, and store another line. If B is stored transposed, each
- * thread loads from a line of its own; `tiled` avoids that.
- *
- * Types: it takes every element type; the numbers in this comment are for float32. The thread converts
- * each element that it loads to the type of the sums: float16 to float32, int8 to an integer of 32 bits. It
- * rounds its sum to C's type once, at the end.
- *
- * Edges: the grid covers C with whole blocks, and a thread outside C returns at once. For m = n = 100 the
- * last block covers rows 96 to 103 and columns 96 to 127, and 16 of its 256 threads have an element.
- *
- * Launch: ⌈n/32⌉×⌈m/8⌉ blocks of 32×8 threads.
- *
- * Cost: no shared memory and no barrier, but every element is loaded again by each thread that needs it.
- * Measured on an H200: 0.366 ms at 1024³ and 27.2 ms at 4096³ (18% and 10% of cuBLAS).
- *
+/* naive: one thread for each element of C. The thread multiplies a row of A by a column of B, and loads
+ * both from global memory. The 32 threads of a warp have neighbours in a row of C. So at each step along k
+ * they share one element of A and load 32 successive elements of B: their loads are coalesced. (Not if B is
+ * stored transposed.) docs/kernels.md has the figures.
  * Source: the product without shared memory in NVIDIA's CUDA C++ Programming Guide, here for any shape. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
@@ -40,17 +24,15 @@ template <class ELEMENT> struct naive {
         const unsigned col = blockIdx.x * COLS + threadIdx.x;
         const unsigned row = blockIdx.y * ROWS + threadIdx.y;
         if (row >= product.m || col >= product.n)
-            return;
+            return; /* the blocks at the edges reach past C */
 
-        /* The thread's first elements, and the stride along k in each stored matrix. Row r of a matrix begins
-         * r·ld elements after its first. Offsets have 64 bits: a matrix may have more than 2³² elements. */
-        const size_t lda = product.a.ld;
-        const size_t ldb = product.b.ld;
-        const type *a = static_cast<const type *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
-        const type *b = static_cast<const type *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
-        const size_t a_stride = TRANSPOSE_A ? lda : 1;
-        const size_t b_stride = TRANSPOSE_B ? 1 : ldb;
+        /* The thread's first elements, and the strides between its elements. */
+        const type *a = mm_element<TRANSPOSE_A, type>(product.a, row, 0);
+        const type *b = mm_element<TRANSPOSE_B, type>(product.b, 0, col);
+        const size_t a_stride = TRANSPOSE_A ? product.a.ld : 1;
+        const size_t b_stride = TRANSPOSE_B ? 1 : product.b.ld;
 
+        /* Converts each element to the type of the sums, and the sum to C's type. */
         sum_type sum = 0;
         for (size_t i = 0; i < product.k; i++)
             sum = mm_cuda_multiply_add(ELEMENT::value(a[i * a_stride]), ELEMENT::value(b[i * b_stride]), sum);
@@ -60,7 +42,7 @@ template <class ELEMENT> struct naive {
 
 } // namespace
 
-/* Plans `run`, compiled for the product's element type and transposes, on the grid above. */
+/* Plans `run`, compiled for the product's element type and transposes, on ⌈n/COLS⌉×⌈m/ROWS⌉ blocks. */
 enum mm_status mm_cuda_naive(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     return mm_cuda_plan_by_dtype<naive>(product, plan, error);
 }

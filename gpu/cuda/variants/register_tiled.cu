@@ -1,39 +1,11 @@
-/* register_tiled, spilling: `tiled` with registers as the next level of memory. In `tiled` every
- * multiplication reads shared memory, and these reads set the pace. Here each thread computes 8×8 elements of
- * C, and keeps their sums in registers. At each k it reads 8 elements of A and 8 of B from shared memory, its
- * fragments, and uses each of them 8 times: 16 reads for 64 multiplications.
+/* register_tiled, spilling: `tiled` (tiled.cu) with registers as the next level of memory. Each thread
+ * computes 8×8 elements of C, and keeps their sums in registers. At each k it reads 8 elements of A and 8
+ * of B from shared memory, its fragments, and uses each of them 8 times. `spilling` may use 64 registers a
+ * thread instead of 128, so its sums spill to local memory. docs/kernels.md has the figures.
+ * Source: V. Volkov's talk "Better performance at lower occupancy" (2010) made the old idea known on GPUs.
  *
- * A block computes 128×128 of C. It goes along k in steps of 8, and stages a slab of A, 128 rows by 8 of k,
- * and a slab of B, 8 of k by 128 columns. So each element that is loaded from global memory is used 128
- * times; in `tiled_32` 32 times.
- *
- *        thread (x, y) of 16×16 owns, of the block's square of C, rows    y, y + 16, ... y + 112
- *                                                             and columns x, x + 16, ... x + 112
- *
- * Loads: 4 elements of each slab a thread. A slab lies in shared memory depth by depth, so a fragment lies in
- * one row of it. If k runs along the stored rows (A as it is, B transposed), 8 threads load 8 neighbours of
- * one row, 32 bytes, and the slab is turned as it is staged. Else a warp loads 32 neighbours.
- *
- * Edges: elements past an edge become 0 and are not loaded. For m = n = 1000, 8×8 blocks cover 1024×1024 of
- * C, and sums past 999 are not stored.
- *
- * Launch: ⌈n/128⌉×⌈m/128⌉ blocks of 16×16 threads.
- *
- * Cost: up to 128 registers a thread, so a multiprocessor holds two blocks; 8.2 KiB of shared memory; two
- * barriers a step. Small products leave most of the chip without a block: 1024³ has 64 blocks, for the 132
- * multiprocessors of an H200. Measured there: 0.203 ms at 1024³ and 4.37 ms at 4096³, 3.5 times as fast as
- * `tiled_32`.
- *
- * spilling is the same kernel with at most 64 registers a thread, so a multiprocessor holds four blocks
- * instead of two. The 64 sums alone would fill these registers. So the compiler keeps part of them, and of
- * the fragments, in local memory: it spills them. Local memory is the thread's own part of the memory of the
- * device. Each spilled word is stored and loaded again, at best through the L1 cache, in the innermost loop.
- * Twice the warps do not make up for that. Measured on an H100: 512 bytes of local memory a thread, 0.994 ms
- * at 1024³ and 47.1 ms at 4096³; register_tiled takes 0.200 and 4.33 ms. What to see: `GET /v1/variants`
- * shows twice the blocks, and as `local_bytes` how many bytes a thread spills; a benchmark shows the time.
- *
- * Source: the idea is old; V. Volkov's talk "Better performance at lower occupancy" (2010) made it known on
- * GPUs. */
+ *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    y, y + 16, ... y + 112
+ *                                                         and columns x, x + 16, ... x + 112 */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants.h"

@@ -1,22 +1,8 @@
-/* staged_copy: shared memory that buys nothing. It is `naive` (naive.cu) with a detour: each thread first
- * copies its next elements of A and B to shared memory, and then multiplies from there. It looks like `tiled`
- * (tiled.cu): copy, multiply, next step. But no thread reads what another one copied.
- *
- *        tiled          global ──► shared ──► every thread of a row or column of the block: TILE uses
- *        staged_copy    global ──► shared ──► the same thread, once
- *
- * Shared memory is fast, but that is not why tiles pay. They pay because one load from global memory serves
- * many threads. If each element is used once, its way through shared memory is a store and a load more.
- *
- * Cost: beside the loads of `naive`, two stores and two loads of shared memory for each multiplication, and
- * 16 KiB of shared memory a block. The chip takes these from the L1 cache, in which `naive` finds most of its
- * loads. Measured on an H100: 1.08 ms at 1024³ and 68.1 ms at 4096³; `naive` takes 0.364 and 25.1 ms.
- *
- * What to see: a benchmark predicts the same global loads as for `naive`, and the time is three times as
- * long. And look for the barrier: there is none. A kernel that needs no barrier shares nothing between its
- * threads, so it needs no shared memory.
- *
- * Source: a frequent mistake in first kernels. */
+/* staged_copy: shared memory that buys nothing. It is `naive` (naive.cu) with a detour: each thread copies
+ * its next elements of A and B to shared memory, and multiplies from there. It looks like `tiled`
+ * (tiled.cu), but no thread reads what another one copied, so no load is saved. The missing barrier gives
+ * it away: threads that need no barrier share nothing. docs/lessons/2-tiles.md and docs/kernels.md have the
+ * figures. Source: a frequent mistake in first kernels. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -42,12 +28,10 @@ struct staged_copy {
             return; /* no thread waits for this one */
 
         /* The thread's first elements, and the stride along k in each stored matrix, as in `naive`. */
-        const size_t lda = product.a.ld;
-        const size_t ldb = product.b.ld;
-        const float *a = static_cast<const float *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
-        const float *b = static_cast<const float *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
-        const size_t a_stride = TRANSPOSE_A ? lda : 1;
-        const size_t b_stride = TRANSPOSE_B ? 1 : ldb;
+        const float *a = mm_element<TRANSPOSE_A>(product.a, row, 0);
+        const float *b = mm_element<TRANSPOSE_B>(product.b, 0, col);
+        const size_t a_stride = TRANSPOSE_A ? product.a.ld : 1;
+        const size_t b_stride = TRANSPOSE_B ? 1 : product.b.ld;
 
         float sum = 0.0f;
         for (size_t first_k = 0; first_k < product.k; first_k += DEPTH) {

@@ -1,29 +1,8 @@
-/* tiled_dynamic: `tiled` with a tile edge that each request chooses. In `tiled` the edge is a constant, and
- * the compiler reserves the shared memory. Here the kernel declares an array without a size (extern
- * __shared__), the launch says how many bytes each block gets, and the block divides them into its two tiles.
- * So one kernel shows what a larger tile brings, global loads that fall to 1/tile, and what it costs:
- * 2·tile²·4 bytes of shared memory a block, 128 bytes at 4, 2 KiB at 16, 8 KiB at 32, 32 KiB at 64 and 72 KiB
- * at 96. The last is more than the 48 KiB that every kernel may use, so its launch opts in to more
- * (launch.c).
- *
- * Loads: a block has at most 1024 threads, 32×32. Up to tile 32 each thread computes one element of C, as in
- * `tiled`. At 64 it computes 2×2 and at 96 3×3, and reads each word of shared memory for two or three
- * multiplications. It loads as many elements of each tile. They lie a block's side apart: at 64, thread (x,
- * y) has rows y and y + 32 and columns x and x + 32. The sums live in registers, and registers cannot be
- * indexed, so their number (EACH) is a constant. It is the only one here.
- *
- * Edges: as in `tiled`. For m = n = k = 100 and tile 96, 2×2 blocks cover C, two steps cover k, and zeros
- * fill the tiles past 100.
- *
- * Launch: ⌈n/tile⌉×⌈m/tile⌉ blocks of (tile/EACH)×(tile/EACH) threads with 8·tile² bytes of dynamic shared
- * memory.
- *
- * Cost: two barriers a step, as in `tiled`, and what an unknown edge costs: computed addresses, a loop that
- * is not fully unrolled, and no read of four words of A at once. At 4 a block is half a warp. From 32 on it
- * has 1024 threads, so a multiprocessor holds one or two blocks, and at a barrier much of it waits. Measured
- * on an H200 at 4096³: 145, 32.8, 23.2, 22.1, 10.4 and 7.8 ms for the tiles 4 to 96.
- *
- * Source: NVIDIA's CUDA C++ Programming Guide describes dynamic shared memory. */
+/* tiled_dynamic: `tiled` (tiled.cu) with a tile edge that each request chooses. The kernel declares an
+ * array without a size (extern __shared__), and the launch says how many bytes each block gets. So one
+ * kernel shows what a larger tile brings and what it costs; docs/kernels.md has the figures. A block has at
+ * most 1024 threads, 32×32: past tile 32 each thread computes 2×2 or 3×3 elements of C, which lie a block's
+ * side apart. Source: NVIDIA's CUDA C++ Programming Guide describes dynamic shared memory. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -32,12 +11,12 @@
 namespace {
 
 constexpr unsigned SIDE_MAX = 32; /* threads along either edge of a block */
-constexpr unsigned EACH_MAX = 3;  /* elements of C of a thread, along either edge */
+constexpr unsigned EACH_MAX = 3;  /* elements of C of a thread, along either edge. A constant, because sums
+                                     live in registers, and registers cannot be indexed */
 
 /* Loads the tile of op(X) from its element (row, col) on and stages it in shared memory, EACH×EACH elements a
- * thread, and zeros past an edge. As in `tiled`, threads load elements as they are stored, so the loads are
- * coalesced, and turn a transposed X as they stage it. That has the conflict of `tiled`: at 32 and its
- * multiples all words of a warp lie in one bank. */
+ * thread, and zeros past an edge. As in `tiled`, threads load along the stored rows, and turn a transposed X
+ * as they stage it. */
 template <unsigned EACH, bool TRANSPOSE>
 __device__ void stage(float *to, unsigned tile, const struct mm_matrix &x, unsigned row, unsigned col) {
     const unsigned first_row = TRANSPOSE ? col : row;

@@ -1,25 +1,10 @@
-/* tiled_padded, tiled_conflicted: what the banks of shared memory cost. Word w of shared memory lies in bank
- * w mod 32, and a bank serves one word at a time. The two variants differ in one number, the length of
- * b_tile's rows:
- *
- *                   rows of 32 words (tiled_conflicted)     rows of 33 words (tiled_padded)
- *        row 0      bank  0  1  2 ... 31                    bank  0  1  2 ... 31  0
- *        row 1      bank  0  1  2 ... 31                    bank  1  2  3 ...  0  1
- *        row 2      bank  0  1  2 ... 31                    bank  2  3  4 ...  1  2
- *
- * Both tiles stay as their matrices are stored. If B is transposed, the 32 threads of a warp read a column of
- * b_tile. With rows of 32 words the column lies in one bank, and its words come one after the other, at each
- * of 32 reads a step. With rows of 33 they lie in 32 banks and come at once. If B is not transposed, the warp
- * reads along a row, and both variants are equally fast. a_tile needs no padding: all threads of a warp read
- * one word of it, however it is stored.
- *
- * Cost: as `tiled_32` (tiled.cu), two barriers a step and 8 KiB of shared memory; the padding takes 128 bytes
- * more. Measured on an H200 at 4096³ with B transposed: tiled_padded 15.4 ms, tiled_conflicted 271 ms, and
- * `tiled_32` 22.8 ms. `tiled_32` turns B on the way in, and meets the conflict at one write a step. With B as
- * it is all three take 15.5 ms.
- *
+/* tiled_padded, tiled_conflicted: what the banks of shared memory cost. The two differ in one number, the
+ * length of b_tile's rows: 33 words or 32. Both tiles stay as their matrices are stored. So if B is
+ * transposed, a warp reads down a column of b_tile, whose words lie in 32 banks (33) or all in one (32).
+ * a_tile needs no padding: a warp reads one word of it at a time. docs/lessons/5-banks.md explains banks,
+ * docs/kernels.md has the figures.
  * Source: padding a tile is the remedy of NVIDIA's CUDA C++ Best Practices Guide. */
-#include "gpu/cuda/variants/walk.cuh"
+#include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
@@ -33,14 +18,29 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
         __shared__ float b_tile[TILE][TILE + PADDING];
         const unsigned x = threadIdx.x;
         const unsigned y = threadIdx.y;
-        auto a = mm_walk_a<TILE, TRANSPOSE_A>(product);
-        auto b = mm_walk_b<TILE, TRANSPOSE_B>(product);
+        const unsigned first_row = blockIdx.y * TILE;
+        const unsigned first_col = blockIdx.x * TILE;
+        const unsigned k = static_cast<unsigned>(product.k);
+
+        /* What this thread copies, as in `tiled`, but each tile stays as its matrix is stored. */
+        const unsigned a_row = TRANSPOSE_A ? x : y;
+        const unsigned a_k = TRANSPOSE_A ? y : x;
+        const unsigned b_k = TRANSPOSE_B ? x : y;
+        const unsigned b_col = TRANSPOSE_B ? y : x;
+        const float *a = mm_element<TRANSPOSE_A>(product.a, first_row + a_row, a_k);
+        const float *b = mm_element<TRANSPOSE_B>(product.b, b_k, first_col + b_col);
+        const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
+        const size_t b_stride = TRANSPOSE_B ? TILE : TILE * product.b.ld;
+        const unsigned a_end = first_row + a_row < product.m && a_k < k ? k - a_k : 0;
+        const unsigned b_end = first_col + b_col < product.n && b_k < k ? k - b_k : 0;
 
         float sum = 0.0f;
-        for (unsigned first_k = 0; first_k < product.k; first_k += TILE) {
+        for (unsigned first_k = 0; first_k < k; first_k += TILE) {
             /* A warp writes along a row: no bank gets two words, with padding or without. */
-            a.copy(&a_tile[y][x], first_k);
-            b.copy(&b_tile[y][x], first_k);
+            a_tile[y][x] = first_k < a_end ? *a : 0;
+            b_tile[y][x] = first_k < b_end ? *b : 0;
+            a += a_stride;
+            b += b_stride;
 
             /* Each thread reads what others wrote: none may read before all have written. */
             __syncthreads();
@@ -58,7 +58,7 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
             /* The next step overwrites the tiles: none may write before all have read. */
             __syncthreads();
         }
-        mm_store_c_guarded(product, blockIdx.y * TILE + y, blockIdx.x * TILE + x, sum);
+        mm_store_c_guarded(product, first_row + y, first_col + x, sum);
     }
 };
 

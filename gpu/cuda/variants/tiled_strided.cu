@@ -1,16 +1,10 @@
-/* tiled_strided_16: `tiled_16` (tiled.cu) written with sub-matrices. A sub-matrix is {width, height, stride,
- * elements}: a rectangle of a larger matrix that keeps the stride of that matrix. A block takes its square of
- * C as one, and in each step a square of A and a square of B.
- *
- * Each square is cut to what the matrix has there: for m = n = k = 100 the last square of C begins at (96,
- * 96) and is 4 wide and 4 high. So the edges need no thought after the cut, and a matrix that is itself part
- * of a larger one is no special case.
- *
- * Cost: the shared memory and barriers of `tiled_16`, and some integer arithmetic for the clearer form.
- * Measured on an H200: 0.288 ms at 1024³ and 17.3 ms at 4096³; `tiled_16` 0.280 and 17.0 ms.
- *
+/* tiled_strided_16: `tiled_16` (tiled.cu) written with sub-matrices. A sub-matrix is {width, height,
+ * stride, elements}: a rectangle of a larger matrix that keeps the stride of that matrix. A block takes its
+ * square of C as one, and in each step a square of A and a square of B. Each square is cut to what the
+ * matrix has there, so the edges need no thought after the cut. docs/lessons/4-strides.md explains strides,
+ * docs/kernels.md the cost.
  * Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide, with the edges added. */
-#include "gpu/cuda/variants/walk.cuh"
+#include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
@@ -39,7 +33,7 @@ template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_
     float element = 0.0f;
     if (threadIdx.y < sub.height && threadIdx.x < sub.width)
         element = sub.elements[threadIdx.y * sub.stride + threadIdx.x];
-    *mm_slot<TURN>(tile) = element;
+    (TURN ? tile[threadIdx.x][threadIdx.y] : tile[threadIdx.y][threadIdx.x]) = element;
 }
 
 struct tiled_strided : mm_cuda_square<TILE> {

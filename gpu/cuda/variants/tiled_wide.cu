@@ -1,32 +1,10 @@
-/* tiled_wide: `tiled_16` (tiled.cu) with 32 tiles of A and of B at a time, so a step covers 512 of k instead
- * of 16. It shows that a larger tile pays only in the directions in which elements are used again.
- *
- *                                       n                  a step of tiled_16:    □
- *                              +-----+-----+----+          a step of tiled_wide:  32 of them
- *                              |     |  □  |    |
- *                           k  |     |  □  |    | B        An element of A is used once for each column of
- *                              |     |  ⋮  |    |          the square of C: 16 times. An element of B is used
- *               k              |     |  □  |    |          once for each of its rows: 16 times. How long the
- *        +-------------+       +-----+-----+----+          tiles are along k does not matter.
- *        |             |       |     |     |    |
- *     m  | □ □ □ … □   | A     |     |16×16|    | C
- *        +-------------+       +-----+-----+----+
- *
- * Cost: 64 KiB of shared memory a block. That is more than the 48 KiB that a kernel may declare statically,
- * so it is dynamic. A multiprocessor of an H100 or H200 has 228 KiB, and each block takes 1 KiB more for the
- * system: 3 blocks take 195 KiB, so it runs 24 warps; of `tiled_16` it holds 8 blocks, 64 warps.
- *
- * Measured on an H100: 0.268 ms at 1024³ and 16.8 ms at 4096³; `tiled_16` takes 0.280 and 16.8 ms. The
- * missing warps cost nothing, because both kernels wait for their reads of shared memory. For 228×240 ·
- * 240×112 it takes 0.0084 ms, and `tiled_16` 0.0131. C has only 105 blocks there, so a multiprocessor has no
- * second block that could compute while the first waits. All of k is one step, with two barriers instead of
- * 30, and a thread has the loads of four tiles under way at a time.
- *
- * What to see: a benchmark predicts the global loads of `tiled_16`, 1/16 of those of `naive`. `GET
- * /v1/variants` shows 65,536 bytes of dynamic shared memory, and the blocks that remain.
- *
+/* tiled_wide: `tiled_16` (tiled.cu) with 32 tiles of A and of B at a time, so a step covers 512 of k
+ * instead of 16. It shows that a larger tile pays only in the directions in which elements are used again:
+ * an element of A is used once for each of the 16 columns of the block's square of C, whatever the length
+ * along k. A block takes 64 KiB of shared memory, more than the 48 KiB that a kernel may declare, so it is
+ * dynamic. docs/kernels.md has the figures.
  * Source: NVIDIA's CUDA C++ Best Practices Guide explains the occupancy arithmetic. */
-#include "gpu/cuda/variants/walk.cuh"
+#include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
@@ -43,16 +21,30 @@ struct tiled_wide : mm_cuda_square<TILE> {
         float(*const b_tiles)[TILE][TILE] = shared + TILES;
         const unsigned x = threadIdx.x;
         const unsigned y = threadIdx.y;
-        auto a = mm_walk_a<TILE, TRANSPOSE_A>(product);
-        auto b = mm_walk_b<TILE, TRANSPOSE_B>(product);
+        const unsigned first_row = blockIdx.y * TILE;
+        const unsigned first_col = blockIdx.x * TILE;
+        const unsigned k = static_cast<unsigned>(product.k);
+
+        /* What this thread copies, as in `tiled`. */
+        const unsigned a_row = TRANSPOSE_A ? x : y;
+        const unsigned a_k = TRANSPOSE_A ? y : x;
+        const unsigned b_k = TRANSPOSE_B ? x : y;
+        const unsigned b_col = TRANSPOSE_B ? y : x;
+        const float *a = mm_element<TRANSPOSE_A>(product.a, first_row + a_row, a_k);
+        const float *b = mm_element<TRANSPOSE_B>(product.b, b_k, first_col + b_col);
+        const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
+        const size_t b_stride = TRANSPOSE_B ? TILE : TILE * product.b.ld;
+        const unsigned a_end = first_row + a_row < product.m && a_k < k ? k - a_k : 0;
+        const unsigned b_end = first_col + b_col < product.n && b_k < k ? k - b_k : 0;
 
         float sum = 0.0f;
-        for (unsigned first_k = 0; first_k < product.k; first_k += DEPTH) { /* cannot wrap: k is below 2³¹ */
-            const unsigned k_of_step = min(static_cast<unsigned>(product.k) - first_k, DEPTH);
-            const unsigned tiles = (k_of_step + TILE - 1) / TILE;
+        for (unsigned first_k = 0; first_k < product.k; first_k += DEPTH) {
+            const unsigned tiles = (min(k - first_k, DEPTH) + TILE - 1) / TILE;
             for (unsigned tile = 0; tile < tiles; tile++) {
-                a.copy(mm_slot<TRANSPOSE_A>(a_tiles[tile]), first_k + tile * TILE);
-                b.copy(mm_slot<TRANSPOSE_B>(b_tiles[tile]), first_k + tile * TILE);
+                a_tiles[tile][a_row][a_k] = first_k + tile * TILE < a_end ? *a : 0;
+                a += a_stride;
+                b_tiles[tile][b_k][b_col] = first_k + tile * TILE < b_end ? *b : 0;
+                b += b_stride;
             }
 
             /* Each thread reads what others wrote: none may read before all have written. */
@@ -65,7 +57,7 @@ struct tiled_wide : mm_cuda_square<TILE> {
             /* The next step overwrites the tiles: none may write before all have read. */
             __syncthreads();
         }
-        mm_store_c_guarded(product, blockIdx.y * TILE + y, blockIdx.x * TILE + x, sum);
+        mm_store_c_guarded(product, first_row + y, first_col + x, sum);
     }
 };
 

@@ -1,17 +1,7 @@
-/* transpose naive: one thread for each element, which it loads and stores once. The other transposes are
- * compared with it. It shows why a transpose is no copy: whichever way the threads lie, one of the two
- * matrices is accessed across its rows.
- *
- * Loads: the 32 threads of a warp load neighbours in a row of A, one line of 128 bytes. They store down a
- * column of C, each into a line of its own: 32 transactions. Each of these moves one element, of the 32
- * bytes that memory stores at least. The L2 cache hides part of that, if the threads beside in C soon store
- * the rest of those bytes.
- *
- * Edges: a thread outside C returns at once. Launch: ⌈n/8⌉×⌈m/32⌉ blocks of 32×8 threads for a C of m×n.
- *
- * Cost: no shared memory and no barrier. Measured on an H200: 12% of the speed of a copy, 4.26 TB/s read and
- * stored, at 16384² float32.
- *
+/* transpose naive: one thread for each element, which it loads and stores once. It shows why a
+ * transposition is no copy: whichever way the threads lie, one of the two matrices is accessed across its
+ * rows. Here the 32 threads of a warp load neighbours in a row of A, and store down a column of C, each
+ * into a line of its own. docs/lessons/7-transposition.md explains the cost.
  * Source: the first step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
 #include "gpu/cuda/variants/kernel.cuh"
 

@@ -1,26 +1,11 @@
-/* vectorized: `register_tiled` with accesses of 16 bytes. One instruction then moves four elements, between
- * registers and global or shared memory. At each k a thread reads its fragments, 8 elements of A and 8 of B,
- * by 4 reads instead of 16, for the same 64 multiplications. It also loads the slabs by a quarter of the
- * instructions. That leaves time for slabs of 16 elements of k, and half the barriers.
+/* vectorized: `register_tiled` (register_tiled.cu) with accesses of 16 bytes. One instruction then moves
+ * four elements, a quad, between registers and global or shared memory. That leaves time for slabs of 16
+ * elements of k, and half the barriers. A quad can be one access only if its matrix and its rows begin at
+ * multiples of 16 bytes; else its elements are loaded one by one. docs/kernels.md has the figures.
+ * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access".
  *
  *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    4y to 4y + 3, 64 + 4y to 67 + 4y
- *                                                       and columns 4x to 4x + 3, 64 + 4x to 67 + 4x
- *
- * Loads: two quads of each slab a thread, which are four neighbours in a stored row. If k runs along the
- * stored rows (A as it is, B transposed), two threads load 32 bytes of one row, and the slab is turned as it
- * is staged. Else a warp loads 128 neighbours.
- *
- * Edges: a quad can be one access only if its matrix begins at a multiple of 16 bytes and its rows are a
- * multiple of 16 bytes long. Otherwise, and at the ends of rows, its elements are loaded one by one, and are
- * 0 past an edge. With rows of 1002 elements all loads go one by one; with rows of 1004 none does. The kernel
- * decides that for each operand; the branch is the same for all threads.
- *
- * Launch: ⌈n/128⌉×⌈m/128⌉ blocks of 16×16 threads.
- *
- * Cost: up to 128 registers a thread, two blocks a multiprocessor, 16.5 KiB of shared memory, two barriers a
- * step. Measured on an H200: 0.193 ms at 1024³ and 3.97 ms at 4096³, 1.10 times as fast as `register_tiled`.
- *
- * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". */
+ *                                                       and columns 4x to 4x + 3, 64 + 4x to 67 + 4x */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants/quad.cuh"
 #include "gpu/cuda/variants.h"

@@ -1,5 +1,8 @@
-/* warp_tiled: `vectorized` with a level between the block and the thread. A thread still owns 8×8 elements of
- * C, but the 32 threads of a warp own a compact 64×32 of it:
+/* warp_tiled: `vectorized` (vectorized.cu) with a level between the block and the thread: a warp owns a
+ * compact 64×32 of C. So it reads fewer words at each k, and threads that read the same words sit side by
+ * side. Two waits go as well: a thread reads the fragments of the next k while it multiplies those of this
+ * one, and the next slabs are copied meanwhile, as in `tiled_async`. docs/kernels.md has the figures.
+ * Source: NVIDIA's CUTLASS; S. Gray's "maxas" SGEMM made the order of the lanes known.
  *
  *        +----+----+----+----+    the block's 128×128 of C, by its warps w0 to w7
  *        | w0 | w1 | w2 | w3 |
@@ -7,35 +10,7 @@
  *        +----+----+----+----+    further down, columns 4·col to 4·col + 3 and those 16 further right
  *        | w4 | w5 | w6 | w7 |
  *        |    |    |    |    |
- *        +----+----+----+----+
- *
- * At each k a warp then reads 64 words of A and 32 of B for its 2048 multiplications; in `vectorized` 16 and
- * 128. Threads that read the same words sit side by side: lane and lane ^ 1 read the same of A, lane and lane
- * ^ 2 the same of B. So each of a thread's four reads of 16 bytes takes a warp two passes over the banks; in
- * `vectorized` it takes three.
- *
- * Two waits go as well. The fragments of the next k are read while those of this one are multiplied. And the
- * next slabs are copied meanwhile, as in `tiled_async`, with one barrier for every 16 of k.
- *
- * Loads: by asynchronous copies. If k runs along the stored rows (A as it is, B transposed), 16 threads copy
- * 16 neighbours of a row, 4 bytes each, because such a copy can turn the slab. Else copies are of 16 bytes if
- * the matrix and its rows begin at multiples of 16 bytes, and of 4 bytes if not.
- *
- * Edges: the copies fill what lies past an edge with zeros, and the epilogue stores only what C has.
- *
- * Launch: ⌈n/128⌉×⌈m/128⌉ blocks of 256 threads.
- *
- * Cost: up to 128 registers a thread, two blocks a multiprocessor, 33 KiB of shared memory, and a large
- * product to fill the chip. Measured on an H200: 0.101 ms at 1024³ and 2.93 ms at 4096³, 1.35 times as fast
- * as `vectorized`.
- *
- * Tried and rejected on an H200: 30 others like it, with blocks of 128 or 256 along each edge, slabs of 8, 16
- * and 32, 8×8 to 16×8 elements a thread, and two to four stages; this one was the fastest. Slabs that stay as
- * their matrices are stored, so all copies are of 16 bytes, were 15% slower: then the threads read across the
- * slab.
- *
- * Source: NVIDIA's CUTLASS tiles by blocks, warps and threads. S. Gray's "maxas" SGEMM made the order of the
- * lanes known. */
+ *        +----+----+----+----+ */
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants/quad.cuh"
