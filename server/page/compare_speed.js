@@ -81,6 +81,7 @@ export function speed(part, variants) {
     reply.rows.sort((one, other) => speedOf(other) - speedOf(one));
     showSpeed(part, reply);
     const right = reply.rows.filter((row) => row.gflops && !wrong(row));
+    if (!isProduct) $('.note', roof).textContent = 'Memory limits a transposition: it computes nothing. The table has the share of a plain copy.';
     if (!isProduct || !right.length) return '';
     const { backend } = right[0];
     rates[backend] ||= await copyRate(post, backend);

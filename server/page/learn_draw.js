@@ -21,9 +21,9 @@ export function squares(part, caption, corner, rows) {
   const cell = ({ text = '', kind, label }) => make('td', { class: kind, title: label }, `${text}`);
   const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && text === ''); // a phone leaves out such a row
   const firsts = rows[0][1].map((_, column) => column).filter((column) => column % 16 === 0);
-  draw(part, caption, make('div', { class: 'squares', tabindex: '0', role: 'group', 'aria-label': caption }, ...firsts.map((first) => {
+  draw(part, caption, make('div', { class: 'squares by-' + corner, tabindex: '0', role: 'group', 'aria-label': caption }, ...firsts.map((first) => {
     const ours = rows.map(([title, cells]) => [title(first), cells.slice(first, first + 16)]);
-    return make('table', {}, make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, corner),
+    return make('table', { class: ours.every(([, cells]) => isIdle(cells)) && 'idle' }, make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, corner),
       ...ours[0][1].map((_, column) => make('th', { scope: 'col' }, `${first + column}`)))),
     make('tbody', {}, ...ours.map(([title, cells]) => make('tr', { class: isIdle(cells) && 'idle' },
       make('th', { scope: 'row' }, `${title}`), ...cells.map(cell)))));
