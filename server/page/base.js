@@ -147,6 +147,14 @@ export function elapsed() {
   return node;
 }
 
+export const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`; // for a shell
+
+// A command of curl; options that are empty are left out.
+export function curl(path, ...options) {
+  const key = sessionStorage.getItem('matmuld-key') && '-H "Authorization: Bearer $MATMULD_API_KEY"';
+  return ['curl -sS --fail-with-body ' + quote(new URL(path, document.baseURI).href), key, ...options].filter(Boolean).join(' \\\n  ');
+}
+
 // A text with a button that copies it.
 export function copied(text, what) {
   const button = make('button', { type: 'button', 'aria-label': 'Copy ' + what, onclick: async () => {

@@ -1,6 +1,6 @@
 // The source of each variant, a file at a time.
 import { $, call, make } from './base.js';
-import { asker, options } from './part.js';
+import { asker, listing, options } from './part.js';
 
 export function code(part, variants) {
   const form = $('form', part), { source, file } = form;
@@ -20,9 +20,7 @@ export function code(part, variants) {
     const { name, backend, op, sources, summary, unavailable_because: why } = choices[source.selectedIndex];
     const path = sources[Math.max(0, file.selectedIndex)];
     const reply = await call(`v1/variants/${name}/source?backend=${backend}&op=${op}&file=${path}`, { signal });
-    const lines = await reply.text();
-    $('code', part).textContent = lines;
-    $('span', part).textContent = lines.trimEnd().split('\n').map((_, line) => line + 1).join('\n');
+    $('pre', part).replaceChildren(listing(await reply.text()));
     return summary + (why ? ` (here unavailable: ${why})` : '');
   });
 }
