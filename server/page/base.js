@@ -130,8 +130,8 @@ export function remember(view, values) {
 export function table(caption, columns, rows) {
   const cell = (content, index) => make('td',
     { 'data-title': columns[index].title, class: columns[index].number ? 'number' : null }, content ?? '');
-  return make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption }, make('table', {},
-    make('caption', {}, caption),
+  return make('div', { class: 'scroll', tabindex: '0', role: caption ? 'region' : null, 'aria-label': caption || null }, make('table', {},
+    caption ? make('caption', {}, caption) : '',
     make('thead', {}, make('tr', {}, ...columns.map((column) =>
       make('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)))),
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map(cell))))));
