@@ -23,7 +23,7 @@ const MEANINGS = { 'global loads': 'elements that threads load from global memor
   'FLOP/byte': 'floating-point operations for each byte of the sectors', 'error / bound': 'above 1 the result is wrong' };
 function traffic(part, reply) {
   const times = TIMES[[reply.m, reply.k, reply.n]] ?? {};
-  figures(part, kind(reply), reply.rows, ...TRAFFIC, ['ms, H200, 2026-11-23', (row) => times[row.variant]]);
+  figures(part, kind(reply), reply.rows, ...TRAFFIC, ['ms, H200, 2026‑11‑23', (row) => times[row.variant]]);
   const titles = $('.figures thead', part).textContent;
   const told = Object.entries(MEANINGS).filter(([words]) => titles.includes(words));
   $('.figures', part).append(make('p', { class: 'note' }, rich(told.map(([words, meaning]) => `*${words}*: ${meaning}.`).join(' '))));
