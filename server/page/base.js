@@ -130,8 +130,8 @@ export function remember(view, values) {
 export function table(caption, columns, rows) {
   const cell = (content, index) => make('td',
     { 'data-title': columns[index].title, class: columns[index].number ? 'number' : null }, content ?? '');
-  return make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption }, make('table', {},
-    make('caption', {}, caption),
+  return make('div', { class: 'scroll', tabindex: '0', role: caption ? 'region' : null, 'aria-label': caption || null }, make('table', {},
+    caption ? make('caption', {}, caption) : '',
     make('thead', {}, make('tr', {}, ...columns.map((column) =>
       make('th', { scope: 'col', class: column.number ? 'number' : null }, column.title)))),
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map(cell))))));
@@ -145,6 +145,14 @@ export function elapsed() {
     if (!node.isConnected) clearInterval(timer);
   }, 1000);
   return node;
+}
+
+export const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`; // for a shell
+
+// A command of curl; options that are empty are left out.
+export function curl(path, ...options) {
+  const key = sessionStorage.getItem('matmuld-key') && '-H "Authorization: Bearer $MATMULD_API_KEY"';
+  return ['curl -sS --fail-with-body ' + quote(new URL(path, document.baseURI).href), key, ...options].filter(Boolean).join(' \\\n  ');
 }
 
 // A text with a button that copies it.

@@ -1,15 +1,38 @@
 // The view Compare: questions about kernels, one below the other. Each part is built once by a function, which returns
 // show(control), called when that control or the address has changed, and stop().
-import { $, make, remember } from './base.js';
-import { variantList } from './part.js';
+import { $, call, make, remember } from './base.js';
+import { asker, listing, options, variantList } from './part.js';
 import { speed } from './compare_speed.js';
-import { code } from './compare_code.js';
 
 const builders = { speed, code };
 const parts = [];
 let built = false;
 let looked = null; // the part that is looked at
 const controls = () => document.querySelectorAll('#compare [name]');
+
+// The source of each variant, a file at a time.
+function code(part, variants) {
+  const form = $('form', part), { source, file } = form;
+  const choices = variants.filter((one) => one.sources?.length);
+  const first = choices.find(({ backend, tile }) => backend === 'cuda' && tile);
+  source.append(...choices.map((one) => make('option', { selected: one === first },
+    `${one.backend}:${one.name}` + (one.op === 'matmul' ? '' : `, ${one.op}`))));
+  function list() {
+    const { sources } = choices[source.selectedIndex];
+    file.replaceChildren();
+    options(file, sources.map((path) => path.split('/').pop()));
+    file.size = Math.min(sources.length, 6);
+  }
+  source.addEventListener('input', list);
+  list();
+  return asker(form, async (post, signal) => {
+    const { name, backend, op, sources, summary, unavailable_because: why } = choices[source.selectedIndex];
+    const path = sources[Math.max(0, file.selectedIndex)];
+    const reply = await call(`v1/variants/${name}/source?backend=${backend}&op=${op}&file=${path}`, { signal });
+    $('pre', part).replaceChildren(listing(await reply.text()));
+    return summary + (why ? ` (here unavailable: ${why})` : '');
+  });
+}
 
 function keep() {
   const state = { part: looked };

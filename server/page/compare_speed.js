@@ -81,7 +81,13 @@ export function speed(part, variants) {
     reply.rows.sort((one, other) => speedOf(other) - speedOf(one));
     showSpeed(part, reply);
     const right = reply.rows.filter((row) => row.gflops && !wrong(row));
-    if (!isProduct || !right.length) return '';
+    if (!isProduct || !right.length) {
+      $('.drawn', roof).hidden = true;
+      $('.figures', roof).replaceChildren();
+      $('.note', roof).textContent = isProduct ? 'No variant of the last benchmark has a right result.' :
+        'Memory limits a transposition: it computes nothing. “% of copy” above is its share of a plain copy’s rate.';
+      return '';
+    }
     const { backend } = right[0];
     rates[backend] ||= await copyRate(post, backend);
     showRoof(roof, reply, right.filter((row) => row.backend === backend), rates[backend]);

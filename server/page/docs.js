@@ -1,5 +1,5 @@
 // The API page: this server's /openapi.json for people, with requests that they can send. Nothing runs by itself.
-import { $, call, code, copied, elapsed, make, problemBox, rich, table, wireKey } from './base.js';
+import { $, call, code, copied, curl, elapsed, make, problemBox, quote, rich, table, wireKey } from './base.js';
 
 const main = $('main'), shown_bytes_max = 20000;
 let api;
@@ -57,8 +57,6 @@ async function reply(response, headers = {}) {
     block(lines.join('\n')), block(text + more)];
 }
 
-const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-
 // The form that sends a request, the same as a line of curl, and the reply.
 function form(path, method, parameters, { requestBody, responses }) {
   const choice = (names) => names.length > 0 && make('select', {}, ...names.map((name) => make('option', {}, name)));
@@ -70,7 +68,7 @@ function form(path, method, parameters, { requestBody, responses }) {
   if (accept && types.includes(json)) accept.value = json;
   const examples = requestBody?.content[json].examples ?? {}, example = choice(Object.keys(examples));
   const body = example && make('textarea', { rows: 3, spellcheck: 'false' });
-  const curl = make('div'), result = make('div', { role: 'status' });
+  const line = make('div'), result = make('div', { role: 'status' });
 
   // The arguments of call().
   const request = () => {
@@ -80,12 +78,10 @@ function form(path, method, parameters, { requestBody, responses }) {
       ...(accept && { accept: accept.value }), ...(body && { type: json, body: body.value }) }];
   };
   const write = () => {
-    const [to, sent] = request(), words = ['curl -sS', quote(new URL(to, location).href)];
-    if (method !== (body ? 'POST' : 'GET')) words.push('-X ' + method);
-    if (sessionStorage.getItem('matmuld-key')) words.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
-    if (sent.accept) words.push('-H ' + quote('Accept: ' + sent.accept));
-    if (body) words.push('-H ' + quote('Content-Type: ' + json), '-d ' + quote(body.value));
-    curl.replaceChildren(copied(words.join(' '), `curl for ${method} ${path}`));
+    const [to, { accept }] = request();
+    line.replaceChildren(copied(curl(to, method !== (body ? 'POST' : 'GET') && '-X ' + method,
+      accept && '-H ' + quote('Accept: ' + accept), body && '-H ' + quote('Content-Type: ' + json), body && '-d ' + quote(body.value)),
+    `curl for ${method} ${path}`));
   };
   const fill = () => {
     if (body) body.value = JSON.stringify(Object.values(examples)[example.selectedIndex].value, null, 1)
@@ -112,7 +108,7 @@ function form(path, method, parameters, { requestBody, responses }) {
   return make('form', { onsubmit: run, oninput: write, onchange: write },
     make('div', { class: 'row' }, ...fields.map(([title, control]) => make('label', {}, title, control)),
       make('button', { class: 'main' }, 'Run')),
-    body ? make('label', {}, 'Body', body) : '', curl, result);
+    body ? make('label', {}, 'Body', body) : '', line, result);
 }
 
 function operation(path, name, shared = [], { operationId: id, summary, description, ...rest }) {

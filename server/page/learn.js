@@ -1,10 +1,13 @@
 // The view Learn: a page for each lesson of docs/lessons, with a control, a picture, figures, and the requests behind
 // them. Kernels for GPUs are predicted on a server without a GPU, and also measured on one that has a GPU.
-import { $, call, copied, make, number, problemBox, remember, rich } from './base.js';
+import { $, call, copied, curl, make, number, Problem, problemBox, remember, rich } from './base.js';
 import { markdown } from './markdown.js';
-import { asker, figures, options, text, variantList } from './part.js';
+import { asker, figures, listing, options, text, variantList } from './part.js';
 import { access, lanesOf, matrices, PATTERNS, sectors, squares } from './learn_draw.js';
 
+// Median ms of one H200 on 2026-11-23 (docs/figures/kernels-h200-2026-11-23.csv), by m, k and n of a product.
+const TIMES = { '1024,1024,1024': { naive: 0.363, naive_uncoalesced: 4.44, tiled_8: 0.437, tiled_16: 0.279, tiled_32: 0.248 },
+  '228,240,112': { tiled_32: 0.0145, tiled_async: 0.0122 } };
 const TRAFFIC = ['variant', 'global_loads', 'global_load_sectors', 'global_store_sectors', 'shared_load_passes',
   'bank_conflict_passes', ['FLOP/byte', (row) => row.arithmetic_intensity],
   ['median ms', (row) => row.kernel_ms && row.kernel_ms.median], ['GFLOP/s', (row) => row.gflops],
@@ -19,7 +22,8 @@ const MEANINGS = { 'global loads': 'elements that threads load from global memor
   'conflict passes': 'those added because a bank has several words to serve',
   'FLOP/byte': 'floating-point operations for each byte of the sectors', 'error / bound': 'above 1 the result is wrong' };
 function traffic(part, reply) {
-  figures(part, kind(reply), reply.rows, ...TRAFFIC);
+  const times = TIMES[[reply.m, reply.k, reply.n]] ?? {};
+  figures(part, kind(reply), reply.rows, ...TRAFFIC, ['ms, H200, 2026‑11‑23', (row) => times[row.variant]]);
   const titles = $('.figures thead', part).textContent;
   const told = Object.entries(MEANINGS).filter(([words]) => titles.includes(words));
   $('.figures', part).append(make('p', { class: 'note' }, rich(told.map(([words, meaning]) => `*${words}*: ${meaning}.`).join(' '))));
@@ -33,14 +37,15 @@ const plural = (count, what) => `${number(count, 15)} ${what}${count === 1 ? '' 
 // show(values, post, part) asks the server by post(body), draws into part, and returns a sentence.
 const LESSONS = {
   memory: { title: 'Global memory', file: '1-memory.md',
-    look: ['Each row is a line of 128 bytes of global memory, in 4 *sectors* of 32 bytes. The 32 *lanes* (threads) of a warp ' +
+    look: ['Each row is a line of 128 bytes of global memory, in 4 *sectors* of 32 bytes, with a thick line between them. The 32 *lanes* (threads) of a warp ' +
       'load one word each; a number is a lane. Memory sends whole sectors: what is grey is moved for nothing.',
-    'Set the stride from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. With stride 1 the ' +
+    'The *stride* is the number of words from one lane to the next. Set it from 1 to 8: the warp wants as much as before, but 8 times as many bytes are moved. With stride 1 the ' +
       'lanes use all of each sector: the load is *coalesced*. With an offset of 1 as well it is misaligned, and takes 5 sectors instead of 4.',
     'The kernel `naive` computes an element of C in each thread. For one step of its sum a warp loads 4 sectors of B, and ' +
       'one of A that all lanes share. The lanes of `naive_uncoalesced` walk down a column of A instead: 32 sectors, and ' +
-      'one of B. That is 33 against 5.'],
-    controls: [['stride', 'Stride, in words', 2, 1, 32], ['offset', 'Offset, in words', 0, 0, 31], ['word_bytes', 'Bytes of a word', [4, 8]]],
+      'one of B. That is 33 against 5, or 6.6 times as many; but an H200 took 12 times as long. ' +
+      'By the rough model of the lesson, the cause is a cache that serves one line a cycle: a step takes 33 lines instead of 2.'],
+    controls: [['stride', 'Stride from lane to lane, in words', 2, 1, 32], ['offset', 'Offset in words', 0, 0, 31], ['word_bytes', 'Bytes of a word', [4, 8]]],
     async show({ stride, offset, word_bytes }, post, part) {
       const reply = await post({ op: 'shared_access', patterns: 'stride', strides: stride, offset, word_bytes: +word_bytes,
         padded: false });
@@ -54,7 +59,8 @@ const LESSONS = {
     look: ['A block computes a *tile* of C, a square of T×T elements, one in each thread. It needs the grey rows of A and ' +
       'columns of B, and goes along them in steps: it copies a tile of A and one of B (blue) to shared memory, and then ' +
       'uses each element T times.',
-    'Double T: the global loads halve, or nearly so if the last tiles are not full. Without tiles (`naive`) each multiplication loads its two elements itself.'],
+    'Double T: the global loads halve, or nearly so if the last tiles are not full. Without tiles (`naive`) each multiplication loads its two elements itself. ' +
+      'The time falls less, because caches serve most loads of `naive`: set m = k = n to 1024, and the table has times.'],
     controls: [['tile', 'Edge of a tile, T', [8, 16, 32]], ['edge', 'm = k = n', 128, 32, 4096], ['step', 'Step along k', 1, 0, 511]],
     async show({ tile, edge, step }, post, part) {
       const reply = await post({ m: edge, k: edge, n: edge, variants: cuda('naive', 'tiled_' + tile) });
@@ -73,20 +79,20 @@ const LESSONS = {
     controls: [['variant', 'Kernel', ['tiled_32', 'tiled_racy', 'tiled_async', 'staged_copy']]],
     async show({ variant }, post, part) {
       const source = await (await post(`v1/variants/${variant}/source?backend=cuda`)).text();
-      const lines = source.split('\n').map((line) => line + '\n');
-      const at = lines.flatMap((line, index) => (/^\s*__syncthreads\(\);/.test(line) ? [index + 1] : []));
-      const shown = make('pre', { tabindex: '0', role: 'region', 'aria-label': 'The source of ' + variant },
-        make('code', {}, ...lines.map((line) => (line.includes('__syncthreads()') ? make('mark', {}, line) : line))));
+      const shown = make('pre', { tabindex: '0', role: 'region', 'aria-label': 'The source of ' + variant }, listing(source,
+        (line) => (line.includes('MISSING: __sync') ? 'missing' : line.includes('__syncthreads()') ? 'barrier' : null)));
       $('.picture', part).replaceChildren(shown);
-      shown.scrollTop = ([...shown.querySelectorAll('mark')].at(-1)?.offsetTop ?? shown.scrollHeight) - 280;
+      const lines = [...shown.firstChild.children];
+      const linesOf = (kind) => lines.flatMap((line, at) => (line.className === kind ? [at + 1] : []));
+      const at = linesOf('barrier'), [missing] = linesOf('missing');
+      shown.scrollTop = (lines[at[0] - 1]?.offsetTop ?? shown.scrollHeight) - 60;
       traffic(part, await post({ m: 512, k: 512, n: 512, variants: cuda(variant) }));
-      const missing = lines.findIndex((line) => line.includes('MISSING: __syncthreads()')) + 1;
       return `${variant} has ${at.length ? `barriers in line${at.length > 1 ? 's' : ''} ` + at.join(' and ') : 'no barrier'}` +
         (missing ? `, and lacks one at line ${missing}.` : '.');
     } },
-  strides: { title: 'Strides', file: '4-strides.md',
+  strides: { title: 'Row strides', file: '4-strides.md',
     look: ['A tile is a sub-matrix: it has a height and a width of its own, but from one of its rows to the next it is ' +
-      'as far as in the whole matrix. That is its stride: element (r, c) lies at first + r · stride + c.',
+      'as far as in the whole matrix. That is its *row stride*, which libraries call the leading dimension: element (r, c) lies at first + r · row stride + c.',
     'Move the block to the last row or column, or to the last step. There tiles reach past the edge (hatched), ' +
       'and the kernel fills them with zeros, which add nothing.'],
     controls: [['m', 'm', 228, 1, 512], ['k', 'k', 240, 1, 512], ['n', 'n', 112, 1, 512], ['tile', 'Edge of a tile, T', [32, 16]],
@@ -100,13 +106,13 @@ const LESSONS = {
       matrices(part, { m, k, n }, edge, block);
       const tileOf = (name, height, width, down, right) => {
         const [rows, columns] = [[height, down], [width, right]].map(([length, at]) => Math.min(edge, length - at * edge));
-        return { tile: name, 'first element': down * edge * width + right * edge, stride: width, rows, columns,
+        return { tile: name, 'first element': down * edge * width + right * edge, 'row stride': width, rows, columns,
           'zeros in it': name === 'C' ? null : edge * edge - rows * columns };
       };
       const [rows, columns] = reply.shape;
       figures(part, `Block (${block.row}, ${block.column}) at step ${block.step}`, [tileOf('A', m, k, block.row, block.step),
         tileOf('B', k, n, block.step, block.column), tileOf('C', m, n, block.row, block.column)],
-      'tile', 'first element', 'stride', 'rows', 'columns', 'zeros in it');
+      'tile', 'first element', 'row stride', 'rows', 'columns', 'zeros in it');
       return `The server’s part of C for this block has ${rows}×${columns} elements of ${tile}×${tile}; ` +
         `its first one is ${reply.c[0][0]}.`;
     } },
@@ -118,7 +124,7 @@ const LESSONS = {
       'The most words of one bank are the *degree*. Padding leaves one word unused (·) after every 32. So each row of the ' +
       'tile begins one bank further on. But padding hurts an access that had no conflict: set stride 31, padded. Words of ' +
       '8 bytes take two banks each, and each half of the warp has passes of its own.'],
-    controls: [['pattern', 'Pattern', [...Object.keys(PATTERNS), 'offsets']], ['stride', 'Stride, in words', 32, 1, 32],
+    controls: [['pattern', 'Pattern', [...Object.keys(PATTERNS), 'offsets']], ['stride', 'Stride from lane to lane, in words', 32, 1, 32],
       ['padded', 'Padding', ['no', 'yes']], ['word_bytes', 'Bytes of a word', [4, 8]], ['bank_bytes', 'Bytes of a bank', [4, 8]],
       ['offsets', 'The word of each lane; with a dash it takes no part']],
     prepare(form, changed) {
@@ -128,7 +134,11 @@ const LESSONS = {
         form.offsets.value = lanesOf(form.pattern.value, within(form.stride)).join(' ');
     },
     async show({ pattern, stride, padded, word_bytes, bank_bytes, offsets }, post, part) {
-      const words = (offsets.match(/\d+|-/g) || []).slice(0, 32).map((word) => (word === '-' ? null : +word));
+      const entries = offsets.split(/[\s,]+/).filter(Boolean), bad = entries.find((word) => !/^(\d+|-)$/.test(word) || word > 2047) ??
+        (entries.length > 32 ? entries[32] : null);
+      if (pattern === 'offsets' && bad) throw new Problem(0, { title: `“${bad}” is no word of a lane`,
+        detail: 'Write at most 32 numbers from 0 to 2047 or dashes, with spaces between them.' });
+      const words = entries.map((word) => (word === '-' ? null : +word));
       const asked = pattern === 'offsets' ? { offsets: words } :
         { patterns: pattern, ...pattern === 'stride' && { strides: stride } };
       const reply = await post({ op: 'shared_access', ...asked, word_bytes: +word_bytes, bank_bytes: +bank_bytes });
@@ -141,7 +151,7 @@ const LESSONS = {
     } },
   occupancy: { title: 'Occupancy', file: '6-occupancy.md',
     look: ['A multiprocessor keeps several blocks at a time, so some warps compute while others wait. Each square is the ' +
-      'room for a warp; a number is the block that has it. Threads, *registers* (where each thread has its variables) and ' +
+      'room for a warp; a number is the block that has it, and a thick line goes round each block. Threads, *registers* (where each thread has its variables) and ' +
       'shared memory limit how many blocks fit. *Occupancy* is the share of the squares that are taken.',
     'Take 1024 threads and 32 registers, then 33: half of the warps are gone. More warps are no aim in ' +
       'themselves: a kernel that does much with its registers is faster with few.'],
@@ -150,8 +160,11 @@ const LESSONS = {
     async show({ threads, registers, shared }, post, part, variants) {
       const { rows: [row] } = await post({ op: 'occupancy', threads_per_block: threads, registers_per_thread: registers,
         shared_bytes: shared });
-      const each = row.warps / row.blocks, all = Array.from({ length: row.warps_max }, (_, warp) =>
-        (warp < row.warps ? { text: Math.floor(warp / each), kind: 'series' + Math.floor(warp / each) % 2 } : { kind: 'free' }));
+      const blockOf = (warp) => (warp < row.warps ? Math.floor(warp * row.blocks / row.warps) : null);
+      const edge = (warp) => [['left', -1, 0], ['right', 1, 15], ['top', -16], ['bottom', 16]].filter(([, by, end]) =>
+        warp % 16 === end || blockOf(warp + by) !== blockOf(warp)).map(([side]) => side).join(' ');
+      const all = Array.from({ length: row.warps_max }, (_, warp) => (blockOf(warp) === null ? { kind: 'free' } :
+        { text: blockOf(warp), kind: 'series' + blockOf(warp) % 2, edge: edge(warp) }));
       squares(part, `Warps on a multiprocessor of compute capability ${row.compute_capability}`, 'warp',
         Array.from({ length: all.length / 16 }, (_, at) => [() => 16 * at, all.slice(16 * at, 16 * at + 16)]));
       const known = variants.flatMap((one) =>
@@ -166,7 +179,9 @@ const LESSONS = {
     look: ['`naive` stores down a column of C, so each lane stores to a sector of its own. `shared` goes through a tile: ' +
       'both matrices are accessed along their rows, and the tile is read down its column instead, from one bank. ' +
       '`padded` gives the tile’s rows 33 words.',
-    'Choose the kernels one after the other: the bad access moves to shared memory, and there padding cures it.'],
+    'Choose the kernels one after the other: the bad access moves to shared memory, and there padding cures it. The picture ' +
+      'shows one access of a warp, for a matrix or a tile with 32 columns. `vectorized` has the accesses of `padded`, but ' +
+      'moves 16 bytes with each, and is in the table alone.'],
     controls: [['variant', 'Kernel', ['naive', 'shared', 'padded']], ['edge', 'm = n', 4096, 32, 8192]],
     async show({ variant, edge }, post, part) {
       const { rows } = await post({ op: 'shared_access', patterns: 'stride', strides: 32, word_bytes: 4 });
@@ -185,7 +200,8 @@ const LESSONS = {
       'memory for a tile of A and one of B. `tiled_async` has two stages, so it copies the next tiles to one while it ' +
       'multiplies those of the other.',
     'Both load as much and read shared memory as often: copying ahead saves none of that. It gains only if no ' +
-      'other block of the multiprocessor fills the wait, as with this small product; see its times on a GPU.'],
+      'other block of the multiprocessor fills the wait, as with this small product: ' +
+      'with k = 240 the table has times.'],
     controls: [['k', 'k', 240, 32, 480]],
     async show({ k }, post, part) {
       const reply = await post({ m: 228, k, n: 112, variants: cuda('tiled_32', 'tiled_async') });
@@ -209,7 +225,7 @@ function control([name, label, first, least, most]) {
   const input = Array.isArray(first) ? make('select', { name }) :
     make('input', { name, type: first === undefined ? 'text' : 'number', value: first, min: least, max: most });
   if (Array.isArray(first)) options(input, first);
-  return make('label', {}, label, input);
+  return make('label', {}, most === undefined ? label : `${label} (${least} to ${most})`, input);
 }
 
 // The lesson's text, read when it is opened. A link to another lesson leads to its page here; tutorials.md opens in place; the
@@ -238,15 +254,6 @@ function lesson(own) {
     make('summary', {}, 'Read the lesson, docs/lessons/' + own), text);
 }
 
-// A line of curl: tables for people where the server has them.
-function curl(path, body) {
-  const words = [`curl -sS --fail-with-body '${new URL(path, document.baseURI)}'`];
-  if (sessionStorage.getItem('matmuld-key')) words.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
-  if (path === 'v1/benchmark') words.push("-H 'Accept: text/plain'");
-  if (body) words.push(`-d '${body}'`);
-  return words.join(' \\\n  ');
-}
-
 function build(name, host, variants) {
   const { title, file, look, controls, prepare, show } = LESSONS[name];
   const form = make('form', { class: 'row' }, ...controls.map(control)), lines = make('div');
@@ -257,7 +264,8 @@ function build(name, host, variants) {
       [name, form[name].type === 'number' ? within(form[name]) : form[name].value]));
     const sent = [];
     const post = async (body, path = typeof body === 'string' ? body : 'v1/benchmark') => {
-      const json = body === path ? undefined : JSON.stringify(body), line = curl(path, json);
+      const json = body === path ? undefined : JSON.stringify(body);
+      const line = curl(path, path === 'v1/benchmark' && "-H 'Accept: text/plain'", json && `-d '${json}'`);
       sent.push(copied(line, `curl, request ${sent.length + 1}`));
       lines.replaceChildren(...sent);
       if (!json) return call(path, { signal });
@@ -265,7 +273,10 @@ function build(name, host, variants) {
         { method: 'POST', type: 'application/json', body: json, accept: 'application/json', signal })).json());
       return replies.get(line);
     };
-    return show(values, post, host, variants);
+    return show(values, post, host, variants).catch((error) => {
+      if (!signal.aborted) for (const stale of ['.picture', '.figures']) $(stale, host).replaceChildren();
+      throw error;
+    });
   });
   const changed = ({ target }) => {
     prepare?.(form, target);
@@ -284,7 +295,8 @@ function build(name, host, variants) {
 
 function keep() {
   const { name, form } = current;
-  remember('learn', { lesson: name, ...Object.fromEntries([...form.elements].map((one) => [one.name, one.value])) });
+  remember('learn', { lesson: name, ...Object.fromEntries([...form.elements].map((one) =>
+    [one.name, one.type === 'number' ? within(one) : one.value])) });
 }
 
 // quiet: nobody has asked for anything yet, so no dialog asks for the key.
@@ -300,6 +312,7 @@ export async function open(section, parameters, quiet = true) {
       if (!parameters.has(one.name)) continue;
       one.value = parameters.get(one.name);
       if (one.selectedIndex < 0) one.selectedIndex = 0;
+      if (one.type === 'number') one.value = within(one);
     }
     LESSONS[name].prepare?.(current.form);
   }

@@ -15,15 +15,17 @@ export const lanesOf = (pattern, stride) => all.map((lane) => PATTERNS[pattern](
 const draw = (part, caption, ...pictures) =>
   $('.picture', part).replaceChildren(make('figure', {}, make('figcaption', {}, caption), ...pictures));
 
-// rows: [title(first), squares], where a square is { text, kind, label }; the columns are numbered from 0. Each 16 columns
+// rows: [title(first), squares], where a square is { text, kind, label, edge }, and edge names its thick sides; the columns are numbered from 0. Each 16 columns
 // have a table of their own, which a phone shows below the one before; `first` is the first column of a table.
 export function squares(part, caption, corner, rows) {
-  const cell = ({ text = '', kind, label }) => make('td', { class: kind, title: label }, `${text}`);
+  const cell = ({ text = '', kind, label, edge }) => make('td', { class: [kind, edge].filter(Boolean).join(' ') || null, title: label }, `${text}`);
   const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && text === ''); // a phone leaves out such a row
   const firsts = rows[0][1].map((_, column) => column).filter((column) => column % 16 === 0);
   draw(part, caption, make('div', { class: 'squares', tabindex: '0', role: 'group', 'aria-label': caption }, ...firsts.map((first) => {
     const ours = rows.map(([title, cells]) => [title(first), cells.slice(first, first + 16)]);
-    return make('table', {}, make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, corner),
+    const isUnused = ours.every(([, cells]) => isIdle(cells));
+    return make('table', { class: isUnused && 'unused' }, isUnused ?
+      make('caption', {}, `${corner}s ${first} to ${first + 15}: no word read`) : '', make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, corner),
       ...ours[0][1].map((_, column) => make('th', { scope: 'col' }, `${first + column}`)))),
     make('tbody', {}, ...ours.map(([title, cells]) => make('tr', { class: isIdle(cells) && 'idle' },
       make('th', { scope: 'row' }, `${title}`), ...cells.map(cell)))));
@@ -32,13 +34,13 @@ export function squares(part, caption, corner, rows) {
 
 // Draws what lanes access, in rows of 32 units of so many bytes. places: { lane, unit, kind } for each unit of each
 // lane. rest(unit) is the square of a unit that no lane has. Only rows with a lane are drawn.
-function memory(part, caption, corner, bytes, places, rest, last = []) {
+function memory(part, caption, corner, bytes, places, rest, last = [], edge = () => null) {
   const used = [...new Set(places.map(({ unit }) => Math.floor(unit / 32)))].sort((one, other) => one - other);
-  squares(part, caption, corner, [...used.map((row) => [(first) => `byte ${(32 * row + first) * bytes}`, all.map((column) => {
+  squares(part, caption, corner, [...used.map((row) => [(first) => (32 * row + first) * bytes, all.map((column) => {
     const here = places.filter(({ unit }) => unit === 32 * row + column);
-    if (!here.length) return rest(32 * row + column);
+    if (!here.length) return { edge: edge(column), ...rest(32 * row + column) };
     const lanes = [...new Set(here.map(({ lane }) => lane))];
-    return { text: lanes[0] + (lanes[1] ? '+' : ''), kind: here[0].kind, label: 'lane ' + lanes.join(', ') };
+    return { text: lanes[0] + (lanes[1] ? '+' : ''), kind: here[0].kind, edge: edge(column), label: 'lane ' + lanes.join(', ') };
   })]), ...last]);
 }
 
@@ -47,7 +49,8 @@ export function sectors(part, { stride, offset = 0, word_bytes: bytes }) {
   const wide = bytes / 4, units = all.map((lane) => (lane * stride + offset) * wide), kind = 'one';
   const places = units.flatMap((unit, lane) => all.slice(0, wide).map((more) => ({ lane, unit: unit + more, kind })));
   const moved = new Set(places.map(({ unit }) => unit >> 3));
-  memory(part, 'Lines of global memory, in words of 4 bytes', 'word', 4, places, (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }));
+  memory(part, 'Lines of global memory, in words of 4 bytes. At the left: the first byte of a row', 'word', 4, places,
+    (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }), [], (column) => ({ 0: 'left', 7: 'right' })[column % 8]);
 }
 
 // Shared memory: the word of each lane in its bank. row: the server's prediction for these words.
@@ -66,7 +69,8 @@ export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bank
   }));
   const isGap = (one) => padded && Math.floor(one * bankBytes / bytes) % 33 === 32;
   const counts = (title, by) => [() => title, by.map((count) => ({ text: count || '' }))];
-  memory(part, 'A column for each bank of shared memory; under it, how many words it serves one after another. 3+: lane 3 and ' +
+  memory(part, 'A column for each bank of shared memory; under it, how many words it serves one after another. At the left: the ' +
+    'first byte of a row. 3+: lane 3 and ' +
     'others read this word. Orange: 2 to 7 words in the bank; red: more' + (isWide ? '. Each half of the warp has its own passes' : ''),
     'bank', bankBytes, places, (one) => (isGap(one) ? { text: '·', label: 'padding' } : {}),
     isWide ? [counts('lanes <16', served[0]), counts('lanes ≥16', served[1])] : [counts('words', served[0])]);

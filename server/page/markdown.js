@@ -1,5 +1,5 @@
 // Draws the Markdown that docs/lessons uses: headings, paragraphs, lists, tables, code and <details>.
-import { code, copied, make, rich } from './base.js';
+import { code, copied, make, rich, table } from './base.js';
 
 // One kind of block in each line. A paragraph ends where another block begins.
 const BLOCK = new RegExp([/```(?<language>\w*)\n(?<lines>[^]*?)\n```/, /(?<level>#+) (?<title>.*)/, /(?<table>(?:\|.*\n?)+)/,
@@ -8,20 +8,17 @@ const BLOCK = new RegExp([/```(?<language>\w*)\n(?<lines>[^]*?)\n```/, /(?<level
 
 function grid(text, inline) {
   const [head, , ...rows] = text.trim().split('\n').map((row) => row.slice(1, -1).split('|').map((cell) => cell.trim()));
-  return make('div', { class: 'scroll', tabindex: '0' }, make('table', {},
-    make('thead', {}, make('tr', {}, ...head.map((title) => make('th', { scope: 'col' }, inline(title))))),
-    make('tbody', {}, ...rows.map((cells) => make('tr', {}, ...cells.map((cell, column) =>
-      make('td', { 'data-title': head[column].replaceAll('*', '') }, cell && inline(cell))))))));
+  return table('', head.map((title) => ({ title: title.replace(/[*`]/g, '') })), rows.map((cells) => cells.map((cell) => cell && inline(cell))));
 }
 
 // The nodes of a text. link(address, node) makes a link. Headings have the ids at-TITLE, with TITLE as in GitHub's anchors.
 export function markdown(text, link) {
   const inline = (one) => rich(one.trim().replace(/\n */g, ' '), link);
-  return [...text.matchAll(BLOCK)].map(({ groups: { language, lines, level, title, table, items, summary, inner, text: plain } }) => {
+  return [...text.matchAll(BLOCK)].map(({ groups: { language, lines, level, title, table: cells, items, summary, inner, text: plain } }) => {
     if (lines) return language === 'sh' ? copied(lines, 'the commands') : make('pre', { tabindex: '0' }, code(lines));
     if (level) return make('h' + (level.length + 3),
       { id: 'at-' + title.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-') }, inline(title));
-    if (table) return grid(table, inline);
+    if (cells) return grid(cells, inline);
     if (items) return make(items[0] === '-' ? 'ul' : 'ol', {},
       ...items.split(/^(?:-|\d\.) /m).slice(1).map((item) => make('li', {}, inline(item))));
     if (summary) return make('details', {}, make('summary', {}, summary), ...markdown(inner, link));

@@ -1,5 +1,5 @@
 // What Learn and the parts of Compare share: the list of variants, requests that follow a form, tables and charts.
-import { $, callJson, chart, colour, elapsed, make, number, problemBox, table } from './base.js';
+import { $, callJson, chart, code, colour, elapsed, make, number, problemBox, table } from './base.js';
 
 let known;
 
@@ -63,6 +63,15 @@ export function text(value) {
   if (typeof value !== 'number')
     return JSON.stringify(value ?? '–').replace(/["{}[\]]/g, '').replace(/[,:]/g, '$& ').replaceAll('_', ' ');
   return value && value < 1e-3 ? value.toExponential(2) : number(value, Number.isInteger(value) ? 15 : 4);
+}
+
+// A source with a number before each line. classOf(line) is a class of a line to mark, or null.
+export function listing(source, classOf = () => null) {
+  const shown = code('');
+  shown.className = 'listing';
+  shown.append(...source.replace(/\n$/, '').split('\n').map((line) =>
+    make(classOf(line) ? 'mark' : 'span', { class: classOf(line) }, line + '\n')));
+  return shown;
 }
 
 // columns: members of the rows, or [title, read(row)]. Those that no row has are left out.

@@ -1,6 +1,6 @@
 // Try: two operands, their product, where its time went, and the same request by curl and in Python. The form is the
 // state: its fields are named like the API's parameters. Elements stay texts: JavaScript would round 64-bit integers.
-import { $, call, callJson, copied, copy, elapsed, make, problemBox, remember, table } from './base.js';
+import { $, call, callJson, copied, copy, curl, elapsed, make, problemBox, quote, remember, table } from './base.js';
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
 const TEXT_MAX = 4000; // characters of typed matrices that a link and a line may hold
@@ -359,10 +359,8 @@ function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0,
 function drawCode() {
   const key = sessionStorage.getItem('matmuld-key'), list = parameters();
   const lines = [];
-  const add = (option, text) => lines.push(`${option} '${text.replaceAll("'", "'\\''")}'`);
-  add('curl -sS --fail-with-body', HERE);
+  const add = (option, text) => lines.push(option + ' ' + quote(text));
   const quoted = (text) => `"${text.replace(/["\\]/g, '\\$&')}"`; // curl opens files for others that begin with @ or <
-  if (key) lines.push('-H "Authorization: Bearer $MATMULD_API_KEY"');
   if (isForm()) {
     add('-H', 'Accept: application/json');
     for (const x of both.filter(isFile)) add('-F', `${x.name}=@${quoted(from(x).slice(1))}`);
@@ -372,7 +370,7 @@ function drawCode() {
   part('code').replaceChildren(...isLong() ?
     ['These matrices are too long for a line: save them as CSV files, and choose those above.'] :
     [list.some(([name]) => name === 'rows' || name === 'cols') ? 'For all of C, leave out rows and cols.' : '',
-      copied(lines.join(' \\\n  '), 'curl'), copied(python(list, key), 'Python')]);
+      copied(curl(HERE, ...lines), 'curl'), copied(python(list, key), 'Python')]);
 }
 
 // The client sends arrays, or names stored matrices. What the server makes takes a plain request. A string of JSON is
