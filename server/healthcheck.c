@@ -17,20 +17,21 @@ enum { TIME_S = 3, REPLY_BYTES_MAX = 4096 };
 
 static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
 
-/* One alarm limits all calls of the socket and of GnuTLS, which block. */
-static char time_is_up[512];
+/* One alarm limits all calls of the socket and of GnuTLS, which block: it ends the connection, so they fail.
+ */
+static int connection = -1;
+static volatile sig_atomic_t is_late;
 
 static void on_alarm(int number) {
-    const ssize_t written = write(STDERR_FILENO, time_is_up, strlen(time_is_up));
-    (void)written;
-    _exit(EXIT_FAILURE);
+    is_late = 1;
+    (void)shutdown(connection, SHUT_RDWR);
 }
 
-static void set_alarm(const struct mm_options *options) {
-    snprintf(time_is_up, sizeof time_is_up, "matmuld: not healthy: %.400s port %u: %s\n", options->host,
-             (unsigned)options->port, strerror(ETIMEDOUT));
+/* Without SA_RESTART, so the alarm also interrupts connect(). */
+static void set_alarm(void) {
+    const struct sigaction action = {.sa_handler = on_alarm};
     sigset_t alarms;
-    (void)signal(SIGALRM, on_alarm);
+    (void)sigaction(SIGALRM, &action, NULL);
     (void)sigemptyset(&alarms);
     (void)sigaddset(&alarms, SIGALRM);
     (void)sigprocmask(SIG_UNBLOCK, &alarms, NULL); /* the parent may have blocked it */
@@ -38,7 +39,7 @@ static void set_alarm(const struct mm_options *options) {
 }
 
 /* Sends the request and reads the reply as text. False on failure, with errno set. */
-static bool ask(int connection, char *reply, size_t size) {
+static bool ask(char *reply, size_t size) {
     if (send(connection, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
         return false;
     const ssize_t got = recv(connection, reply, size - 1, MSG_WAITALL);
@@ -64,23 +65,24 @@ int mm_healthcheck(const struct mm_options *options) {
         fprintf(stderr, "matmuld: not healthy: %s is not found: %s\n", options->host, gai_strerror(failure));
         return EXIT_FAILURE;
     }
-    set_alarm(options);
-    const int connection = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    connection = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    set_alarm();
     const bool answered = connection >= 0 &&
                           connect(connection, address->ai_addr, address->ai_addrlen) == 0 &&
                           (options->tls_cert != NULL ? mm_tls_ask(connection, request, reply, sizeof reply)
-                                                     : ask(connection, reply, sizeof reply));
-    failure = errno;
+                                                     : ask(reply, sizeof reply));
+    failure = is_late ? ETIMEDOUT : errno;
+    (void)alarm(0);
     freeaddrinfo(address);
     if (connection >= 0)
         close(connection);
-    const int status = answered ? status_of(reply) : 0;
+    const int status = answered && !is_late ? status_of(reply) : 0;
     if (status == 200)
         return EXIT_SUCCESS;
     fprintf(stderr, "matmuld: not healthy: %s port %s: ", options->host, port);
     if (status != 0)
         fprintf(stderr, "GET /healthz is answered with %d\n", status);
-    else if (answered)
+    else if (answered && !is_late)
         fputs("what answers is not HTTP\n", stderr);
     else
         fprintf(stderr, "%s\n", failure == EPROTO ? "what answers is not TLS" : strerror(failure));

@@ -7,6 +7,5 @@
 
 /* Asks the server at options->host and options->port, which must not be 0. Linux takes a wildcard address
  * (0.0.0.0, ::) for the loopback. Returns the process's exit status: EXIT_SUCCESS if the reply has status
- * 200; else EXIT_FAILURE, after printing the reason. After 3 s, the look-up of a name not included, it ends
- * the process itself. */
+ * 200; else EXIT_FAILURE, after printing the reason, at the latest 3 s after the look-up of the name. */
 int mm_healthcheck(const struct mm_options *options);

@@ -193,7 +193,7 @@ static void watch_devices(const struct mm_server *server) {
 }
 
 /* Drops what was stored with keys that are no longer in force. */
-static void keep_spaces(const struct mm_server *server) {
+static void drop_old_spaces(const struct mm_server *server) {
     uint64_t spaces[MM_KEYS_MAX], newest;
     const size_t count = mm_keys_spaces(server->keys, spaces, &newest);
     if (server->store != NULL)
@@ -207,7 +207,7 @@ static void reload(const struct mm_server *server) {
     if (server->keys != NULL) {
         if (!mm_keys_reload(server->keys))
             mm_metrics_reload_failed(MM_RELOAD_KEYS);
-        keep_spaces(server);
+        drop_old_spaces(server);
     }
     if (mm_tls_load(server->options, &error) != MM_OK) {
         mm_log_error("the certificate and its key stay as they were: %s", error.detail);
@@ -246,7 +246,7 @@ static bool has_failed_device(const struct mm_engine *engine) {
 }
 
 /* Takes less than a second: it waits for no thread, because one may wait for the device. */
-static _Noreturn void give_up(struct mm_server *server) {
+static _Noreturn void end_without_device(struct mm_server *server) {
     watch_devices(server); /* may know the reason */
     mm_log_error("a device has failed for good: the process ends with status %d and must be started again",
                  EXIT_DEVICE_LOST);
@@ -305,7 +305,7 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
     if (!open_engine(&server))
         goto close_server;
     if (!serve_signals(&server))
-        give_up(&server);
+        end_without_device(&server);
     drain(&server);
     result = EXIT_SUCCESS;
 close_server:

@@ -14,7 +14,7 @@ void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, un
 enum { COLLECT_NS = 30000 };
 
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) {
-    return mm_pipeline_has_room(pipeline) &&
+    return mm_pipeline_has_free_lane(pipeline) &&
            (pipeline->small_busy == 0 || now_ns - pipeline->small_ns >= COLLECT_NS);
 }
 

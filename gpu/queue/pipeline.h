@@ -31,7 +31,7 @@ struct mm_pipeline {
 /* The pipeline gets all lanes of a device that can tell when one is over (is_over); else the lane `index`. */
 void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned index);
 
-static inline bool mm_pipeline_has_room(const struct mm_pipeline *pipeline) {
+static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline) {
     return pipeline->busy < pipeline->lane_count;
 }
 

@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-/* Keeps `count` rows of op(X) from `first` on, or columns if `of_cols`. */
-static void keep(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
+/* Cuts the view to `count` rows of op(X) from `first` on, or columns if `of_cols`. */
+static void cut(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
     const bool along = of_cols != transposed; /* a row's elements are neighbours in memory */
     const size_t elements = along ? first : first * matrix->ld;
     *(along ? &matrix->cols : &matrix->rows) = count;
@@ -20,13 +20,13 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
     assert(row + rows <= product->m && col + cols <= product->n);
     part.m = rows;
     part.n = cols;
-    keep(&part.c, false, false, row, rows);
-    keep(&part.c, false, true, col, cols);
-    keep(&part.a, product->transpose_a, false, row, rows);
+    cut(&part.c, false, false, row, rows);
+    cut(&part.c, false, true, col, cols);
+    cut(&part.a, product->transpose_a, false, row, rows);
     if (op == MM_TRANSPOSE)
-        keep(&part.a, product->transpose_a, true, col, cols);
+        cut(&part.a, product->transpose_a, true, col, cols);
     else if (cols < product->n)
-        keep(&part.b, product->transpose_b, true, col, cols);
+        cut(&part.b, product->transpose_b, true, col, cols);
     return part;
 }
 

@@ -84,7 +84,7 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work
 }
 
 /* The bytes of jobs have no limit here, because the memory budget counts operands and results. */
-static enum mm_status check_room(const struct mm_queue *queue, struct mm_error *error) {
+static enum mm_status check_depth(const struct mm_queue *queue, struct mm_error *error) {
     if (queue->jobs_waiting < queue->limits.jobs_max)
         return MM_OK;
     return mm_fail(error, MM_BUSY,
@@ -162,7 +162,7 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, str
     if (status != MM_OK)
         return status;
     pthread_mutex_lock(&queue->mutex);
-    status = queue->stopping ? fail_stopping(error) : check_room(queue, error);
+    status = queue->stopping ? fail_stopping(error) : check_depth(queue, error);
     if (status == MM_OK)
         status = check_wait(queue, work->worker, error);
     if (status == MM_OK)

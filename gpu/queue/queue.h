@@ -1,14 +1,25 @@
 /* The bounded queue in front of the devices, and the worker that each device has.
  *
- * Work (gpu/queue/work.h) belongs to its owner until submit returns MM_OK. Then it belongs to the queue until
- * the queue calls `done` once, or until mm_queue_cancel returns true. Work that runs on a device that hangs
- * gets no `done`. A full queue rejects work at once with MM_BUSY, a stopping queue with MM_STOPPING. Products
- * that wait for a device when it fails move to another device, or end with MM_NOT_READY.
+ * Work belongs to the queue from mm_queue_submit's MM_OK until the queue calls `done` once, or until
+ * mm_queue_cancel returns true; before and afterwards it belongs to its owner. A full queue rejects work at
+ * once with MM_BUSY, and a stopping queue with MM_STOPPING.
  *
- * A task runs for one slice and then waits behind the work that arrived meanwhile. So does a long product on
- * the host after each part (gpu/queue/progress.h). Between two slices or parts the work ends if it was
- * cancelled, its deadline passed, its device failed or the queue ends. The task's `run` is then called a last
- * time, to release what the task has acquired. */
+ * How accepted work ends (work->error at `done`). A step is a slice of a task, a part of a product on the
+ * host, or a whole product on a GPU:
+ *
+ *                    before its first step           after its first step began
+ *   finished                                         MM_OK, or the error of a step
+ *   mm_queue_cancel  no `done`: true is returned     MM_STOPPING after the step, unless that is the last
+ *   deadline passed  MM_TIMEOUT at its turn          MM_TIMEOUT after the step; a finished task keeps its
+ * MM_OK device failed    moves to another device, or     the step's error; MM_NOT_READY if it waits between
+ * two MM_NOT_READY                    steps device hangs     as for a failed device          no `done`;
+ * MM_NOT_READY if it waits between two steps mm_queue_abort   the caller's status, at once    MM_STOPPING
+ * after the step, unless that is the last mm_queue_close   products run to their end;      MM_STOPPING after
+ * the step, unless that is the last tasks: MM_STOPPING
+ *
+ * A client that disconnects, or that the server times out, is a mm_queue_cancel. Tasks never move to another
+ * device. Once a task has begun, its `run` is called a last time to release what the task has acquired.
+ * Between two steps, work waits until the work that arrived meanwhile has had its turn. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -50,15 +61,13 @@ bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
 /* Marks each GPU as failed that has been at one product, or one slice of a task, for longer than most_ns (0:
- * no limit). The time counts from the first call that saw the step. The thread of such a GPU is lost. Jobs
- * that wait for the GPU go to another device, or end with MM_NOT_READY; paused tasks end with MM_NOT_READY.
+ * no limit). The time counts from the first call that saw the step. The thread of such a GPU is lost.
  * Returns a GPU that this call has marked, or NULL. One thread at a time. */
 struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
-/* Cancels work. True if the work had not begun: it belongs to its owner again, and `done` is not called.
- * False if it has begun or is over: `done` is called, or was. A task or a long product then ends after the
- * current slice or part, with MM_STOPPING unless that was the last. A product that found no memory yet, or
- * that moves to another device, counts as begun. Never blocks. Any thread. */
+/* Cancels work. True if the work had not begun: `done` is not called. False if the work has begun or is over:
+ * `done` is called, or was called. A product that found no memory yet, or that moves to another device,
+ * counts as begun. Never blocks. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
 /* How long the work has waited in the queue until now; it does not wait any more. Any thread. */
@@ -79,10 +88,9 @@ struct mm_queue_state mm_queue_look(struct mm_queue *queue);
 /* Rejects new jobs from now on with MM_STOPPING. Accepted jobs go on. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 
-/* Ends every waiting job with this status and sentence, and every begun task and long host product with
- * MM_STOPPING after the current slice or part. Call mm_queue_stop first. Any thread. */
+/* Ends all work early: work that has not begun gets this status and sentence. Call mm_queue_stop first. Any
+ * thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
-/* Stops the queue, runs the accepted products to their end, joins the workers, and frees the queue. Only
- * tasks and products of several parts end early, with MM_STOPPING. NULL is allowed. */
+/* Stops the queue, waits until all work is over, joins the workers, and frees the queue. NULL is allowed. */
 void mm_queue_close(struct mm_queue *queue);

@@ -1,9 +1,7 @@
 /* Work: what waits in the queue of a device. A product (gpu/queue/job.h) and a task (gpu/queue/task.h) each
- * begin with it. Their owner embeds them in its own state, so queueing allocates nothing.
- *
- * Ownership: the work is the owner's until mm_queue_submit returns MM_OK. Then it is the queue's until the
- * queue calls `done` with a list that has the work, or mm_queue_cancel returns true. Meanwhile the owner
- * reads only what it set itself, such as the deadline. */
+ * begin with it. Their owner embeds them in its own state, so queueing allocates nothing. gpu/queue/queue.h
+ * says who owns work and how it ends. While the queue owns work, its owner reads only members that it set
+ * itself. */
 #pragma once
 
 #include "gpu/status.h"

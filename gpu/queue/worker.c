@@ -102,19 +102,19 @@ static void start(struct mm_worker *worker, struct mm_work *work) {
 }
 
 /* A batch gets the waiting jobs that may share a launch with its first job. Other work is skipped, and waits
- * for one small launch longer. The batch ends at BATCH_BYTES_MAX of copies, after PASSED_OVER_MAX skipped
+ * for one small launch longer. The batch ends at BATCH_BYTES_MAX of copies, after SKIPPED_MAX skipped
  * jobs, and before exclusive work. */
-enum { BATCH_BYTES_MAX = 2 << 20, PASSED_OVER_MAX = 64 };
+enum { BATCH_BYTES_MAX = 2 << 20, SKIPPED_MAX = 64 };
 
 static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
     const uint64_t key = batch->jobs[0]->work.batch_key;
     size_t bytes = mm_job_copied_bytes(batch->jobs[0]);
-    unsigned passed_over = 0;
+    unsigned skipped = 0;
     struct mm_work *next;
     for (struct mm_work *work = TAILQ_FIRST(&worker->waiting); work != NULL && !work->is_exclusive;
          work = next) {
         next = TAILQ_NEXT(work, listed);
-        if (work->batch_key != key && ++passed_over > PASSED_OVER_MAX)
+        if (work->batch_key != key && ++skipped > SKIPPED_MAX)
             break;
         if (work->batch_key != key)
             continue;

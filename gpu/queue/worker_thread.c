@@ -222,7 +222,7 @@ static bool has_arrivals(const struct mm_worker_thread *self) {
 static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     struct mm_worker *worker = self->worker;
     const struct timespec then = time_of(then_ns);
-    if (!mm_pipeline_has_room(&self->pipeline)) {
+    if (!mm_pipeline_has_free_lane(&self->pipeline)) {
         sleep_until(then_ns);
         return;
     }

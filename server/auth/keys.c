@@ -25,7 +25,7 @@ static bool is_space(char byte) {
 }
 
 /* Splits the next word off a line; empty at the end of the line. */
-static struct mm_slice take_word(struct mm_slice *line) {
+static struct mm_slice next_word(struct mm_slice *line) {
     while (line->length > 0 && is_space(*line->start)) {
         line->start++;
         line->length--;
@@ -38,7 +38,7 @@ static struct mm_slice take_word(struct mm_slice *line) {
     return word;
 }
 
-static struct mm_slice take_part(struct mm_slice *text, char separator) {
+static struct mm_slice next_field(struct mm_slice *text, char separator) {
     const char *end = memchr(text->start, separator, text->length);
     struct mm_slice part = {text->start, end == NULL ? text->length : (size_t)(end - text->start)};
     size_t taken = part.length + (end != NULL);
@@ -96,10 +96,10 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     char digits[24];
     snprintf(where, sizeof where, "line %zu", number);
     struct mm_slice label = {digits, (size_t)snprintf(digits, sizeof digits, "%zu", number)};
-    struct mm_slice key = take_word(&line);
+    struct mm_slice key = next_word(&line);
     if (key.length == 0 || key.start[0] == '#')
         return MM_OK;
-    struct mm_slice second = take_word(&line);
+    struct mm_slice second = next_word(&line);
     if (second.length > 0) {
         label = key;
         key = second;
@@ -110,7 +110,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
                 "the first is a letter, and this one is not",
                 where, MM_KEY_NAME_MAX);
     }
-    if (take_word(&line).length > 0)
+    if (next_word(&line).length > 0)
         return mm_fail(error, MM_BAD_REQUEST,
                        "%s: a line must be KEY or NAME KEY, and this one has more words", where);
     const enum mm_status status = check_key(set, key, where, error);
@@ -118,7 +118,8 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
         return status;
     /* An operator who deletes one of the two lines would believe that the key is no longer valid. */
     if (has_key(set, key))
-        return mm_fail(error, MM_BAD_REQUEST, "%s: its key stands in another line already", where);
+        return mm_fail(error, MM_BAD_REQUEST, "%s: the key is already on another line; remove one of them",
+                       where);
     add(set, key, label, second.length > 0);
     return MM_OK;
 }
@@ -129,7 +130,7 @@ enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, siz
     const size_t before = set->count;
     enum mm_status status = MM_OK;
     for (size_t number = 1; rest.length > 0 && status == MM_OK; number++)
-        status = add_line(set, take_part(&rest, '\n'), number, error);
+        status = add_line(set, next_field(&rest, '\n'), number, error);
     if (status == MM_OK && set->count == before)
         return mm_fail(error, MM_BAD_REQUEST, "it has no key");
     return status;
@@ -142,7 +143,7 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
         char name[32];
         snprintf(where, sizeof where, "key %zu", number);
         struct mm_slice label = {name, (size_t)snprintf(name, sizeof name, "env:%zu", number)};
-        struct mm_slice key = take_part(&rest, ',');
+        struct mm_slice key = next_field(&rest, ',');
         if (has_key(set, key))
             continue;
         const enum mm_status status = check_key(set, key, where, error);

@@ -158,9 +158,9 @@ static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *
 }
 
 /* Callback of GnuTLS on any thread of MHD. Returns 0 if GnuTLS has a pair, which it frees. */
-static int give_pair(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
-                     gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
-                     unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags) {
+static int provide_pair(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                        gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
+                        unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags) {
     *ocsp = NULL;
     *ocsp_count = 0;
     *key = NULL;
@@ -230,7 +230,7 @@ void mm_tls_close(void) {
 
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
     items[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, priorities};
-    items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)give_pair};
+    items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)provide_pair};
     items[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
 

@@ -1,7 +1,7 @@
 /* POST /v1/benchmark: checks the head, turns the body into tasks, which run one after another, and the
  * figures into a reply. api/lab/benchmark.h knows the formats. */
 #include "api/lab/benchmark.h"
-#include "server/http/body.h"
+#include "server/http/upload.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
@@ -71,8 +71,8 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
         return status;
     struct mm_held *held = &run_of(request)->held;
     *held = (struct mm_held){.store = request->server->store, .space = request->space};
-    return mm_benchmark_decode(request->body.data, request->body_bytes, &request->server->limits, held, call,
-                               &request->error);
+    return mm_benchmark_decode(request->upload.body.data, request->upload.body_bytes,
+                               &request->server->limits, held, call, &request->error);
 }
 
 /* The variant of this name if it has a model and no device here can run it; else NULL. */
@@ -183,7 +183,7 @@ static bool ends_all(const struct mm_error *error) {
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     struct mm_benchmark_run *run = run_of(request);
     struct mm_work *work = &run->task.work;
-    request->span_ns[MM_SPAN_QUEUE] += work->waited_ns;
+    request->record.stage_ns[MM_SPAN_QUEUE] += work->waited_ns;
     if (run->benchmark == NULL || ends_all(&work->error))
         return MM_ANSWERING;
     if (work->error.status != MM_OK)
@@ -292,7 +292,7 @@ static bool reply_predictions(struct mm_request *request, struct mm_benchmark_ca
     const uint64_t begun_ns = mm_clock_ns();
     char *text = is_probe ? format->encode_probe(&call->probe, &length)
                           : format->encode_occupancy(&call->occupancy, &length);
-    request->span_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
+    request->record.stage_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
     (void)mm_reply_text(request, text, length, format->reply_type);
     return true;
 }
@@ -305,14 +305,14 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
         status = check(request, &call);
     if (status == MM_OK && call.op->kind == MM_BENCHMARK_OF_ACCESSES)
         status = choose_device(request, &call);
-    request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
+    request->record.stage_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     if (status == MM_OK && reply_predictions(request, &call))
         return request->error.status;
     if (status == MM_OK)
         status = begin(request, &call);
     if (status != MM_OK)
         return status;
-    mm_reservation_free(&request->memory, &request->body);
+    mm_reservation_free(&request->memory, &request->upload.body);
     if (run_of(request)->task.run == NULL) /* all rows are models */
         return mm_benchmark_answer(request);
     request->work = &run_of(request)->task.work;
@@ -350,7 +350,7 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
     uint64_t begun_ns = mm_clock_ns();
     char *text = run->probe != NULL ? format->encode_probe(run->probe, &length)
                                     : format->encode(run->benchmark, &length);
-    request->span_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
+    request->record.stage_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
     release(request);
     mm_request_trim(request);
     return mm_reply_text(request, text, length, format->reply_type);

@@ -51,21 +51,21 @@ enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input,
 }
 
 static void *begin(struct mm_request *request, const struct mm_input *input, uint64_t body_bytes) {
-    request->reader = input->decoder->reader;
-    return request->reader->begin(input->operands, input->content_type, body_bytes, &request->server->limits,
-                                  &request->memory);
+    request->upload.reader = input->decoder->reader;
+    return request->upload.reader->begin(input->operands, input->content_type, body_bytes,
+                                         &request->server->limits, &request->memory);
 }
 
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input) {
     input->content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     if (input->decoder != NULL && input->decoder->reader != NULL)
-        request->reading = begin(request, input, request->content_length);
+        request->upload.reading = begin(request, input, request->upload.content_length);
 }
 
 static bool decodes_long(const struct mm_request *request, const struct mm_input *input) {
-    if (input->is_decoded || request->body_bytes <= MM_LONG_BYTES || input->decoder->reader == NULL)
+    if (input->is_decoded || request->upload.body_bytes <= MM_LONG_BYTES || input->decoder->reader == NULL)
         return false;
-    return request->reading == NULL || !request->reader->is_quick(request->reading);
+    return request->upload.reading == NULL || !request->upload.reader->is_quick(request->upload.reading);
 }
 
 /* The worker pool must not call MHD, because the connection may be gone by then. So the Content-Type is
@@ -86,19 +86,20 @@ bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input)
 
 enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error) {
     const struct mm_body_reader *reader = input->decoder->reader;
-    const struct mm_body body = {
-        .data = request->body.data, .bytes = request->body_bytes, .content_type = input->content_type};
+    const struct mm_body body = {.data = request->upload.body.data,
+                                 .bytes = request->upload.body_bytes,
+                                 .content_type = input->content_type};
     if (reader == NULL) {
         input->decoder->decode(input->operands, &body);
         return MM_OK;
     }
-    if (request->reading == NULL)
-        request->reading = begin(request, input, body.bytes);
-    if (request->reading == NULL)
+    if (request->upload.reading == NULL)
+        request->upload.reading = begin(request, input, body.bytes);
+    if (request->upload.reading == NULL)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
-    const enum mm_status status = reader->finish(request->reading, input->operands, &body, error);
+    const enum mm_status status = reader->finish(request->upload.reading, input->operands, &body, error);
     if (status != MM_BUSY)
-        request->reading = NULL;
+        request->upload.reading = NULL;
     return status;
 }
 

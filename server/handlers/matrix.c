@@ -98,7 +98,7 @@ static bool reduces(const struct get *get) {
     return get->selection.figures != 0;
 }
 
-static void hold_value(struct mm_request *request) {
+static void acquire_value(struct mm_request *request) {
     struct mm_stored *value = mm_store_acquire(request->server->store, request->space,
                                                mm_matrix_name(request), true, mm_clock_ns());
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
@@ -113,7 +113,7 @@ static enum mm_status find_value(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     if (request->value == NULL) /* else the request has waited for memory */
-        hold_value(request);
+        acquire_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
     if (mm_device_copy_check(request->value->only_copy, &request->error) != MM_OK)
@@ -344,7 +344,7 @@ static enum mm_status read_limit(const char *text, size_t *limit, struct mm_erro
     return MM_OK;
 }
 
-static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+static enum MHD_Result read_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                      const char *value) {
     struct page *page = argument;
     struct mm_error *error = &page->request->error;
@@ -385,7 +385,7 @@ static enum mm_status reply_page(const struct page *page, struct mm_stored **val
 enum mm_status mm_matrix_list(struct mm_request *request) {
     struct page page = {.request = request};
     request->record.store_op = MM_STORE_LIST;
-    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, &page);
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, read_argument, &page);
     if (request->error.status != MM_OK)
         return request->error.status;
     page.after = page.after == NULL ? "" : page.after;

@@ -7,7 +7,7 @@
 #include "api/element.h"
 #include "api/npy/npy.h"
 #include "server/handlers/input.h"
-#include "server/http/body.h"
+#include "server/http/upload.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 
@@ -41,8 +41,8 @@ struct put {
     struct mm_input input; /* its operands are values.operands */
     struct mm_store_room room;
     struct mm_device_copy *only_copy; /* elements in device memory; NULL: they are in host memory */
-    bool is_past_bool;                /* a bool that was passed on is neither 0 nor 1 */
-    size_t head_bytes;                /* before the elements of a body that is passed on */
+    bool is_past_bool;                /* a streamed bool is neither 0 nor 1 */
+    size_t head_bytes;                /* before the elements of a streamed body */
 };
 
 static struct put *put_of(const struct mm_request *request) {
@@ -76,7 +76,7 @@ static enum mm_status plan(struct mm_request *request) {
     enum mm_status status = MM_OK;
     if (put->input.decoder->dimensions[MM_TRANSPOSE] == NULL)
         status = mm_operands_refuse_dimensions(&put->values.operands, &request->error);
-    return status == MM_OK ? mm_input_plan(request, &put->input, request->content_length) : status;
+    return status == MM_OK ? mm_input_plan(request, &put->input, request->upload.content_length) : status;
 }
 
 /* The bytes of the value, as far as the head tells: those of the body, unless it is text. A small body that
@@ -84,8 +84,8 @@ static enum mm_status plan(struct mm_request *request) {
 static size_t expected_bytes(const struct mm_request *request) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
-                           (decoder == NULL && !mm_body_is_small(request));
-    return is_binary ? request->content_length : 0;
+                           (decoder == NULL && !mm_upload_is_small(request));
+    return is_binary ? request->upload.content_length : 0;
 }
 
 static bool stores_matrices(const struct mm_request *request) {
@@ -96,8 +96,8 @@ static enum mm_status reserve(struct mm_request *request) {
     struct mm_store_room *room = &put_of(request)->room;
     *room = (struct mm_store_room){.space = request->space,
                                    .bytes = expected_bytes(request),
-                                   .arrived_bytes = &request->received_bytes,
-                                   .upload_bytes = request->content_length,
+                                   .arrived_bytes = &request->upload.received_bytes,
+                                   .upload_bytes = request->upload.content_length,
                                    .started_ns = request->started_ns,
                                    .deadline_ns = request->deadline_ns};
     return mm_store_reserve(request->server->store, room, mm_matrix_name(request), mm_clock_ns(),
@@ -117,7 +117,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     if (status == MM_OK)
         status = mm_matrix_check_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
     if (status == MM_OK)
-        status = mm_body_check_limit(request);
+        status = mm_upload_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
     if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it is refused below */
@@ -127,12 +127,13 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     request->memory.is_for_store = !stores_matrices(request);
-    request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && stores_matrices(request);
+    if (expected_bytes(request) > MM_UPLOAD_CHUNK_BYTES && stores_matrices(request))
+        request->upload.mode = MM_UPLOAD_UNDECIDED;
     mm_input_begin_reading(request, &put->input);
     return MM_OK;
 }
 
-/* --- passing elements on to a device */
+/* --- streaming elements to a device */
 
 /* The longest head of a .npy file before its elements, which are at most HEAD_ALIGNMENT bytes long. NumPy
  * writes shorter ones. */
@@ -140,10 +141,10 @@ enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
 /* Finds the elements of a body by its head. False if they are not dense in row-major order, or the body is
  * wrong. */
-static bool lay_view(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
+static bool find_elements(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
-    const struct mm_body body = {.data = head, .bytes = request->content_length};
+    const struct mm_body body = {.data = head, .bytes = request->upload.content_length};
     struct mm_npy_header header;
     struct mm_error ignored;
     if (decoder == &mm_raw_codec) {
@@ -169,68 +170,68 @@ static bool is_binary(const struct put *put) {
     return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
-/* Copies the first bytes of the body, kept ones and those of the next chunk. Returns how many. */
+/* Copies the first bytes of the body, buffered ones and those of the next chunk. Returns how many. */
 static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
-    const size_t kept = mm_size_min(request->body_bytes, HEAD_MAX),
-                 more = mm_size_min(bytes, HEAD_MAX - kept);
-    if (kept > 0)
-        memcpy(head, request->body.data, kept);
-    memcpy(head + kept, chunk, more);
-    return kept + more;
+    const size_t buffered = mm_size_min(request->upload.body_bytes, HEAD_MAX),
+                 more = mm_size_min(bytes, HEAD_MAX - buffered);
+    if (buffered > 0)
+        memcpy(head, request->upload.body.data, buffered);
+    memcpy(head + buffered, chunk, more);
+    return buffered + more;
 }
 
-/* Passes elements on from now on, if a device has memory for them. `values` is what the body's head told; the
- * elements begin behind head_bytes. */
-static void begin_to_pass(struct mm_request *request, const struct values *values, size_t head_bytes) {
+/* Streams the body from now on, if a device has memory for its elements. `values` comes from the body's head;
+ * the elements begin after head_bytes. */
+static void begin_to_stream(struct mm_request *request, const struct values *values, size_t head_bytes) {
     struct put *put = put_of(request);
     const size_t bytes = mm_matrix_bytes(&values->operands.of[0].view);
     struct mm_error ignored; /* there may be memory once the body is complete */
     (void)mm_engine_acquire_copy(mm_server_engine(request->server), bytes, &put->only_copy, &ignored);
     if (put->only_copy == NULL)
         return;
-    __atomic_store_n(&request->passes_on, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&request->upload.mode, MM_UPLOAD_STREAMED, __ATOMIC_RELAXED);
     put->values = *values;
     put->values.operands.of[0].view.data = NULL; /* it pointed into the copy of the head */
     put->head_bytes = head_bytes;
-    if (request->reading != NULL)
-        request->reader->cancel(request->reading);
-    request->reading = NULL;
+    if (request->upload.reading != NULL)
+        request->upload.reader->cancel(request->upload.reading);
+    request->upload.reading = NULL;
 }
 
-static bool decide_to_pass(struct mm_request *request, const char *chunk, size_t bytes) {
+static void decide_to_stream(struct mm_request *request, const char *chunk, size_t bytes) {
     struct put *put = put_of(request);
     _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
     const size_t head_bytes = copy_head(request, chunk, bytes, head);
     choose_npy(request, head[0]);
-    if (request->error.status != MM_OK || !is_binary(put))
-        return true;
     struct values values = put->values;
+    const bool may_stream = request->error.status == MM_OK && is_binary(put);
+    const bool is_found = may_stream && find_elements(request, head, head_bytes, &values.operands);
+    if (may_stream && !is_found && head_bytes < HEAD_MAX)
+        return;
+    __atomic_store_n(&request->upload.mode, MM_UPLOAD_BUFFERED, __ATOMIC_RELAXED);
     const struct mm_matrix *view = &values.operands.of[0].view;
-    if (!lay_view(request, head, head_bytes, &values.operands))
-        return head_bytes == HEAD_MAX;
-    if (mm_matrix_bytes(view) > 0)
-        begin_to_pass(request, &values, (size_t)((char *)view->data - head));
-    return true;
+    if (is_found && mm_matrix_bytes(view) > 0)
+        begin_to_stream(request, &values, (size_t)((char *)view->data - head));
 }
 
-static enum mm_status pass(struct mm_request *request) {
+static enum mm_status stream(struct mm_request *request) {
     struct put *put = put_of(request);
     struct mm_device_copy *copy = put->only_copy;
-    const size_t head = request->passed_bytes == 0 ? put->head_bytes : 0;
-    const size_t bytes = request->body_bytes - head;
-    const size_t offset = request->passed_bytes + head - put->head_bytes;
-    char *from = (char *)request->body.data + head;
+    const size_t head = request->upload.streamed_bytes == 0 ? put->head_bytes : 0;
+    const size_t bytes = request->upload.body_bytes - head;
+    const size_t offset = request->upload.streamed_bytes + head - put->head_bytes;
+    char *from = (char *)request->upload.body.data + head;
     const struct mm_matrix chunk = mm_matrix_dense(put->values.operands.dtype, 1,
                                                    bytes / mm_dtype_bytes(put->values.operands.dtype), from);
     put->is_past_bool |= mm_element_is_past_bool(&chunk);
-    request->passed_bytes += request->body_bytes;
-    request->body_bytes = 0;
+    request->upload.streamed_bytes += request->upload.body_bytes;
+    request->upload.body_bytes = 0;
     return copy->write(copy, offset, from, bytes, &request->error);
 }
 
 /* Device memory that was acquired for the body is only released if the upload ends. */
-static bool has_lost_room(const struct mm_request *request, struct mm_error *error) {
+static bool has_lost_space(const struct mm_request *request, struct mm_error *error) {
     if (!__atomic_load_n(&put_of(request)->room.is_lost, __ATOMIC_RELAXED))
         return false;
     mm_fail(error, MM_STORE_FULL,
@@ -246,7 +247,7 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_operands *operands = &put_of(request)->values.operands;
     const struct mm_buffer *storage = &operands->storage;
     if (operands->views_body)
-        return request->body_bytes - bytes;
+        return request->upload.body_bytes - bytes;
     return storage->block == NULL ? storage->bytes - bytes : 0; /* else it was cut to size */
 }
 
@@ -257,7 +258,7 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     struct mm_operands *operands = &put_of(request)->values.operands;
     struct mm_matrix *view = &operands->of[0].view;
     struct mm_reservation *reservation = &request->memory;
-    struct mm_buffer *old = operands->views_body ? &request->body : &operands->storage;
+    struct mm_buffer *old = operands->views_body ? &request->upload.body : &operands->storage;
     struct mm_buffer memory = {0};
     const size_t bytes = mm_matrix_bytes(view);
     reservation->is_for_store = true;
@@ -287,7 +288,7 @@ static enum mm_status place(struct mm_request *request, struct mm_error *error) 
     if (status != MM_OK || copy == NULL)
         return status;
     status = copy->write(copy, 0, operands->of[0].view.data, bytes, error);
-    mm_reservation_free(&request->memory, operands->views_body ? &request->body : &operands->storage);
+    mm_reservation_free(&request->memory, operands->views_body ? &request->upload.body : &operands->storage);
     operands->of[0].view.data = NULL;
     return status;
 }
@@ -301,12 +302,12 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
         mm_operands_check_elements(operands, error) != MM_OK)
         return error->status;
     if (!operands->views_body)
-        mm_reservation_free(memory, &request->body);
+        mm_reservation_free(memory, &request->upload.body);
     if (operands->storage.data != NULL)
         mm_reservation_shrink(memory, &operands->storage,
                               (size_t)((char *)operands->of[0].view.data - (char *)operands->storage.data) +
                                   mm_matrix_bytes(&operands->of[0].view));
-    mm_reservation_settle(memory, operands->views_body ? &request->body : &operands->storage);
+    mm_reservation_settle(memory, operands->views_body ? &request->upload.body : &operands->storage);
     put->input.is_decoded = true;
     return MM_OK;
 }
@@ -333,7 +334,7 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
     struct mm_operands *operands = &put->values.operands;
     struct mm_device_copy *copy = put->only_copy;
     struct mm_buffer none = {0};
-    struct mm_buffer *memory = operands->views_body ? &request->body : &operands->storage;
+    struct mm_buffer *memory = operands->views_body ? &request->upload.body : &operands->storage;
     struct mm_store_content content = {.shape = operands->of[0].shape,
                                        .dtype = operands->dtype,
                                        .data = copy != NULL ? NULL : operands->of[0].view.data,
@@ -364,7 +365,7 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
     bool is_new;
     size_t length = 0;
     enum mm_status status = store_value(request, &value, &is_new);
-    mm_body_drop(request);
+    mm_upload_drop(request);
     if (status != MM_OK)
         return status;
     char *text = mm_stored_json(value, request->server->epoch_ns, &length);
@@ -376,8 +377,8 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     struct put *put = put_of(request);
     enum mm_status status = MM_OK;
-    if (request->passes_on) {
-        if (pass(request) == MM_OK && put_of(request)->is_past_bool)
+    if (request->upload.mode == MM_UPLOAD_STREAMED) {
+        if (stream(request) == MM_OK && put_of(request)->is_past_bool)
             mm_operand_fail_bool(&put->values.operands.of[0], &request->error);
         return request->error.status == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
     }
@@ -417,8 +418,8 @@ static void release(struct mm_request *request) {
 const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct put),
                                                    .work = work,
                                                    .next = next,
-                                                   .decide_to_pass = decide_to_pass,
-                                                   .pass = pass,
-                                                   .has_lost_room = has_lost_room,
+                                                   .decide_to_stream = decide_to_stream,
+                                                   .stream = stream,
+                                                   .has_lost_space = has_lost_space,
                                                    .drop_memory = drop_memory,
                                                    .release = release};

@@ -100,16 +100,16 @@ static bool is_locked(const struct mm_buffer *buffer) {
 static enum mm_status decode_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_reservation *memory = &request->memory;
-    mm_reservation_shrink(memory, &request->body, request->body_bytes);
+    mm_reservation_shrink(memory, &request->upload.body, request->upload.body_bytes);
     enum mm_status status = mm_input_decode(request, &operation->input, error);
     if (status == MM_OK)
         status = check(request, error);
     if (status != MM_OK)
         return status;
     if (operation->call.operands.views_body)
-        mm_reservation_settle(memory, &request->body);
+        mm_reservation_settle(memory, &request->upload.body);
     else
-        mm_reservation_free(memory, &request->body);
+        mm_reservation_free(memory, &request->upload.body);
     operation->input.is_decoded = true;
     memory->expected_bytes = 0; /* from now on the reservation itself tells more */
     return MM_OK;
@@ -131,7 +131,7 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
         return status;
     }
     mm_reservation_settle(&request->memory, storage);
-    operation->job.is_locked = is_locked(&request->body) && is_locked(storage) &&
+    operation->job.is_locked = is_locked(&request->upload.body) && is_locked(storage) &&
                                is_locked(&operation->result) && is_locked(&operation->output);
     mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job.work);
     return MM_OK;
@@ -139,7 +139,7 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
 
 /* Copies the job's shape into the request's record, because nobody may read the job while a worker has it. A
  * stack has the shape of one product, a transposition the shape of A. */
-static void keep_job(struct mm_request *request) {
+static void record_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
@@ -154,14 +154,14 @@ static void keep_job(struct mm_request *request) {
     record->n = is_product ? product->n : m;
     record->a = mm_source_word(operation->job.sources[MM_OPERAND_A].kind);
     record->b = is_product ? mm_source_word(operation->job.sources[MM_OPERAND_B].kind) : NULL;
-    request->span_ns[MM_SPAN_DECODE] = operation->decode_ns;
+    request->record.stage_ns[MM_SPAN_DECODE] = operation->decode_ns;
 }
 
-static void keep_job_spans(struct mm_request *request) {
+static void record_spans(struct mm_request *request) {
     const struct mm_job *job = &mm_operation_of(request)->job;
-    request->span_ns[MM_SPAN_QUEUE] = job->work.waited_ns;
+    request->record.stage_ns[MM_SPAN_QUEUE] = job->work.waited_ns;
     for (unsigned span = MM_SPAN_UPLOAD; span <= MM_SPAN_DOWNLOAD; span++)
-        request->span_ns[span] = job->outcome.span_ns[span];
+        request->record.stage_ns[span] = job->outcome.span_ns[span];
 }
 
 /* An empty result may take long as well: as text it has brackets for each row. */
@@ -184,13 +184,13 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     operation->job.work.deadline_ns = mm_operation_deadline_ns(request);
     if (status != MM_OK)
         return status;
-    keep_job(request);
+    record_job(request);
     if (encodes_long(operation) ||
         !mm_queue_run(mm_engine_queue(mm_server_engine(request->server)), &operation->job)) {
         mm_request_submit(request);
         return MM_OK;
     }
-    keep_job_spans(request);
+    record_spans(request);
     mm_metrics_work(&operation->job.work);
     return mm_operation_answer(request);
 }
@@ -227,7 +227,7 @@ static void *select_part(struct mm_operation *operation) {
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_operands_release(&operation->call.operands, &request->memory);
-    mm_reservation_free(&request->memory, &request->body);
+    mm_reservation_free(&request->memory, &request->upload.body);
     mm_reservation_free(&request->memory, &operation->scratch);
     mm_held_release(&operation->held);
     mm_request_trim(request);
@@ -255,7 +255,7 @@ static void encode(struct mm_request *request, struct mm_buffer *view) {
                                      .result = is_output && !is_text ? &operation->output : view,
                                      .span_ns = span_ns,
                                      .helpers = &helpers.head};
-    memcpy(span_ns, request->span_ns, sizeof request->span_ns);
+    memcpy(span_ns, request->record.stage_ns, sizeof operation->span_ns);
     const uint64_t begun_ns = mm_clock_ns();
     if (encoder != NULL)
         encoder->encode(&answer, &operation->reply);
@@ -305,11 +305,11 @@ static enum mm_status work(struct mm_request *request, enum mm_request_state sta
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     const struct mm_operation *operation = mm_operation_of(request);
     if (ended == MM_DECODING) {
-        keep_job(request);
+        record_job(request);
         return MM_QUEUED;
     }
     if (ended == MM_QUEUED) {
-        keep_job_spans(request);
+        record_spans(request);
         if (operation->job.work.error.status == MM_OK && encodes_long(operation))
             return MM_ENCODING;
     }
@@ -373,9 +373,10 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
         make_reply(request);
     if (request->value == NULL)
         status = mm_operation_store_out(request, &request->error);
-    memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
+    request->record.stage_ns[MM_SPAN_ENCODE] = operation->span_ns[MM_SPAN_ENCODE];
     if (status != MM_OK)
         return status;
     return mm_reply_product(request, &operation->reply, &operation->shape,
-                            operation->encoder == NULL ? NULL : operation->encoder->reply_type);
+                            operation->encoder == NULL ? NULL : operation->encoder->reply_type,
+                            operation->span_ns);
 }

@@ -68,8 +68,8 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 /* MM_TOO_LARGE if the memory of the check can never fit beside the matrices. */
 enum mm_status mm_operation_check_verify(const struct mm_request *request, struct mm_error *error);
 
-/* Sets request->need_bytes, after mm_operation_check and before the body. MM_TOO_LARGE in request->error if
- * body and need together can never fit. */
+/* Sets request->upload.need_bytes, after mm_operation_check and before the body. MM_TOO_LARGE in
+ * request->error if body and need together can never fit. */
 enum mm_status mm_operation_check_need(struct mm_request *request);
 
 /* Acquires all memory that the request needs beside its operands, and places generated operands, C and the

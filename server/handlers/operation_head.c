@@ -2,7 +2,7 @@
  * request. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
-#include "server/http/body.h"
+#include "server/http/upload.h"
 #include "server/http/routes.h"
 
 /* To receive a smaller body costs less than to check its product first. */
@@ -40,7 +40,7 @@ static enum mm_status check_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;
     if (decoder == NULL || decoder->dimensions[operation->call.operands.kind->op] == NULL ||
-        (request->content_length <= SMALL_BYTES && request->content_length != 0))
+        (request->upload.content_length <= SMALL_BYTES && request->upload.content_length != 0))
         return MM_OK;
     const enum mm_status status = mm_operation_check(request, &request->error);
     return status == MM_OK ? mm_operation_check_need(request) : status;
@@ -52,7 +52,7 @@ static enum mm_status check_length(struct mm_request *request) {
     const struct mm_parameters *parameters = &operands->parameters;
     for (unsigned index = 0; index < operands->count; index++)
         if ((parameters->named & mm_parameter_bit(parameters, &operands->of[index].source)) == 0)
-            return mm_body_require_length(request);
+            return mm_upload_require_length(request);
     return MM_OK;
 }
 
@@ -78,7 +78,7 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     request->deadline_ns = mm_operation_deadline_ns(request);
     status = mm_operation_check_out(request);
     if (status == MM_OK && operation->input.decoder != NULL)
-        status = mm_input_plan(request, &mm_operation_of(request)->input, request->content_length);
+        status = mm_input_plan(request, &mm_operation_of(request)->input, request->upload.content_length);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status == MM_OK)
@@ -102,9 +102,9 @@ enum mm_status mm_operation_settle(struct mm_request *request) {
     enum mm_status status = MM_OK;
     if (mm_operation_of(request)->input.decoder == NULL)
         status = choose_codecs(request, true, mm_request_first_character(request));
-    else if (request->content_length != MM_LENGTH_UNKNOWN)
+    else if (request->upload.content_length != MM_LENGTH_UNKNOWN)
         return MM_OK;
     return status == MM_OK ? mm_input_plan(request, &mm_operation_of(request)->input,
-                                           __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED))
+                                           __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED))
                            : status;
 }

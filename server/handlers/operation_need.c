@@ -139,15 +139,15 @@ enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_e
 enum mm_status mm_operation_check_need(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = check_reply(operation, &request->error);
-    const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
-    const size_t body_bytes = is_chunked ? 0 : (size_t)request->content_length;
+    const bool is_chunked = request->upload.content_length == MM_LENGTH_UNKNOWN;
+    const size_t body_bytes = is_chunked ? 0 : (size_t)request->upload.content_length;
     if (status != MM_OK)
         return status;
     const struct need need = find_need(operation);
-    request->need_bytes = sum(&need);
+    request->upload.need_bytes = sum(&need);
     request->memory.is_for_store = need.result_bytes > 0;
-    if (request->need_bytes > request->server->budget.part_bytes[MM_BUDGET_MAIN] - body_bytes)
-        return mm_request_fail_memory(request, add(body_bytes, request->need_bytes), &request->error);
+    if (request->upload.need_bytes > request->server->budget.part_bytes[MM_BUDGET_MAIN] - body_bytes)
+        return mm_request_fail_memory(request, add(body_bytes, request->upload.need_bytes), &request->error);
     return MM_OK;
 }
 

@@ -18,7 +18,7 @@ struct query {
     const char *values[PARAMETER_COUNT]; /* NULL: not given */
 };
 
-static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+static enum MHD_Result read_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                      const char *value) {
     struct query *query = argument;
     const char *text = value == NULL ? "" : value;
@@ -77,7 +77,7 @@ enum mm_status mm_source_file_get(struct mm_request *request) {
     const char *start = request->path + strlen("/v1/variants/");
     char name[64]; /* longer than any, so what is cut is no name of a variant */
     snprintf(name, sizeof name, "%.*s", (int)(strlen(start) - strlen("/source")), start);
-    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, &query);
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, read_argument, &query);
     if (error->status != MM_OK)
         return error->status;
     const struct mm_variant *variant = find_variant(&query, name);

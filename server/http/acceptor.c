@@ -50,11 +50,11 @@ struct mm_acceptor {
     void *addresses; /* a tree (tsearch) of struct address */
 
     /* Only the acceptor's thread uses these. */
-    unsigned next_thread;     /* first candidate for the next connection */
-    unsigned full_naps;       /* in a row */
-    uint64_t evicted;         /* connections, not logged yet */
-    uint64_t told_ns;         /* when the log last said that no connection could be accepted; 0: never */
-    uint64_t evicted_told_ns; /* when the log last said that idle connections were closed; 0: never */
+    unsigned next_thread;       /* first candidate for the next connection */
+    unsigned full_naps;         /* in a row */
+    uint64_t evicted;           /* connections, not logged yet */
+    uint64_t logged_ns;         /* when the log last said that no connection could be accepted; 0: never */
+    uint64_t evicted_logged_ns; /* when the log last said that idle connections were closed; 0: never */
 
     unsigned open_by_thread[]; /* daemon_count items */
 };
@@ -173,25 +173,25 @@ static bool is_stopping(const struct mm_acceptor *acceptor) {
     return __atomic_load_n(&acceptor->stopping, __ATOMIC_RELAXED) != 0;
 }
 
-static bool may_tell(uint64_t *told_ns) {
+static bool may_log(uint64_t *logged_ns) {
     const uint64_t now_ns = mm_clock_ns();
-    if (*told_ns != 0 && now_ns - *told_ns < TELL_EVERY_NS)
+    if (*logged_ns != 0 && now_ns - *logged_ns < TELL_EVERY_NS)
         return false;
-    *told_ns = now_ns;
+    *logged_ns = now_ns;
     return true;
 }
 
 /* Only a shortage of a second is logged, because a young connection is not idle yet. */
-static void tell_full(struct mm_acceptor *acceptor) {
-    if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_tell(&acceptor->told_ns))
+static void log_full(struct mm_acceptor *acceptor) {
+    if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_log(&acceptor->logged_ns))
         mm_log_warning(
             "all of at most %u connections are open and none is idle: new ones wait. Allow more open "
             "files (ulimit -n)",
             acceptor->connections_max);
 }
 
-static void tell_evicted(struct mm_acceptor *acceptor) {
-    if (acceptor->evicted == 0 || !may_tell(&acceptor->evicted_told_ns))
+static void log_evicted(struct mm_acceptor *acceptor) {
+    if (acceptor->evicted == 0 || !may_log(&acceptor->evicted_logged_ns))
         return;
     mm_log_warning("connections that were idle longest were closed to make room for new ones: %" PRIu64
                    ", at most %u can be open. Allow more open files (ulimit -n)",
@@ -200,16 +200,16 @@ static void tell_evicted(struct mm_acceptor *acceptor) {
 }
 
 /* Closes idle connections if few descriptors are free. False if no descriptor is free. */
-static bool make_room(struct mm_acceptor *acceptor) {
+static bool free_descriptor(struct mm_acceptor *acceptor) {
     const unsigned open = mm_acceptor_open(acceptor);
     if (open > acceptor->kept_max)
         acceptor->evicted += mm_sweep_close_idle(acceptor->server, open - acceptor->kept_max);
-    tell_evicted(acceptor);
+    log_evicted(acceptor);
     if (open < acceptor->connections_max) {
         acceptor->full_naps = 0;
         return true;
     }
-    tell_full(acceptor);
+    log_full(acceptor);
     return false;
 }
 
@@ -221,7 +221,7 @@ static int accept_one(struct mm_acceptor *acceptor, struct sockaddr_storage *fro
     while (fd < 0 && (errno == ECONNABORTED || errno == EINTR));
     if (fd >= 0 || is_stopping(acceptor))
         return fd;
-    if (may_tell(&acceptor->told_ns))
+    if (may_log(&acceptor->logged_ns))
         mm_log_warning("a connection cannot be accepted: %s", strerror(errno));
     acceptor->evicted += mm_sweep_close_idle(acceptor->server, 1);
     return -1;
@@ -233,7 +233,7 @@ static void *run(void *argument) {
     while (!is_stopping(acceptor)) {
         struct sockaddr_storage from;
         socklen_t length = sizeof from;
-        const int fd = make_room(acceptor) ? accept_one(acceptor, &from, &length) : -1;
+        const int fd = free_descriptor(acceptor) ? accept_one(acceptor, &from, &length) : -1;
         if (fd >= 0)
             take(acceptor, fd, &from, length);
         else

@@ -51,11 +51,11 @@ struct mm_connection {
 
     /* Only the sweep uses these, with server->mutex held. */
     unsigned requests_seen;
-    uint64_t bytes_seen;      /* received by the system's count, when the sweep saw the latest request */
-    uint64_t head_since_ns;   /* when a part of a head was first seen; 0: none */
-    uint64_t taking_since_ns; /* when the sweep began to count what the client reads; 0: nothing is unread */
-    uint64_t taken_bytes;     /* read until then, by the system's count */
-    unsigned taking_requests; /* `requests` at that time */
+    uint64_t bytes_seen;       /* received by the system's count, when the sweep saw the latest request */
+    uint64_t head_since_ns;    /* when a part of a head was first seen; 0: none */
+    uint64_t reading_since_ns; /* when the sweep began to count what the client reads; 0: nothing is unread */
+    uint64_t read_bytes;       /* read until then, by the system's count */
+    unsigned reading_requests; /* `requests` at that time */
 };
 
 /* Callback of MHD (server/http/http.c). */

@@ -108,7 +108,7 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
         fail_gap(request);
     if (error->status == MM_OK)
         mm_guard_end(&reading.guard);
-    request->content_length = reading.guard.has_coding ? MM_LENGTH_UNKNOWN : reading.guard.length;
+    request->upload.content_length = reading.guard.has_coding ? MM_LENGTH_UNKNOWN : reading.guard.length;
     return error->status;
 }
 

@@ -32,8 +32,8 @@ size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *t
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
 /* Sets request->headers, and checks whether every parser would read the head alike: MM_OK, with
- * request->content_length, or MM_BAD_REQUEST in request->error. The texts are what MHD passes to the handler
- * at its first call, the url decoded. The connection's thread, at that call. */
+ * request->upload.content_length, or MM_BAD_REQUEST in request->error. The texts are what MHD passes to the
+ * handler at its first call, the url decoded. The connection's thread, at that call. */
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 

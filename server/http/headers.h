@@ -18,6 +18,9 @@ struct mm_cors mm_cors_decide(const struct mm_options *options, const char *orig
 
 enum { MM_HEADERS_MAX = 10 };
 
+/* The longest value of Allow, with its NUL. */
+enum { MM_ALLOW_MAX = 48 };
+
 /* A list of headers; zeros are an empty list. It owns no text except Retry-After's. */
 struct mm_headers {
     struct {
@@ -48,7 +51,7 @@ struct mm_problem_reply {
     const struct mm_problem_form *form;
     const struct mm_error *error;
     const char *request_id;
-    const char *allow; /* the methods for a 405 */
+    char allow[MM_ALLOW_MAX]; /* the methods for a 405 */
     struct mm_cors cors;
     bool head_only;         /* send no body */
     unsigned retry_after_s; /* 0: no Retry-After */

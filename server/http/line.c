@@ -2,7 +2,7 @@
 #include "server/http/line.h"
 
 #include "gpu/store/store.h"
-#include "server/http/body.h"
+#include "server/http/upload.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
@@ -88,7 +88,7 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
     const bool was_waiting = mm_request_state(request) == MM_RESERVING;
     if (!was_waiting && !mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_CUT))
         return false;
-    mm_body_drop_all(request);
+    mm_upload_drop_all(request);
     if (was_waiting) {
         mm_request_end_wait(request, error);
         SLIST_INSERT_HEAD(resumed, request, resumed);
@@ -239,16 +239,16 @@ static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *
     struct mm_error latest, stored;
     mm_fail(
         &latest, MM_BUSY,
-        "memory is full (--memory-budget), and of the requests that wait for more this one came last; try "
+        "memory is full (--memory-budget), and of the requests that wait for more this one arrived last; try "
         "again later");
     mm_fail(
         &stored, MM_BUSY,
-        "memory is full (--memory-budget), and stored matrices hold what this request needs; delete some, or "
+        "memory is full (--memory-budget), and stored matrices use what this request needs; delete some, or "
         "try again later");
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL) {
-        const size_t lasting_bytes = part == MM_BUDGET_MAIN ? mm_request_stored_bytes(first) : 0;
+        const size_t stored_bytes = part == MM_BUDGET_MAIN ? mm_request_stored_bytes(first) : 0;
         const size_t own_bytes = first->memory.part == part ? first->memory.bytes : 0;
-        const size_t needed_bytes = own_bytes + lacked_bytes(first, part) + lasting_bytes;
+        const size_t needed_bytes = own_bytes + lacked_bytes(first, part) + stored_bytes;
         const struct waiting waiting = find_waiting(server, part, first);
         const size_t part_bytes = server->budget.part_bytes[part];
         if (needed_bytes > part_bytes)

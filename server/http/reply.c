@@ -5,6 +5,7 @@
 #include "api/number/digits.h"
 #include "server/http/condition.h"
 #include "server/http/headers.h"
+#include "server/http/routes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};
-    mm_headers_add_common(&common, request->request_id, request->cors, request->last);
+    mm_headers_add_common(&common, request->request_id, request->cors, request->closes);
     add_headers(&response, &common);
     if (response == NULL)
         return MHD_NO;
@@ -118,7 +119,9 @@ enum mm_status mm_reply_no_content(struct mm_request *request) {
 enum mm_status mm_reply_options(struct mm_request *request) {
     struct MHD_Response *response = respond_with_nothing();
     struct mm_headers headers = {.count = 0};
-    mm_headers_add_options(&headers, request->cors, request->allow);
+    char methods[MM_ALLOW_MAX];
+    mm_route_methods(request->path, methods);
+    mm_headers_add_options(&headers, request->cors, methods);
     add_headers(&response, &headers);
     return reply(request, MHD_HTTP_NO_CONTENT, response, 0);
 }
@@ -204,7 +207,7 @@ static struct MHD_Response *respond_with(struct mm_request *request, struct mm_r
     return response;
 }
 
-static enum mm_status take_text(struct mm_request *request, char *text, size_t length,
+static enum mm_status copy_text(struct mm_request *request, char *text, size_t length,
                                 struct mm_reply_body *body) {
     if (text == NULL)
         return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
@@ -216,7 +219,7 @@ static enum mm_status take_text(struct mm_request *request, char *text, size_t l
 
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type) {
     struct mm_reply_body body = {.bytes = length};
-    if (take_text(request, text, length, &body) != MM_OK)
+    if (copy_text(request, text, length, &body) != MM_OK)
         return request->error.status;
     struct MHD_Response *response = respond_with(request, &body);
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
@@ -284,7 +287,7 @@ static void add_shape(struct MHD_Response **response, const struct mm_shape *sha
 }
 
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
-                                const struct mm_shape *shape, const char *type) {
+                                const struct mm_shape *shape, const char *type, const uint64_t *span_ns) {
     const struct mm_job *job = mm_work_job(request->work);
     const struct mm_stored *stored = request->value;
     size_t bytes = body->head_bytes + body->bytes;
@@ -301,7 +304,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     }
     if (type != NULL)
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    add_timing(&response, request->span_ns);
+    add_timing(&response, span_ns);
     add_shape(&response, shape);
     add_header(&response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
     if (job->product.a.dtype != job->product.c.dtype)

@@ -40,11 +40,12 @@ enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct 
 /* Queues a 204. */
 enum mm_status mm_reply_no_content(struct mm_request *request);
 
-/* Queues a 204 with request->allow, for OPTIONS, and the answer to a CORS preflight. */
+/* Queues a 204 with the methods of the path, for OPTIONS, and the answer to a CORS preflight. */
 enum mm_status mm_reply_options(struct mm_request *request);
 
 /* Queues the 200 of a finished product of this shape with Server-Timing and Matmul-*; or a 204 if type is
  * NULL, and then the body is empty. request->value is the stored result, for Location and ETag; NULL: the
- * result is not stored. Takes the body over, also on failure. */
+ * result is not stored. Takes the body over, also on failure. span_ns: MM_SPAN_COUNT times for
+ * Server-Timing. */
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
-                                const struct mm_shape *shape, const char *type);
+                                const struct mm_shape *shape, const char *type, const uint64_t *span_ns);

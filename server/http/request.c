@@ -5,7 +5,7 @@
 #include "api/slice.h"
 #include "gpu/store/store.h"
 #include "server/auth/bearer.h"
-#include "server/http/body.h"
+#include "server/http/upload.h"
 #include "server/http/head.h"
 #include "server/http/origin.h"
 #include "server/http/reply.h"
@@ -81,9 +81,9 @@ const char *mm_request_accept(const struct mm_request *request, char text[MM_ACC
 }
 
 char mm_request_first_character(const struct mm_request *request) {
-    if (request->body_bytes == 0)
+    if (request->upload.body_bytes == 0)
         return 0;
-    const char *text = request->body.data, *end = text + request->body_bytes;
+    const char *text = request->upload.body.data, *end = text + request->upload.body_bytes;
     text = mm_json_skip_spaces(mm_skip_mark(text, end), end);
     return text < end ? *text : 0;
 }
@@ -156,7 +156,7 @@ static enum mm_status check_head(struct mm_request *request, const char *method)
     if (status == MM_OK)
         status = check_site(request);
     if (status == MM_OK)
-        status = mm_body_check(request);
+        status = mm_upload_check(request);
     if (status == MM_OK && request->route->body != MM_BODY_NONE)
         status = mm_head_check_coding(request);
     if (status == MM_OK && request->route->admit != NULL)
@@ -165,24 +165,27 @@ static enum mm_status check_head(struct mm_request *request, const char *method)
 }
 
 bool mm_request_is_large(const struct mm_request *request) {
-    return request->content_length != MM_LENGTH_UNKNOWN && request->content_length > MM_REFUSAL_DRAIN_MAX;
+    return request->upload.content_length != MM_LENGTH_UNKNOWN &&
+           request->upload.content_length > MM_REFUSAL_DRAIN_MAX;
 }
 
 struct mm_problem_reply mm_request_problem(const struct mm_request *request, const struct mm_error *error) {
-    return (struct mm_problem_reply){.form = request->problems,
+    struct mm_problem_reply reply = {.form = mm_route_problems(request->path),
                                      .error = error,
                                      .request_id = request->request_id,
-                                     .allow = request->allow,
                                      .cors = request->cors,
                                      .head_only = strcmp(request->record.method, "HEAD") == 0,
                                      .retry_after_s =
                                          mm_server_retry_after_s(request->server, error->status)};
+    if (error->status == MM_METHOD_NOT_ALLOWED)
+        mm_route_methods(request->path, reply.allow);
+    return reply;
 }
 
 /* Releases what the request has, for which others may wait. */
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
-    mm_body_drop(request);
+    mm_upload_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
     mm_request_release_value(request);
@@ -210,7 +213,7 @@ void mm_request_refuse_unread(struct mm_request *request) {
 }
 
 /* All zeros, with space for the state of any route. */
-static struct mm_request *take_memory(const struct mm_server *server, struct mm_connection *peer) {
+static struct mm_request *acquire_memory(const struct mm_server *server, struct mm_connection *peer) {
     const size_t bytes = sizeof(struct mm_request) + server->state_bytes_max;
     void *spare = peer->spare;
     peer->spare = NULL;
@@ -219,7 +222,7 @@ static struct mm_request *take_memory(const struct mm_server *server, struct mm_
 
 static struct mm_request *open_request(struct mm_server *server, struct MHD_Connection *connection,
                                        struct mm_connection *peer, const char *target) {
-    struct mm_request *request = take_memory(server, peer);
+    struct mm_request *request = acquire_memory(server, peer);
     if (request == NULL)
         return NULL;
     request->own = request + 1;
@@ -227,7 +230,6 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->connection = connection;
     request->peer = peer;
     request->path = mm_route_path(target);
-    request->problems = mm_route_problems(request->path);
     request->state = MM_RECEIVING;
     request->started_ns = mm_clock_ns();
     request->memory.budget = &server->budget;
@@ -268,16 +270,16 @@ static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed,
         mm_request_refuse_unread(request);
         return MHD_YES;
     }
-    request->last = true; /* a reply in MHD's first callback always closes the connection */
+    request->closes = true; /* a reply in MHD's first callback always closes the connection */
     return mm_reply_problem(request);
 }
 
 /* The head was accepted, or a wait for the first step of memory is over. */
 static enum MHD_Result accept_head(struct mm_request *request, const char *version) {
-    if (request->error.status == MM_OK && mm_body_reserve_first(request) == MM_BUSY &&
+    if (request->error.status == MM_OK && mm_upload_reserve_first(request) == MM_BUSY &&
         mm_request_wait_for_memory(request))
         return MHD_YES;
-    request->has_begun = true;
+    request->upload.state = MM_UPLOAD_ARRIVING;
     if (request->error.status != MM_OK)
         return refuse_head(request, true, expects_continue(request, version));
     mm_pace_begin(&request->pace, 0, mm_clock_ns());
@@ -303,7 +305,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     mm_record_begin(request, method);
     if (well_formed && check_head(request, method) == MM_OK)
         return accept_head(request, version);
-    request->has_begun = true;
+    request->upload.state = MM_UPLOAD_ARRIVING;
     return refuse_head(request, well_formed, expects_continue(request, version));
 }
 
@@ -328,24 +330,24 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
     if (request == NULL)
         return begin(server, connection, url, method, version, slot);
     if (*upload_data_size > 0)
-        return mm_body_receive(request, upload_data, upload_data_size);
+        return mm_upload_receive(request, upload_data, upload_data_size);
     switch (mm_request_state(request)) {
     case MM_RECEIVING:
         if (request->record.left)
             return MHD_NO;
-        if (!request->has_begun)
+        if (request->upload.state == MM_UPLOAD_PENDING)
             return accept_head(request, version);
-        if (request->is_complete) /* it has waited for memory */
+        if (request->upload.state == MM_UPLOAD_COMPLETE) /* it has waited for memory */
             return step(request, request->route->complete);
         if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED)) {
             mm_connection_say_late(server, request->peer);
             return MHD_NO;
         }
-        request->is_complete = true;
-        request->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
+        request->upload.state = MM_UPLOAD_COMPLETE;
+        request->record.stage_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
         /* The lines of a trailer are not checked, so nothing is read behind one. libmicrohttpd 0.9 also
          * reports a trailer if the body's last line end comes in two chunks: that only costs a connection. */
-        request->last |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
+        request->closes |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
         return step(request, request->route == NULL ? NULL : request->route->complete);
     case MM_ANSWERING:
         if (request->record.left)

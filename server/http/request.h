@@ -3,12 +3,12 @@
  * work for it then (`is_worked_on`). The request is freed once they and the connection are done. */
 #pragma once
 
-#include "api/codec.h"
 #include "server/http/connection.h"
 #include "server/http/head.h"
 #include "server/http/line.h"
 #include "server/http/pace.h"
 #include "server/http/pool.h"
+#include "server/http/upload.h"
 #include "server/observe/record.h"
 
 #include <microhttpd.h>
@@ -32,45 +32,28 @@ struct mm_route;
 struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
-    struct mm_connection *peer;             /* state of `connection` */
-    const char *headers[MM_HEADER_COUNT];   /* the first value of each; NULL: absent. They are MHD's */
-    const char *path;                       /* of the target, decoded; it is MHD's */
-    const struct mm_route *route;           /* NULL if no route was found */
-    const struct mm_problem_form *problems; /* format of errors at this path */
-    int state;                              /* enum mm_request_state; __atomic access only */
-    bool last;                              /* the reply closes the connection */
-    bool accepted;                          /* counted in server->accepted */
-    uint64_t space;                         /* namespace of its key's stored matrices; 0: without keys */
+    struct mm_connection *peer;           /* state of `connection` */
+    const char *headers[MM_HEADER_COUNT]; /* the first value of each; NULL: absent. They are MHD's */
+    const char *path;                     /* of the target, decoded; it is MHD's */
+    const struct mm_route *route;         /* NULL if no route was found */
+    int state;                            /* enum mm_request_state; __atomic access only */
+    bool closes;                          /* the reply closes the connection */
+    bool accepted;                        /* counted in server->accepted */
+    uint64_t space;                       /* namespace of its key's stored matrices; 0: without keys */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* when MHD called first */
     /* When the body must be complete: by the process's limit, or by the query if that is sooner. Fixed before
      * MM_PHASE_BODY. */
     uint64_t deadline_ns;
-    uint64_t span_ns[MM_SPAN_COUNT];
     struct mm_error error; /* not MM_OK: it is the reply, once the body is read and dropped */
-    char allow[48];        /* value of Allow in a 405 or a reply to OPTIONS; else "" */
     struct mm_cors cors;   /* fixed by the head */
 
-    uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
-    struct mm_buffer body;
-    size_t body_bytes;     /* kept so far; the decoder's reader may drop some of them again */
-    size_t received_bytes; /* kept or dropped so far; __atomic access only */
-    size_t passed_bytes;   /* passed on by the route, and no longer kept */
-    bool may_pass;         /* the route may pass on the body, but has not seen enough of it to decide */
-    bool passes_on; /* it does, MM_BODY_PASSED_BYTES at a time; __atomic access if the sweep may read it */
-    size_t dropped_bytes; /* received after a refusal */
-    bool has_begun;       /* the head was accepted, and the first step of memory is reserved */
-    bool is_complete;     /* the whole body has arrived */
-    size_t need_bytes;    /* beside the body, as far as the head tells; 0: unknown */
+    struct mm_upload upload;
     struct mm_reservation memory;
     /* The reference to the stored value that the request reads or has stored, until the reply has its own;
      * NULL: none. __atomic access only. */
     struct mm_stored *value;
-
-    /* Reads the body as it arrives; `reading` NULL: nothing does. */
-    const struct mm_body_reader *reader;
-    void *reading;
 
     void *own;                /* route->state->bytes, which begin as zeros; for the route's handlers */
     struct mm_work *work;     /* in `own`; set before any wait but MM_RESERVING; NULL: none */

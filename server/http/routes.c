@@ -248,18 +248,28 @@ static enum mm_status fail_method(const struct mm_route *route, const char *meth
                    body == NULL ? "" : "'");
 }
 
-static void allow(struct mm_request *request, const char *methods) {
-    const size_t length = strlen(request->allow);
-    snprintf(request->allow + length, sizeof request->allow - length, "%s%s", length > 0 ? ", " : "",
-             methods);
+static void add_method(char methods[MM_ALLOW_MAX], const char *method) {
+    const size_t length = strlen(methods);
+    snprintf(methods + length, MM_ALLOW_MAX - length, "%s%s", length > 0 ? ", " : "", method);
+}
+
+void mm_route_methods(const char *path, char methods[MM_ALLOW_MAX]) {
+    methods[0] = '\0';
+    if (strcmp(path, "*") == 0) /* the whole server */
+        add_method(methods, "GET, HEAD, POST, PUT, DELETE");
+    for (size_t index = 0; index < ROUTE_COUNT; index++)
+        if (is_at(&routes[index], path))
+            add_method(methods,
+                       strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
+    add_method(methods, "OPTIONS");
 }
 
 enum mm_status mm_route_find(struct mm_request *request, const char *method) {
     const char *path = request->path;
     const bool is_options = strcmp(method, "OPTIONS") == 0;
+    const struct mm_route *first = NULL;
+    char methods[MM_ALLOW_MAX];
     struct mm_error *error = &request->error;
-    if (is_options && strcmp(path, "*") == 0)
-        allow(request, "GET, HEAD, POST, PUT, DELETE"); /* of the whole server */
     for (size_t index = 0; index < ROUTE_COUNT; index++) {
         const struct mm_route *route = &routes[index];
         if (!is_at(route, path))
@@ -271,16 +281,16 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
                            route->path, off);
         if (takes(route, method)) {
             request->route = route;
-            request->allow[0] = '\0';
             return MM_OK;
         }
-        allow(request, strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method);
+        first = first == NULL ? route : first;
     }
-    if (request->allow[0] == '\0')
+    if (first == NULL && !(is_options && strcmp(path, "*") == 0))
         return fail_path(request);
-    allow(request, "OPTIONS");
-    if (!is_options)
-        return fail_method(&routes[mm_route_label_index(path)], method, request->allow, error);
-    request->route = &options_route;
-    return MM_OK;
+    if (is_options) {
+        request->route = &options_route;
+        return MM_OK;
+    }
+    mm_route_methods(path, methods);
+    return fail_method(first, method, methods, error);
 }

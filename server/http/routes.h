@@ -34,18 +34,18 @@ struct mm_route_state {
      * abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
-    /* Decides from the kept bytes of a body and the next chunk whether the body is passed on; if so, sets
-     * request->passes_on. Called while request->may_pass. False: it needs more of the body to decide. Errors
-     * go into request->error. The connection's thread calls it. */
-    bool (*decide_to_pass)(struct mm_request *request, const char *chunk, size_t bytes);
+    /* Decides from the buffered bytes of a body and the next chunk whether to stream the body, and changes
+     * upload.mode. Called while that is MM_UPLOAD_UNDECIDED, which means that more of the body is needed.
+     * Errors go into request->error. The connection's thread calls it. */
+    void (*decide_to_stream)(struct mm_request *request, const char *chunk, size_t bytes);
 
-    /* Passes on the kept bytes of the body, MM_BODY_PASSED_BYTES each time; `complete` passes on the rest.
-     * The status is also in request->error. The connection's thread calls it. */
-    enum mm_status (*pass)(struct mm_request *request);
+    /* Writes the buffered bytes of a streamed body, MM_UPLOAD_CHUNK_BYTES each time; `complete` writes the
+     * rest. The status is also in request->error. The connection's thread calls it. */
+    enum mm_status (*stream)(struct mm_request *request);
 
-    /* Whether the space of a body that is passed on went to others; then the upload ends with *error. Called
-     * with server->mutex held. */
-    bool (*has_lost_room)(const struct mm_request *request, struct mm_error *error);
+    /* Whether other requests got the space of a streamed body; then the upload ends with *error. Called with
+     * server->mutex held. */
+    bool (*has_lost_space)(const struct mm_request *request, struct mm_error *error);
 
     /* Releases what `own` has of the memory budget and of the store, because the request is refused while its
      * body arrives or while it waits for memory. Called with server->mutex held. NULL: there is nothing to
@@ -88,9 +88,11 @@ const char *mm_route_path(const char *target);
 /* The format of errors at a path, even if nothing is there. Any thread may call it. */
 const struct mm_problem_form *mm_route_problems(const char *path);
 
+/* Writes the methods that the routes of a path accept, and OPTIONS: "GET, HEAD, OPTIONS". Any thread. */
+void mm_route_methods(const char *path, char methods[MM_ALLOW_MAX]);
+
 /* Sets request->route by request->path. On failure request->error is MM_NOT_FOUND, also if an option switches
- * the route off, or MM_METHOD_NOT_ALLOWED. For a 405 and for OPTIONS request->allow has the path's methods.
- * The connection's thread calls it. */
+ * the route off, or MM_METHOD_NOT_ALLOWED. The connection's thread calls it. */
 enum mm_status mm_route_find(struct mm_request *request, const char *method);
 
 /* Labels for metrics and the log: the paths of the table, and "other" for all other paths, because clients

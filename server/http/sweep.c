@@ -3,7 +3,7 @@
 #include "server/http/sweep.h"
 
 #include "gpu/store/store.h"
-#include "server/http/body.h"
+#include "server/http/upload.h"
 #include "server/http/connection.h"
 #include "server/http/request.h"
 #include "server/observe/metrics.h"
@@ -51,8 +51,8 @@ static bool has_left(int fd) {
 /* Whether the deadline of a waiting request has passed; *late is then the reply. */
 static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
     const uint64_t deadline_ns = request->work != NULL ? request->work->deadline_ns : request->deadline_ns;
-    if (!request->is_complete)
-        return mm_body_is_late(request, now_ns, late);
+    if (request->upload.state != MM_UPLOAD_COMPLETE)
+        return mm_upload_is_late(request, now_ns, late);
     if (now_ns <= deadline_ns)
         return false;
     mm_fail(late, MM_TIMEOUT, "the deadline passed before the result was ready; %s",
@@ -67,17 +67,18 @@ static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     if (!is_late && !has_left(request->peer->fd))
         return false;
     if (mm_request_state(request) == MM_RESERVING)
-        mm_body_drop_all(request);
+        mm_upload_drop_all(request);
     mm_request_abandon(request, is_late ? &late : NULL);
     return true;
 }
 
 static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
     const struct mm_options *options = request->server->options;
-    uint64_t elapsed_ms = mm_body_upload_ns(request, now_ns) / NS_PER_MS;
-    uint64_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
-    if (mm_body_is_late(request, now_ns, error) || (__atomic_load_n(&request->passes_on, __ATOMIC_RELAXED) &&
-                                                    request->route->state->has_lost_room(request, error)))
+    uint64_t elapsed_ms = mm_upload_time_ns(request, now_ns) / NS_PER_MS;
+    uint64_t bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
+    if (mm_upload_is_late(request, now_ns, error) ||
+        (__atomic_load_n(&request->upload.mode, __ATOMIC_RELAXED) == MM_UPLOAD_STREAMED &&
+         request->route->state->has_lost_space(request, error)))
         return true;
     uint64_t rate = options->receive_rate;
     uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
@@ -85,7 +86,7 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
         mm_connection_has_unread(request->peer)) /* the server is slow, not the client */
         return false;
     mm_fail(error, MM_REQUEST_TIMEOUT,
-            "%" PRIu64 " bytes of the body came in %" PRIu64 " ms, but the limit is %" PRIu64
+            "%" PRIu64 " bytes of the body arrived in %" PRIu64 " ms, but the limit is %" PRIu64
             " ms (--receive-timeout-ms) and a second for every %" PRIu64 " bytes (--receive-rate)",
             bytes, elapsed_ms, options->receive_timeout_ms, rate);
     return true;
@@ -93,7 +94,7 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
 
 /* MHD can miss an end that came together with data. Once reading is shut down, it reads what is there and
  * then sees the end. A request that is complete is still answered. */
-static bool tell_end(struct mm_connection *connection) {
+static bool end_reading_if_left(struct mm_connection *connection) {
     if (!has_left(connection->fd))
         return false;
     mm_connection_stop_reading(connection);
@@ -110,17 +111,17 @@ static struct tcp_info ask(int fd) {
 }
 
 /* Whether the system has a part of a reply that the client has not read. */
-static bool has_untaken(const struct tcp_info *info) {
+static bool has_unread_reply(const struct tcp_info *info) {
     return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
 }
 
 /* Unread bytes excuse the client, because the server is slow. */
 static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
-    const size_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    const size_t bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
     if (mm_connection_has_unread(request->peer))
         mm_pace_skip(&request->pace, bytes, now_ns);
     else
-        mm_pace_look(&request->pace, bytes, mm_body_byte_ns(request), now_ns);
+        mm_pace_look(&request->pace, bytes, mm_upload_byte_ns(request), now_ns);
 }
 
 /* The client has --timeout-ms to read a reply. If it has read all that was sent, the server is slow. */
@@ -129,7 +130,7 @@ static void look_at_reply(struct mm_request *request, const struct tcp_info *inf
     const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);
     if (request->pace.looked_ns < request->record.replied_ns)
         mm_pace_begin(&request->pace, info->tcpi_bytes_acked, now_ns);
-    else if (!has_untaken(info))
+    else if (!has_unread_reply(info))
         mm_pace_skip(&request->pace, info->tcpi_bytes_acked, now_ns);
     else
         mm_pace_look(&request->pace, info->tcpi_bytes_acked, byte_ns, now_ns);
@@ -138,29 +139,29 @@ static void look_at_reply(struct mm_request *request, const struct tcp_info *inf
 static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     struct mm_request *request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
     struct mm_error error;
-    if (request == NULL || tell_end(connection))
+    if (request == NULL || end_reading_if_left(connection))
         return;
     look_at_upload(request, now_ns);
     if (!is_slow_body(request, now_ns, &error))
         return;
     if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;
-    mm_body_drop_all(request);
+    mm_upload_drop_all(request);
     const struct mm_problem_reply reply = mm_request_problem(request, &error);
     mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
 }
 
 /* Counts what the client reads from now on, if anything waits for it. */
-static void count_taken(struct mm_connection *connection, const struct tcp_info *info, uint64_t now_ns) {
-    connection->taking_since_ns = has_untaken(info) ? now_ns : 0;
-    connection->taken_bytes = info->tcpi_bytes_acked;
-    connection->taking_requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+static void count_read(struct mm_connection *connection, const struct tcp_info *info, uint64_t now_ns) {
+    connection->reading_since_ns = has_unread_reply(info) ? now_ns : 0;
+    connection->read_bytes = info->tcpi_bytes_acked;
+    connection->reading_requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
 }
 
-static bool has_taken_enough(const struct mm_options *options, const struct mm_connection *connection,
-                             const struct tcp_info *info) {
+static bool has_read_enough(const struct mm_options *options, const struct mm_connection *connection,
+                            const struct tcp_info *info) {
     const uint64_t rate = options->send_rate;
-    const uint64_t bytes = info->tcpi_bytes_acked - connection->taken_bytes;
+    const uint64_t bytes = info->tcpi_bytes_acked - connection->read_bytes;
     return bytes / rate * 1000 + bytes % rate * 1000 / rate >= options->send_timeout_ms;
 }
 
@@ -171,18 +172,18 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
                            const struct tcp_info *info, uint64_t now_ns) {
     const struct mm_options *options = server->options;
     const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
-    const bool begins =
-        connection->taking_since_ns == 0 || !has_untaken(info) || connection->taking_requests != requests;
-    if (!begins && since(now_ns, connection->taking_since_ns) <= options->send_timeout_ms * NS_PER_MS)
+    const bool begins = connection->reading_since_ns == 0 || !has_unread_reply(info) ||
+                        connection->reading_requests != requests;
+    if (!begins && since(now_ns, connection->reading_since_ns) <= options->send_timeout_ms * NS_PER_MS)
         return;
-    if (begins || has_taken_enough(options, connection, info)) {
-        count_taken(connection, info, now_ns);
+    if (begins || has_read_enough(options, connection, info)) {
+        count_read(connection, info, now_ns);
         return;
     }
     /* If there is a request, its end counts it as cancelled. */
     if (__atomic_load_n(&connection->request, __ATOMIC_ACQUIRE) == NULL)
         mm_metrics_drop();
-    connection->taking_since_ns = 0; /* else the next sweep could count it again */
+    connection->reading_since_ns = 0; /* else the next sweep could count it again */
     mm_connection_drop(connection);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
@@ -203,7 +204,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_error error;
     uint64_t bytes = info->tcpi_bytes_received;
-    if (info->tcpi_state != ESTABLISHED && tell_end(connection))
+    if (info->tcpi_state != ESTABLISHED && end_reading_if_left(connection))
         return;
     if (requests != connection->requests_seen) {
         connection->requests_seen = requests;
@@ -237,10 +238,10 @@ static bool is_idle(const struct mm_connection *connection) {
         return false;
     if (connection->tls != NULL && requests == 0)
         return !mm_connection_has_unread(connection);
-    if (connection->head_since_ns != 0 || connection->taking_since_ns != 0)
+    if (connection->head_since_ns != 0 || connection->reading_since_ns != 0)
         return false;
     const struct tcp_info info = ask(connection->fd);
-    return info.tcpi_bytes_received == connection->bytes_seen && !has_untaken(&info) &&
+    return info.tcpi_bytes_received == connection->bytes_seen && !has_unread_reply(&info) &&
            !mm_connection_has_unread(connection);
 }
 

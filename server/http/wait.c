@@ -1,6 +1,6 @@
 /* How a request waits for memory, for the worker pool and for its job, and how the wait ends. Knows no
  * route. */
-#include "server/http/body.h"
+#include "server/http/upload.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
@@ -14,11 +14,12 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
         return;
     }
     mm_line_leave(request);
-    mm_pace_skip(&request->pace, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED), mm_clock_ns());
+    mm_pace_skip(&request->pace, __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED),
+                 mm_clock_ns());
     mm_request_move(request, MM_RECEIVING);
-    if (!request->has_begun || request->is_complete)
+    if (request->upload.state != MM_UPLOAD_ARRIVING)
         return;
-    request->last = error != NULL;
+    request->closes = error != NULL;
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
 }
 
@@ -45,7 +46,7 @@ static void check_need(const struct mm_request *request, struct mm_error *error)
     else if (!is_small && needed > limit - mm_size_min(limit, stored))
         mm_fail(
             error, MM_BUSY,
-            "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored matrices hold "
+            "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored matrices use "
             "%zu; delete some, or try again later",
             needed, memory->budget->bytes, stored);
 }
@@ -114,7 +115,7 @@ static void add_to_pool(struct mm_request *request, enum mm_request_state state)
 /* Returns the next state of a request whose work has succeeded, and submits the job if the route wants one:
  * MM_QUEUED if the queue has accepted it. If the queue refuses the first job, that is MM_ANSWERING with
  * *error; what a refusal of a later job means, the route decides. Call it with server->mutex held. */
-static enum mm_request_state take_next_step(struct mm_request *request, struct mm_error *error) {
+static enum mm_request_state do_next_step(struct mm_request *request, struct mm_error *error) {
     const struct mm_route_state *route = request->route->state;
     const enum mm_request_state ended = mm_request_state(request);
     enum mm_request_state next = route->next(request, ended);
@@ -138,7 +139,7 @@ static void go_on(struct mm_request *request, struct mm_error *error, struct end
         return;
     }
     if (error->status == MM_OK && mm_request_waits(request))
-        next = take_next_step(request, error);
+        next = do_next_step(request, error);
     if (next == MM_ENCODING)
         add_to_pool(request, MM_ENCODING);
     else if (next != MM_QUEUED)
@@ -248,7 +249,7 @@ void mm_request_abandon(struct mm_request *request, const struct mm_error *error
     if (in_queue)
         request->is_worked_on = false;
     if (state == MM_QUEUED)
-        request->span_ns[MM_SPAN_QUEUE] += mm_queue_waited_ns(queue, request->work);
+        request->record.stage_ns[MM_SPAN_QUEUE] += mm_queue_waited_ns(queue, request->work);
     mm_record_cancel(&request->record, in_queue ? MM_SPAN_QUEUE : stages[state]);
     request->record.left = error == NULL;
     mm_request_end_wait(request, error);

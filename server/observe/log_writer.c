@@ -75,7 +75,7 @@ static bool write_all(const char *text, size_t bytes) {
 }
 
 /* Returns the pages of a burst to the system, once a half is filled less again. */
-static void give_back(unsigned which, size_t bytes) {
+static void release_pages(unsigned which, size_t bytes) {
     static bool is_grown[2];
     if (is_grown[which] && bytes <= KEPT_BYTES)
         (void)madvise(halves[which] + KEPT_BYTES, HALF_BYTES - KEPT_BYTES, MADV_DONTNEED);
@@ -106,7 +106,7 @@ static void *run(void *argument) {
         writer.filled_bytes = 0;
         pthread_mutex_unlock(&writer.mutex);
         bool written = write_all(halves[which], bytes);
-        give_back(which, bytes);
+        release_pages(which, bytes);
         uint64_t dropped = mm_log_dropped();
         if (written && dropped != told)
             mm_log_error("%" PRIu64 " log lines were dropped: stderr does not take them fast enough",

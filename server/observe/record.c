@@ -54,7 +54,8 @@ static void find_cancelled(struct mm_request *request, bool sent) {
     if (mm_connection_phase(request->peer) == MM_PHASE_CUT) {
         if (request->error.status == MM_OK) /* else it was refused before */
             mm_record_cancel(record, MM_SPAN_RECEIVE);
-    } else if (mm_request_state(request) == MM_RECEIVING && request->dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
+    } else if (mm_request_state(request) == MM_RECEIVING &&
+               request->upload.dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
         record->left = true;
         mm_record_cancel(record, MM_SPAN_RECEIVE);
     } else if (work != NULL && work->error.status == MM_TIMEOUT) {
@@ -90,10 +91,9 @@ void mm_record_end(struct mm_request *request, bool sent) {
     record->code = find_code(record);
     if (record->code == MM_CODE_LEFT)
         record->out_bytes = 0; /* nothing was sent */
-    memcpy(record->stage_ns, request->span_ns, sizeof record->stage_ns);
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
     record->duration_ns = end_ns - request->started_ns;
-    record->in_bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    record->in_bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
     pass_on(record);
 }
 

@@ -30,11 +30,11 @@ struct mm_record {
     unsigned code;                         /* HTTP status; MM_CODE_LEFT: no reply was sent */
     enum mm_status problem;                /* of the reply; MM_OK: none */
     enum mm_store_op store_op;
-    uint64_t in_bytes;    /* of the body, as received */
-    uint64_t out_bytes;   /* of the reply's body */
-    uint64_t replied_ns;  /* when MHD got the reply; 0: never */
-    uint64_t duration_ns; /* from the first callback to the last, or to the cut */
-    uint64_t stage_ns[MM_STAGE_COUNT];
+    uint64_t in_bytes;                 /* of the body, as received */
+    uint64_t out_bytes;                /* of the reply's body */
+    uint64_t replied_ns;               /* when MHD got the reply; 0: never */
+    uint64_t duration_ns;              /* from the first callback to the last, or to the cut */
+    uint64_t stage_ns[MM_STAGE_COUNT]; /* each stage is set when it ends */
     bool has_shape;
     bool has_depth; /* k applies */
     size_t m, k, n;

@@ -206,7 +206,7 @@ send files -H 'Accept: application/octet-stream' -F "a=@$scratch/many.csv" -F "b
     "$url/v1/matmul"
 reach "$open" 3
 post_file row 'm=1&k=10000&n=1&timeout_ms=300'
-expect "a deadline of an upload that waits" 504 code timeout detail "of the body had come"
+expect "a deadline of an upload that waits" 504 code timeout detail "of the body had arrived"
 answered first many files
 reach "$used" 0
 
@@ -215,7 +215,7 @@ hold first cpu 1 15000 1
 send_file one heavy 'm=1&k=475000&n=1' --limit-rate 400k
 reach "$open" 2
 send_file two heavy 'm=1&k=475000&n=1' --limit-rate 400k
-received two "the later of two uploads" 429 code busy detail 'this one came last'
+received two "the later of two uploads" 429 code busy detail 'this one arrived last'
 answered first one
 reach "$used" 0
 
@@ -240,7 +240,7 @@ ask '/v1/matrices/square?m=256&n=256' -X PUT -H "$raw" -H Expect: --data-binary 
 curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/$(printf 'm%.0s' $(seq 125))[100-999]?m=1&n=1"
 reach "$used" $((stored = 262144 + 900 * 4))
 ask '/v1/matmul?m=970&k=1&n=970&a_from=identity()&b_from=identity()&reply=none' -X POST
-expect "a result that has no room beside them" 429 code busy detail "stored matrices hold $stored"
+expect "a result that has no room beside them" 429 code busy detail "stored matrices use $stored"
 hold first cpu 1 450000 1
 send list "$url/v1/matrices"
 send text -H 'Accept: text/csv' "$url/v1/matrices/square"
@@ -294,7 +294,7 @@ hold first cuda 1 446000 1
 send complete -H "$json" -H Expect: --data-binary "@$scratch/some" "$url/v1/matmul"
 send_file incomplete large 'm=1&k=131071&n=1'
 received complete "a deadline of a request that waits" 504 code timeout detail 'before the result was ready'
-received incomplete "a deadline of an upload that waits" 408 code request_timeout detail 'of the body had come'
+received incomplete "a deadline of an upload that waits" 408 code request_timeout detail 'of the body had arrived'
 received first "a deadline of a product" 504 code timeout
 reach "$used" 3568004
 release
