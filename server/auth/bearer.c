@@ -59,7 +59,7 @@ enum mm_status mm_bearer_check(struct mm_request *request) {
         return mm_fail(&request->error, MM_UNAUTHORIZED,
                        "the request has no API key; send one by the header 'Authorization: Bearer KEY'");
     if (authorization.count > 1)
-        return mm_fail(&request->error, MM_UNAUTHORIZED, "Authorization stands twice; send it once");
+        return mm_fail(&request->error, MM_UNAUTHORIZED, "Authorization appears twice; send it once");
     const size_t bytes = mm_bearer_key(authorization.value, authorization.bytes, &key);
     if (bytes == 0)
         return mm_fail(&request->error, MM_UNAUTHORIZED,

@@ -118,7 +118,8 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
         return status;
     /* An operator who deletes one of the two lines would believe that the key is no longer valid. */
     if (has_key(set, key))
-        return mm_fail(error, MM_BAD_REQUEST, "%s: its key stands in another line already", where);
+        return mm_fail(error, MM_BAD_REQUEST,
+                       "%s: its key is already on another line; remove one of the two lines", where);
     add(set, key, label, second.length > 0);
     return MM_OK;
 }

@@ -157,7 +157,7 @@ bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct m
     if (now_ns <= deadline_ns)
         return false;
     mm_fail(error, mm_request_chose_deadline(request, deadline_ns) ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
-            "the deadline passed when %zu bytes of the body had come; %s",
+            "the deadline passed when %zu bytes of the body had arrived; %s",
             __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED),
             mm_request_deadline_advice(request, deadline_ns));
     return true;

@@ -79,7 +79,7 @@ enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const
 /* RFC 9110, 8.6: only digits. From 2^63 on, counts that are signed in some other program turn negative. */
 static enum mm_status check_length(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_length)
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length stands twice; send it once");
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length appears twice; send it once");
     guard->has_length = true;
     if (bytes == 0 || !all(value, bytes, DIGIT))
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be digits alone",
@@ -98,7 +98,7 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
  * connection. */
 static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding stands twice; send it once");
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding appears twice; send it once");
     guard->has_coding = true;
     if (guard->http_1_0)
         return mm_fail(guard->error, MM_BAD_REQUEST,
@@ -144,7 +144,7 @@ static bool is_host(const char *value, size_t bytes) {
 
 static enum mm_status check_host(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_host)
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Host stands twice; send it once");
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Host appears twice; send it once");
     guard->has_host = true;
     while (bytes > 0 && (value[bytes - 1] == ' ' || value[bytes - 1] == '\t'))
         bytes--; /* they are not part of the value (RFC 9112, 5.1) */

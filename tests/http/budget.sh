@@ -206,7 +206,7 @@ send files -H 'Accept: application/octet-stream' -F "a=@$scratch/many.csv" -F "b
     "$url/v1/matmul"
 reach "$open" 3
 post_file row 'm=1&k=10000&n=1&timeout_ms=300'
-expect "a deadline of an upload that waits" 504 code timeout detail "of the body had come"
+expect "a deadline of an upload that waits" 504 code timeout detail "of the body had arrived"
 answered first many files
 reach "$used" 0
 
@@ -294,7 +294,7 @@ hold first cuda 1 446000 1
 send complete -H "$json" -H Expect: --data-binary "@$scratch/some" "$url/v1/matmul"
 send_file incomplete large 'm=1&k=131071&n=1'
 received complete "a deadline of a request that waits" 504 code timeout detail 'before the result was ready'
-received incomplete "a deadline of an upload that waits" 408 code request_timeout detail 'of the body had come'
+received incomplete "a deadline of an upload that waits" 408 code request_timeout detail 'of the body had arrived'
 received first "a deadline of a product" 504 code timeout
 reach "$used" 3568004
 release

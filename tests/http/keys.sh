@@ -74,7 +74,7 @@ END
 runs 0 '' --healthcheck --port "${url##*:}"
 
 by 401 "$alice" GET /v1/devices -H "Authorization: Bearer $bob"
-expect "two keys" 401 detail 'Authorization stands twice'
+expect "two keys" 401 detail 'Authorization appears twice'
 
 # Judged before lengths and types, and before the body: as all refusals by the head.
 by 401 '' POST /v1/matmul -H 'Content-Length: 99999999999999' -H 'Content-Type: text/x-none'
@@ -136,7 +136,7 @@ by 200 "$alice" GET /v1/devices
 stop_and_look
 # A file that is refused. (tests/unit/server/keys.c has more.)
 printf '%s\n' "$alice" "$alice" >"$file"
-runs 2 "line 2: its key stands in another line already" --port 0 --api-key-file "$file"
+runs 2 "line 2: its key is already on another line" --port 0 --api-key-file "$file"
 cat "$scratch/err" >>"$written"
 
 # Without keys: a warning where others reach it, and none where they do not.

@@ -49,7 +49,7 @@ static const struct {
 } heads[] = {
     {"", "Host:a\n", ""},
     {"", "|Accept:*/*\n", "", "has no Host header"},
-    {"Host:a\n", "Host:a|hOST:b", "\n", "Host stands twice"},
+    {"Host:a\n", "Host:a|hOST:b", "\n", "Host appears twice"},
     /* RFC 9110, 8.6 */
     {"Host:a\nContent-Length:", "5|0|0005|9223372036854775807|0009223372036854775807", "\n"},
     {"Host:a\nContent-Length:", "9223372036854775808|18446744073709551621|99999999999999999999999999", "\n",
@@ -58,7 +58,7 @@ static const struct {
     {"Host:a\nContent-Length:", "+5", "\n", "'+5', but must be digits alone"},
     {"Host:a\nContent-Length:", "", "\n", "'', but must be digits alone"},
     {"Host:a\nContent-Length:5\n", "content-length:5|X:y\nContent-Length:6", "\n",
-     "Content-Length stands twice"},
+     "Content-Length appears twice"},
     /* RFC 9112, 6.1 */
     {"Host:a\n", "Transfer-Encoding:chunked|transfer-encoding:CHUNKED", "\n"},
     {"Host:a\n", "Transfer-Encoding:chunked\nContent-Length:5|Content-Length:5\nTransfer-Encoding:chunked",
@@ -68,7 +68,7 @@ static const struct {
     {"Host:a\nTransfer-Encoding:", "chunkedx|chunked |gzip, chunked|chunked, chunked|identity", "\n",
      "must be 'chunked'"},
     {"Host:a\nTransfer-Encoding:chunked\n", "Transfer-Encoding:chunked", "\n",
-     "Transfer-Encoding stands twice"},
+     "Transfer-Encoding appears twice"},
     /* RFC 9112, 5 and RFC 9110, 5.5 */
     {"Host:a\n", "X:|X:a\tb c\xff", "\n"},
     {"Host:a\n", "X :b", "\n", "name is 'X '"},

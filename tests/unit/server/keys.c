@@ -89,7 +89,7 @@ static void lines_and_lists_are_judged(void **state) {
         {"0123456789abcd\xc3\xa9", "line 1: a key must be printable"},
         {"0123456789abcde\x7f", "line 1: a key must be printable"},
         {"\xef\xbb\xbf" KEY, "line 1: a key must be printable"},
-        {"a " KEY "\nb " KEY, "line 2: its key stands in another line"},
+        {"a " KEY "\nb " KEY, "line 2: its key is already on another line"},
     };
     static const struct judged lists[] = {
         {KEY},
