@@ -2,7 +2,8 @@
  * variants.
  *
  * The order of use: mm_call_init, the parameters and the body (mm_parameter_set_text, a codec),
- * mm_call_product, mm_call_check_memory, mm_call_turn. The codec calls mm_call_resolve and mm_call_sizes.
+ * mm_call_product, mm_shape_conform, mm_call_check_memory, mm_call_turn. The codec calls mm_call_resolve and
+ * mm_call_sizes.
  *
  * The caller owns the call, and one thread at a time uses it. No function here allocates memory. `error` may
  * be NULL; it is set only on failure. All other pointers must not be NULL. */
@@ -13,7 +14,8 @@
 #include "gpu/names.h"
 
 /* The request's parameters, set while the query and the body are read. If the client does not give a
- * parameter, its member keeps the value of mm_call_init: "auto" for variant and backend, 0 for all others. */
+ * parameter, its member keeps the value of mm_call_init: "auto" for variant and backend, "float32" for dtype,
+ * else 0. */
 struct mm_call {
     struct mm_operands operands; /* first */
     char variant[MM_PARAMETER_NAME_MAX + 1];
