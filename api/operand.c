@@ -67,8 +67,8 @@ static struct mm_stored *find_held(const struct mm_held *held, const char *matri
 
 /* If the operand has another source already, there may be no place for a value. Then *stored is NULL, and
  * mm_parameter_give refuses the second source. */
-static enum mm_status hold(struct mm_held *held, const char *written, const char *matrix,
-                           struct mm_stored **stored, struct mm_error *error) {
+static enum mm_status acquire_stored(struct mm_held *held, const char *written, const char *matrix,
+                                     struct mm_stored **stored, struct mm_error *error) {
     if (held == NULL || held->store == NULL)
         return mm_fail_field(error, MM_UNSUPPORTED, written,
                              "%s is '%s', but this server stores no matrices (--store-memory 0); give "
@@ -105,7 +105,7 @@ static enum mm_status read_source(struct mm_held *held, const char *written, str
     if (text.length <= MM_STORE_NAME_MAX)
         memcpy(matrix, text.start, text.length);
     if (mm_store_is_name(matrix) && strlen(matrix) == text.length)
-        return hold(held, written, matrix, &source->stored, error);
+        return acquire_stored(held, written, matrix, &source->stored, error);
     return mm_fail_field(error, MM_UNSUPPORTED, written,
                          "%s is '%.*s', but must be the name of a stored matrix, uniform(SEED), with SEED "
                          "from 0 to 2^64-1, or identity()",
@@ -119,7 +119,7 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
     if (row == NULL)
         return mm_fail_field(error, MM_BAD_REQUEST, written,
                              "%s is '%.*s', but PUT takes the elements themselves; to store what the server "
-                             "has or makes, give out to a product or a transpose",
+                             "has or generates, give out to a product or a transpose",
                              written, text.length > 40 ? 40 : (int)text.length, text.start);
     memset(&value, 0, sizeof value);
     const enum mm_status status = read_source(operands->held, written, text, &value.source, error);

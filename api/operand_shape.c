@@ -60,10 +60,11 @@ enum mm_status mm_operands_refuse_dimensions(const struct mm_operands *operands,
         name = find_set(operands, MM_KIND_SHAPE);
     if (name == NULL)
         return MM_OK;
-    return mm_fail_field(error, MM_BAD_REQUEST, name,
-                         "%s is given, but only a raw body (application/octet-stream) or an operand that the "
-                         "server makes needs it; leave it out, since JSON and .npy files have their shape",
-                         name);
+    return mm_fail_field(
+        error, MM_BAD_REQUEST, name,
+        "%s is given, but only a raw body (application/octet-stream) or an operand that the "
+        "server generates needs it; leave it out, since JSON and .npy files have their shape",
+        name);
 }
 
 static enum mm_status refuse_mixture(const struct mm_operands *operands, struct mm_error *error) {
@@ -123,8 +124,8 @@ static enum mm_status tell_dimensions(struct mm_operands *operands, const struct
 }
 
 /* Sets an operand's shape. MM_BAD_SHAPE if the client gave another shape by the parameter. */
-static enum mm_status take_shape(const struct mm_operands *operands, struct mm_operand *operand,
-                                 const struct mm_shape *shape, struct mm_error *error) {
+static enum mm_status set_shape(const struct mm_operands *operands, struct mm_operand *operand,
+                                const struct mm_shape *shape, struct mm_error *error) {
     struct mm_shape *own = &operand->shape;
     char given_text[MM_SHAPE_TEXT_MAX], text[MM_SHAPE_TEXT_MAX];
     if (is_set(operands, own) && (own->rank != shape->rank ||
@@ -146,13 +147,13 @@ enum mm_status mm_operand_complete_shape(struct mm_operands *operands, struct mm
     if (is_cut && told->rank >= shape->rank &&
         memcmp(told->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
         *shape = *told;
-    const enum mm_status status = take_shape(operands, operand, shape, error);
+    const enum mm_status status = set_shape(operands, operand, shape, error);
     operands->parameters.given &= ~mm_parameter_bit(&operands->parameters, &operand->shape);
     return status;
 }
 
 /* Sets the shapes of stored operands, and the dimensions or whole shapes that follow from them. */
-static enum mm_status take_stored(struct mm_operands *operands, struct mm_error *error) {
+static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
     const bool by_shapes = find_set(operands, MM_KIND_SHAPE) != NULL;
     enum mm_status status = MM_OK;
@@ -160,7 +161,7 @@ static enum mm_status take_stored(struct mm_operands *operands, struct mm_error 
         struct mm_operand *operand = &operands->of[index];
         if (!mm_operand_is_stored(operand))
             continue;
-        status = take_shape(operands, operand, &operand->source.stored->shape, error);
+        status = set_shape(operands, operand, &operand->source.stored->shape, error);
         if (by_shapes)
             parameters->told |= mm_parameter_bit(parameters, &operand->shape);
         else if (status == MM_OK)
@@ -181,7 +182,7 @@ enum mm_status mm_operands_set_shapes_by_query(struct mm_operands *operands, con
                                                struct mm_error *error) {
     enum mm_status status = refuse_mixture(operands, error);
     if (status == MM_OK)
-        status = take_stored(operands, error);
+        status = set_stored_shapes(operands, error);
     *missing = mm_operands_missing_dimension(operands);
     for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
         struct mm_operand *operand = &operands->of[index];
@@ -192,8 +193,8 @@ enum mm_status mm_operands_set_shapes_by_query(struct mm_operands *operands, con
 }
 
 /* Sets the shape of a generated operand from the dimensions, unless the client gave the whole shape. */
-static enum mm_status make_shape(struct mm_operands *operands, struct mm_operand *operand,
-                                 struct mm_error *error) {
+static enum mm_status set_generated_shape(struct mm_operands *operands, struct mm_operand *operand,
+                                          struct mm_error *error) {
     const uint64_t *rows = &operands->dimensions[operand->role.rows];
     const uint64_t *cols = &operands->dimensions[operand->role.cols];
     const uint64_t *missing = !is_set(operands, rows) ? rows : cols;
@@ -230,13 +231,13 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
             mm_operand_is_stored(operand) ? &operand->source.stored->shape : shapes[operand - operands->of];
         if (shape == NULL)
             continue;
-        status = take_shape(operands, operand, shape, error);
+        status = set_shape(operands, operand, shape, error);
         if (status == MM_OK && !are_inline) /* if all are inline, the check of the product compares them */
             status = tell_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
         if (mm_operand_is_generated(operand))
-            status = make_shape(operands, operand, error);
+            status = set_generated_shape(operands, operand, error);
     return status;
 }
 

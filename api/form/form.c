@@ -334,7 +334,7 @@ static enum mm_status set_shapes(struct reading *reading, size_t *bytes, struct 
 }
 
 /* Points the views of operands that are not copied into the body. */
-static void lay_views(struct reading *reading, char *body, const size_t *bytes) {
+static void point_views(struct reading *reading, char *body, const size_t *bytes) {
     struct mm_operands *into = reading->into;
     const struct operand *operands = reading->operands;
     for (unsigned index = 0; index < into->count; index++) {
@@ -347,7 +347,7 @@ static void lay_views(struct reading *reading, char *body, const size_t *bytes) 
     }
 }
 
-static enum mm_status make_operands(struct reading *reading, char *body, struct mm_error *error) {
+static enum mm_status complete_operands(struct reading *reading, char *body, struct mm_error *error) {
     size_t bytes[MM_OPERANDS_MAX];
     enum mm_status status = check_parts(reading, error);
     if (status == MM_OK)
@@ -359,7 +359,7 @@ static enum mm_status make_operands(struct reading *reading, char *body, struct 
     if (status == MM_OK)
         status = copy_files(reading, body, bytes, error);
     if (status == MM_OK)
-        lay_views(reading, body, bytes);
+        point_views(reading, body, bytes);
     return status;
 }
 
@@ -409,7 +409,7 @@ static enum mm_status finish(void *argument, struct mm_operands *into, const str
     (void)read_on(reading, body->data, body->bytes, true);
     enum mm_status status = reading->error.status;
     if (reading->event == MM_MULTIPART_END)
-        status = make_operands(reading, body->data, error);
+        status = complete_operands(reading, body->data, error);
     else if (error != NULL)
         *error = reading->error;
     if (status == MM_OK)
@@ -479,7 +479,7 @@ static enum mm_status finish_alone(void *argument, struct mm_operands *into, con
     if (status == MM_OK) {
         operand->elements = operand->is_csv ? 0 : operand->header.bytes;
         operand->bytes = body->bytes - operand->elements;
-        status = make_operands(reading, data == NULL ? none : data, error);
+        status = complete_operands(reading, data == NULL ? none : data, error);
     }
     if (status == MM_OK)
         memcpy(into, reading->into, into->kind->bytes);

@@ -362,10 +362,11 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
     const size_t bytes = mm_job_generated_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
     if (bytes <= most)
         return MM_OK;
-    mm_fail_limit(error, "variant", most,
-                  "%s would take %zu bytes of device memory for operands that the server makes, the result "
-                  "and its workspace, but the limit is %zu (--max-device-memory)",
-                  variant->name, bytes, most);
+    mm_fail_limit(
+        error, "variant", most,
+        "%s would take %zu bytes of device memory for operands that the server generates, the result "
+        "and its workspace, but the limit is %zu (--max-device-memory)",
+        variant->name, bytes, most);
     mm_fail_got(error, "%zu", bytes);
     return MM_TOO_LARGE;
 }

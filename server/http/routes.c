@@ -162,7 +162,8 @@ const char *mm_route_path(const char *target) {
     return target;
 }
 
-/* How errors look at paths that begin so. The first row that matches counts. */
+/* The form of errors, by the beginning of the path; the first row that matches counts. A protocol whose
+ * clients expect errors in another form adds its row in front. */
 static const struct {
     const char *path;
     const struct mm_problem_form *problems;
