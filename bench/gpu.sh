@@ -411,7 +411,7 @@ run() {
     start_all || code=$?
     print_head 'End to end' "device|${device:-none}" "backend|$backend" \
         "peer|${serving:+aiohttp + $library by$serving processes; $(versions_of_peer "$library")}" \
-        "driven by|steady, our own client, by $(client_threads 32) threads for 32 connections"
+        "driven by|wrk for small bodies, bench/load/steady.py for large ones, by $(client_threads 32) threads for 32 connections"
     print_table_head
     if [ "$code" -ne 0 ]; then
         row_left_out 'all' '' "$why; --dry rehearses on the CPU"

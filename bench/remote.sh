@@ -81,7 +81,7 @@ can_lay_links() {
 across() {
     key=$1
     shift
-    if far_away "$build/bench/load/steady" --host "$near" --shape 1024x1024x1024 --connections "$connections" \
+    if far_away "$load/steady.py" --host "$near" --shape 1024x1024x1024 --connections "$connections" \
         --seconds "$seconds" "$@" >"$scratch/figures" 2>"$scratch/trouble"; then
         keep "$key" "$(awk -v rate="$(figure rate)" 'BEGIN { print rate * 12 * 1048576 / 1e6 }')"
     else

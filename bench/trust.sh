@@ -55,7 +55,7 @@ dawdle() {
 flood() {
     into=$scratch/flood.$1
     shift
-    "$build/bench/load/steady" --port "$port" "$@" >"$into" 2>"$into.told" || :
+    "$load/steady.py" --port "$port" "$@" >"$into" 2>"$into.told" || :
     [ ! -s "$into.told" ] || say "$(head -n 1 "$into.told" | cut -c 1-300)"
 }
 
@@ -173,10 +173,10 @@ kernels() {
 bench_leave() {
     serve leave --cpu-jobs 1 --memory-budget 512MiB || return 0
     before=$(kernels)
-    "$build/bench/load/steady" --port "$port" --shape 1024x2048x1024 --query "$heavy_query" --warm 0 --requests 1 >"$scratch/long" &
+    "$load/steady.py" --port "$port" --shape 1024x2048x1024 --query "$heavy_query" --warm 0 --requests 1 >"$scratch/long" &
     long=$!
     sleep 0.3 # it is computed by then
-    "$build/bench/load/steady" --port "$port" --shape 512x128x512 --query "$heavy_query" --connections 300 \
+    "$load/steady.py" --port "$port" --shape 512x128x512 --query "$heavy_query" --connections 300 \
         --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
     leavers=$!
     tries=200

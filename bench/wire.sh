@@ -180,7 +180,7 @@ row_mib() {
 run() {
     set_sizes
     threads=$("$build/server/matmuld" --print-config | sed -n 's/^threads = //p')
-    print_head 'The wire' "driven by|steady, our own client" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
+    print_head 'The wire' "driven by|wrk for small bodies, bench/load/steady.py for large ones" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
     print_table_head
     if has_row small || has_row latency; then
         if start_small; then

@@ -234,7 +234,6 @@ step server ask_server
 step describe env MATMULD="$build/server/matmuld" sh tests/http/describe.sh
 step benchmark ask_benchmark
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
-step attributes env MATMULD="$build/server/matmuld" sh tests/http/attributes.sh
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
 # Odd shapes of one block, and one of several, with some slabs of k; and whole jobs by two of the variants.

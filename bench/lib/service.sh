@@ -159,7 +159,7 @@ figure() {
 measure() {
     key=$1 wanted=$2
     shift 2
-    if ! "$build/bench/load/steady" "$@" >"$scratch/figures" 2>"$scratch/trouble"; then
+    if ! "$load/steady.py" "$@" >"$scratch/figures" 2>"$scratch/trouble"; then
         say "$key: $(head -n 1 "$scratch/trouble" | cut -c 1-300)"
         : >"$scratch/figures"
     fi

@@ -20,12 +20,12 @@ while read -r recipe; do
     tool=${recipe%% *} expected=200
     case $recipe in
     *'>body') expected= ;;
-    build/*/steady*) tool=$STEADY ;;
+    bench/load/steady.py*) tool=$STEADY ;;
     hey*) like "the type that hey names, by default text/html" '* -T application/octet-stream *' "$recipe" ;;
     k6*) continue ;;
     esac
     command -v "$tool" >/dev/null || { echo "not run, since it is not installed: $tool" && continue; }
-    echo "$recipe" | sed -E "s|http://127.0.0.1:8080|$url|; s|^build/[^ ]*|$STEADY|; s|--port 8080|--port ${url##*:}|; s/10s/1s/
+    echo "$recipe" | sed -E "s|http://127.0.0.1:8080|$url|; s|--port 8080|--port ${url##*:}|; s/10s/1s/
         s/512|1024|4096/64/g" >"$scratch/recipe"
     counts >"$scratch/before"
     (cd "$scratch" && sh recipe >output 2>&1 </dev/null) || fail "$recipe: $(cat "$scratch/output")"
