@@ -10,7 +10,8 @@
 namespace {
 
 constexpr unsigned TILE = 16;
-constexpr unsigned TILES = 32; /* of A, and of B, in a step */
+constexpr unsigned TILES = 32;    /* of A, and of B, in a step */
+constexpr unsigned IN_FLIGHT = 4; /* tiles of A, and of B, that a thread loads from at a time */
 constexpr unsigned DEPTH = TILES * TILE;
 
 struct tiled_wide : mm_cuda_square<TILE> {
@@ -40,11 +41,19 @@ struct tiled_wide : mm_cuda_square<TILE> {
         float sum = 0.0f;
         for (unsigned first_k = 0; first_k < product.k; first_k += DEPTH) {
             const unsigned tiles = (min(k - first_k, DEPTH) + TILE - 1) / TILE;
-            for (unsigned tile = 0; tile < tiles; tile++) {
-                a_tiles[tile][a_row][a_k] = first_k + tile * TILE < a_end ? *a : 0;
-                a += a_stride;
-                b_tiles[tile][b_k][b_col] = first_k + tile * TILE < b_end ? *b : 0;
-                b += b_stride;
+            for (unsigned tile = 0; tile < tiles; tile += IN_FLIGHT) {
+                float from_a[IN_FLIGHT];
+                float from_b[IN_FLIGHT];
+#pragma unroll
+                for (unsigned i = 0; i < IN_FLIGHT; i++, a += a_stride, b += b_stride) {
+                    from_a[i] = first_k + (tile + i) * TILE < a_end ? *a : 0;
+                    from_b[i] = first_k + (tile + i) * TILE < b_end ? *b : 0;
+                }
+#pragma unroll
+                for (unsigned i = 0; i < IN_FLIGHT; i++) {
+                    a_tiles[tile + i][a_row][a_k] = from_a[i];
+                    b_tiles[tile + i][b_k][b_col] = from_b[i];
+                }
             }
 
             /* Each thread reads what others wrote: none may read before all have written. */
