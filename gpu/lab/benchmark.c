@@ -66,7 +66,7 @@ enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *reques
                                        const struct mm_benchmark_limits *limits, struct mm_error *error) {
     const struct mm_product product = make_product(request);
     const size_t bytes_max = limits->matrices->memory_bytes_max;
-    size_t bytes[MM_PRODUCT_MATRICES];
+    size_t bytes[MM_OPERANDS_MAX + 1];
     size_t total = check_bytes(request, &product);
     if (request->repeats > limits->repeats_max)
         return mm_fail_limit(error, "repeats", limits->repeats_max,
@@ -76,8 +76,8 @@ enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *reques
     if (status != MM_OK)
         return status;
     total += part_bytes(request, &product);
-    for (size_t index = 0; index < MM_PRODUCT_MATRICES; index++) {
-        const size_t copied = has_given(request) && index < MM_PRODUCT_MATRICES - 1 ? bytes[index] : 0;
+    for (size_t index = 0; index <= MM_OPERANDS_MAX; index++) {
+        const size_t copied = has_given(request) && index < MM_OPERANDS_MAX ? bytes[index] : 0;
         if (!mm_size_add(total, bytes[index], &total) || !mm_size_add(total, copied, &total))
             total = SIZE_MAX;
     }

@@ -92,11 +92,11 @@ enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, en
 }
 
 enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
-                              size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error) {
-    static const char *const names[MM_PRODUCT_MATRICES] = {"a", "b", "c"};
-    const struct mm_matrix *matrices[MM_PRODUCT_MATRICES] = {&product->a, &product->b, &product->c};
+                              size_t bytes[MM_OPERANDS_MAX + 1], struct mm_error *error) {
+    static const char *const names[] = {"a", "b", "c"};
+    const struct mm_matrix *matrices[] = {&product->a, &product->b, &product->c};
     enum mm_status status = MM_OK;
-    for (unsigned index = 0; index < MM_PRODUCT_MATRICES && status == MM_OK; index++) {
+    for (unsigned index = 0; index <= MM_OPERANDS_MAX && status == MM_OK; index++) {
         const struct mm_shape shape = mm_shape_of_matrix(matrices[index]->rows, matrices[index]->cols);
         status = mm_shape_size(names[index], &shape, matrices[index]->dtype, limits, &bytes[index], error);
     }

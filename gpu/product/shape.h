@@ -31,11 +31,10 @@ void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
-/* Checks the sizes of a product's dense matrices a, b and c by mm_shape_size, and computes the bytes of
- * each. */
-enum { MM_PRODUCT_MATRICES = 3 };
+/* Checks the sizes of a product's dense matrices by mm_shape_size. Computes the bytes of each operand, and
+ * then of C. */
 enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
-                              size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error);
+                              size_t bytes[MM_OPERANDS_MAX + 1], struct mm_error *error);
 
 /* The dense view of all matrices of a shape, one below another, without data. The caller has checked the
  * shape. */
