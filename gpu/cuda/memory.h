@@ -7,8 +7,7 @@
 
 __BEGIN_DECLS
 
-/* Fills in MM_NO_DEVICE_MEMORY with the needed and the free bytes, and returns it. If as much seems to be
- * free, the message says that one byte more is needed. */
+/* Calls mm_fail_memory with the device's name and its free bytes. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
                                    struct mm_error *error);
 
