@@ -140,7 +140,7 @@ enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct m
     mm_shape_text(shape, text);
     return mm_fail_field(
         error, MM_NOT_ACCEPTABLE, "Accept",
-        "the result is %s, of rank %u, but %s holds rank %u at most; ask for %s, %s or %s by "
+        "the result is %s, of rank %u, but %s supports rank %u at most; ask for %s, %s or %s by "
         "Accept",
         text, shape->rank, codec->reply_type, codec->reply_rank_max, mm_json_codec.reply_type,
         mm_raw_codec.reply_type, mm_npy_codec.reply_type);

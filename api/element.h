@@ -13,7 +13,7 @@ struct mm_element {
     bool (*put_special)(float value, void *element);
 
     /* Writes `count` elements as JSON with commas between them, and returns the end. An element needs at most
-     * text_max bytes, but the writer may overwrite MM_FLOAT_TEXT_ROOM bytes from the element's first on. */
+     * text_max bytes, but the writer may overwrite MM_FLOAT_TEXT_BUFFER bytes from the element's first on. */
     char *(*write)(const void *elements, size_t count, char *end);
     size_t text_max;
 

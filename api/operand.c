@@ -66,7 +66,7 @@ static struct mm_stored *find_held(const struct mm_held *held, const char *matri
 }
 
 /* If the operand has another source already, there may be no place for a value. Then *stored is NULL, and
- * mm_parameter_give refuses the second source. */
+ * mm_parameter_set refuses the second source. */
 static enum mm_status acquire_stored(struct mm_held *held, const char *written, const char *matrix,
                                      struct mm_stored **stored, struct mm_error *error) {
     if (held == NULL || held->store == NULL)
@@ -127,7 +127,7 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
     const bool is_second =
         (operands->parameters.given & mm_parameter_bit(&operands->parameters, &operand->source)) != 0;
     if (status == MM_OK || (status == MM_NO_SUCH_MATRIX && is_second))
-        return mm_parameter_give(&operands->parameters, row, &value, error);
+        return mm_parameter_set(&operands->parameters, row, &value, error);
     return status;
 }
 
@@ -147,8 +147,8 @@ unsigned mm_operands_inline_count(const struct mm_operands *operands) {
 
 /* --- types */
 
-static enum mm_status take_stored_type(struct mm_operands *operands, const struct mm_operand *operand,
-                                       struct mm_error *error) {
+static enum mm_status set_stored_type(struct mm_operands *operands, const struct mm_operand *operand,
+                                      struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
     const struct mm_stored *value = operand->source.stored;
     const char *type = mm_dtype_name(value->dtype), *name = operand->role.name;
@@ -166,7 +166,7 @@ enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error
     operands->dtype = MM_FLOAT32;
     for (unsigned index = 0; index < operands->count; index++)
         if (mm_operand_is_stored(&operands->of[index]) &&
-            take_stored_type(operands, &operands->of[index], error) != MM_OK)
+            set_stored_type(operands, &operands->of[index], error) != MM_OK)
             return MM_BAD_REQUEST;
     return mm_dtype_find("dtype", operands->dtype_name, MM_DTYPE_ALL, &operands->dtype, error);
 }

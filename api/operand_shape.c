@@ -112,8 +112,8 @@ static enum mm_status tell(struct mm_operands *operands, const struct mm_operand
 }
 
 /* Sets both dimensions of an operand. The missing dimension of a vector is 1. */
-static enum mm_status tell_dimensions(struct mm_operands *operands, const struct mm_operand *operand,
-                                      struct mm_error *error) {
+static enum mm_status set_dimensions(struct mm_operands *operands, const struct mm_operand *operand,
+                                     struct mm_error *error) {
     const struct mm_shape *shape = &operand->shape;
     const bool is_turned = operand->is_transposed && shape->rank > 1;
     const size_t rows = mm_shape_rows(shape, operand->role.is_column);
@@ -165,7 +165,7 @@ static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_
         if (by_shapes)
             parameters->told |= mm_parameter_bit(parameters, &operand->shape);
         else if (status == MM_OK)
-            status = tell_dimensions(operands, operand, error);
+            status = set_dimensions(operands, operand, error);
     }
     return status;
 }
@@ -233,7 +233,7 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
             continue;
         status = set_shape(operands, operand, shape, error);
         if (status == MM_OK && !are_inline) /* if all are inline, the check of the product compares them */
-            status = tell_dimensions(operands, operand, error);
+            status = set_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
         if (mm_operand_is_generated(operand))

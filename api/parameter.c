@@ -54,8 +54,8 @@ static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_p
                          place == MM_IN_QUERY ? "query" : "body", known, hint);
 }
 
-enum mm_status mm_parameter_give(struct mm_parameters *values, const struct mm_parameter *row,
-                                 const union mm_parameter_value *value, struct mm_error *error) {
+enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,
+                                const union mm_parameter_value *value, struct mm_error *error) {
     char *held = (char *)values + row->offset;
     assert(row->bytes <= sizeof *value);
     if ((values->given & bit_of(values, row)) != 0 && memcmp(held, value, row->bytes) != 0)
@@ -105,7 +105,7 @@ static enum mm_status set(struct mm_parameters *values, enum mm_parameter_place 
     if (mm_kind_is_dimension(row->kind) &&
         check_dimension(row->name, value.number, given, is_text, limits, error) != MM_OK)
         return MM_TOO_LARGE;
-    return mm_parameter_give(values, row, &value, error);
+    return mm_parameter_set(values, row, &value, error);
 }
 
 enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_parameter_place place,

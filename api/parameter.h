@@ -66,8 +66,8 @@ enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *
 
 /* Stores a value. All bytes of *value that its member does not use must be zeros. MM_BAD_REQUEST: the client
  * gave another value before. */
-enum mm_status mm_parameter_give(struct mm_parameters *values, const struct mm_parameter *row,
-                                 const union mm_parameter_value *value, struct mm_error *error);
+enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,
+                                const union mm_parameter_value *value, struct mm_error *error);
 
 /* The row of a value, which is a member of the endpoint's struct. NULL: the endpoint does not take it. */
 const struct mm_parameter *mm_parameter_of(const struct mm_parameters *values, const void *value);

@@ -123,7 +123,7 @@ static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_s
 /* --- lines */
 
 /* Returns the line that begins at *at, without its LF or CRLF, and moves *at behind it. */
-static struct mm_slice take_line(const struct mm_csv *csv, const char **at) {
+static struct mm_slice read_line(const struct mm_csv *csv, const char **at) {
     const char *start = *at;
     const char *end = memchr(start, '\n', (size_t)(csv->end - start));
     end = end == NULL ? csv->end : end;
@@ -142,7 +142,7 @@ static size_t count_fields(struct mm_slice line, char separator) {
  * numbers, the error says that instead. */
 static enum mm_status fail_ragged(const struct mm_csv *csv, size_t row, size_t cols, struct mm_error *error) {
     const char *at = csv->text;
-    if (read_row(csv, 0, take_line(csv, &at), NULL, error) != MM_OK)
+    if (read_row(csv, 0, read_line(csv, &at), NULL, error) != MM_OK)
         return MM_BAD_REQUEST;
     mm_fail_field(error, MM_BAD_REQUEST, csv->field,
                   "row %zu of %s, line %zu of the CSV file, has %zu field%s, but row 0 has %zu, separated by "
@@ -164,7 +164,7 @@ enum mm_status mm_csv_open(const char *field, const char *text, size_t bytes, en
     while (csv->end > csv->text && csv->end[-1] != '\0' && strchr(" \t\r\n", csv->end[-1]) != NULL)
         csv->end--;
     for (const char *at = csv->text; at < csv->end; csv->rows++) {
-        const struct mm_slice line = take_line(csv, &at);
+        const struct mm_slice line = read_line(csv, &at);
         if (csv->rows == 0)
             csv->separator = memchr(line.start, ';', line.length) == NULL ? ',' : ';';
         const size_t cols = count_fields(line, csv->separator);
@@ -181,7 +181,7 @@ enum mm_status mm_csv_read(const struct mm_csv *csv, void *elements, struct mm_e
     const char *at = csv->text;
     enum mm_status status = MM_OK;
     for (size_t row = 0; row < csv->rows && status == MM_OK; row++)
-        status = read_row(csv, row, take_line(csv, &at), (char *)elements + row * row_bytes, error);
+        status = read_row(csv, row, read_line(csv, &at), (char *)elements + row * row_bytes, error);
     return status;
 }
 

@@ -226,7 +226,7 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, const c
         if (text == end && headers.name.start != NULL)
             break;
         if (line_end == NULL)
-            return fail_part(multipart, "has no empty line (CRLF) behind its headers", error);
+            return fail_part(multipart, "has no empty line (CRLF) after its headers", error);
         if (line_end == text)
             break;
         enum mm_status status =

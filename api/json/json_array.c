@@ -15,7 +15,7 @@ struct layout {
 
 /* An array without elements is written down to its first dimension of 0: 2×0 and 2×0×3 both become
  * [[],[]]. */
-static struct layout lay_out(const struct mm_shape *shape, enum mm_dtype dtype) {
+static struct layout layout_of(const struct mm_shape *shape, enum mm_dtype dtype) {
     struct layout layout = {.marks = {.between = ",", .begin = "", .end = "", .has_quotes = true}};
     struct mm_shape written = {0};
     size_t rows = 1;
@@ -37,14 +37,14 @@ static struct layout lay_out(const struct mm_shape *shape, enum mm_dtype dtype) 
 }
 
 bool mm_json_array_text_bytes(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
-    const struct layout layout = lay_out(shape, dtype);
+    const struct layout layout = layout_of(shape, dtype);
     return mm_rows_text_bytes(&layout.rows, &layout.marks, bytes) &&
            mm_size_add(*bytes, 2 * (size_t)layout.around, bytes);
 }
 
 size_t mm_json_array_write(const struct mm_shape *shape, enum mm_dtype dtype, void *elements,
                            struct mm_helpers *helpers, char *text) {
-    struct layout layout = lay_out(shape, dtype);
+    struct layout layout = layout_of(shape, dtype);
     layout.rows.data = elements;
     char *end = memset(text, '[', layout.around);
     end = mm_rows_text_write(&layout.rows, &layout.marks, helpers, end + layout.around);

@@ -93,8 +93,8 @@ static bool is_nearly_held(const struct mm_element *type, double number) {
 static enum mm_status fail_element(const struct mm_json_scan *scan, const struct mm_json_scanned *operand,
                                    const char *name, const char *text, struct mm_error *error) {
     const struct mm_element *type = mm_element(scan->dtype);
-    char room[MM_JSON_ROOM], got[64], here[PLACE_MAX];
-    const struct mm_value value = mm_json_value(text, operand->refused, room);
+    char buffer[MM_JSON_TEXT_MAX], got[64], here[PLACE_MAX];
+    const struct mm_value value = mm_json_value(text, operand->refused, buffer);
     const bool is_near = value.kind == MM_VALUE_NUMBER && is_nearly_held(type, value.number);
     const bool has_point = memchr(text + operand->refused.at, '.', operand->refused.bytes) != NULL;
     if (is_near)
@@ -170,7 +170,7 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
     return last == 0 ? before : mm_json_aligned(before) + last;
 }
 
-/* Scans the body again if its type became known behind its elements, or they found no room: memory of just
+/* Scans the body again if its type became known behind its elements, or they found no buffer: memory of just
  * their size may be free now. If not, or if they pass a limit, elements that were taken for another type are
  * checked all the same, because what is malformed is told first. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,

@@ -29,7 +29,7 @@ bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
         event = mm_json_next(reader, text, bytes, true);
     member->name = (struct mm_value){.kind = MM_VALUE_TEXT, .text = ""};
     if (event == MM_JSON_NAME) {
-        member->name = mm_json_value(text, reader->token, member->name_room);
+        member->name = mm_json_value(text, reader->token, member->name_buffer);
         event = mm_json_next(reader, text, bytes, true);
     }
     if (event != MM_JSON_VALUE && event != MM_JSON_OPEN)
@@ -40,6 +40,6 @@ bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
             (void)mm_json_next(reader, text, bytes, true);
         member->token.bytes = reader->at - member->token.at;
     }
-    member->value = mm_json_value(text, member->token, member->room);
+    member->value = mm_json_value(text, member->token, member->buffer);
     return true;
 }

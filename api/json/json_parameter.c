@@ -12,9 +12,9 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
 }
 
 /* Finds which member of the request this is. A member may come once. */
-static enum mm_json_event take_member(struct mm_json_scan *scan, const char *text) {
-    char room[MM_JSON_ROOM];
-    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
+static enum mm_json_event read_member(struct mm_json_scan *scan, const char *text) {
+    char buffer[MM_JSON_TEXT_MAX];
+    const struct mm_value name = mm_json_value(text, scan->reader.token, buffer);
     const struct mm_parameters *parameters = &scan->into->parameters;
     scan->name = scan->reader.token;
     scan->operand = NULL;
@@ -38,14 +38,14 @@ static void begin_list(struct mm_json_scan *scan) {
 }
 
 /* An item that does not fit, or that is an array, makes the list malformed. */
-static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
+static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
     const struct mm_json_token token = scan->reader.token;
-    const size_t room = sizeof scan->list_text - scan->list_length;
-    const bool fits = !is_open && token.bytes + 1 < room;
+    const size_t buffer = sizeof scan->list_text - scan->list_length;
+    const bool fits = !is_open && token.bytes + 1 < buffer;
     const unsigned quote = token.kind == MM_VALUE_TEXT && scan->row->kind == MM_KIND_FIGURES;
     const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
     const struct mm_slice item = fits ? whole : wrong;
-    if (room <= 2)
+    if (buffer <= 2)
         return;
     if (scan->list_length > 0)
         scan->list_text[scan->list_length++] = ',';
@@ -76,9 +76,9 @@ static void begin_source(struct mm_json_scan *scan) {
     scan->operand->wrong_token = scan->reader.token;
 }
 
-static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char *text) {
-    char room[MM_JSON_ROOM];
-    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
+static enum mm_json_event read_source_name(struct mm_json_scan *scan, const char *text) {
+    char buffer[MM_JSON_TEXT_MAX];
+    const struct mm_value name = mm_json_value(text, scan->reader.token, buffer);
     const char *operand = scan->row->name;
     const bool is_from = strcmp(name.text, "from") == 0, is_duplicate = is_from && scan->operand->has_from;
     scan->operand->has_from |= is_from;
@@ -93,11 +93,11 @@ static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char
 }
 
 /* "a": {"from": "uniform(7)"} is the parameter a_from. */
-static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
-    char room[MM_JSON_ROOM];
+static void read_source(struct mm_json_scan *scan, bool is_open, const char *text) {
+    char buffer[MM_JSON_TEXT_MAX];
     if (!takes_values(scan))
         return;
-    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
+    const struct mm_value value = mm_json_value(text, scan->reader.token, buffer);
     char name[MM_PARAMETER_NAME_MAX];
     enum mm_status status = MM_OK;
     snprintf(name, sizeof name, "%s.from", scan->row->name);
@@ -110,38 +110,38 @@ static void take_source(struct mm_json_scan *scan, bool is_open, const char *tex
         mm_json_locate(text, scan->reader.token, &scan->error);
 }
 
-static void take_parameter(struct mm_json_scan *scan, const char *text) {
-    char name_room[MM_JSON_ROOM], room[MM_JSON_ROOM];
+static void read_parameter(struct mm_json_scan *scan, const char *text) {
+    char name_buffer[MM_JSON_TEXT_MAX], buffer[MM_JSON_TEXT_MAX];
     if (!takes_values(scan))
         return;
-    const struct mm_value name = mm_json_value(text, scan->name, name_room);
-    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
+    const struct mm_value name = mm_json_value(text, scan->name, name_buffer);
+    const struct mm_value value = mm_json_value(text, scan->reader.token, buffer);
     if (mm_parameter_set_value(&scan->into->parameters, name.text, name.length, &value, scan->store.limits,
                                &scan->error) != MM_OK)
         mm_json_locate(text, scan->reader.token, &scan->error);
 }
 
-enum mm_json_event mm_json_take_name(struct mm_json_scan *scan, const char *text) {
+enum mm_json_event mm_json_read_name(struct mm_json_scan *scan, const char *text) {
     if (scan->reader.depth == 1)
-        return take_member(scan, text);
+        return read_member(scan, text);
     const bool is_source = scan->reader.depth == 2 && scan->operand != NULL && scan->operand->has_source;
-    return is_source ? take_source_name(scan, text) : MM_JSON_NAME;
+    return is_source ? read_source_name(scan, text) : MM_JSON_NAME;
 }
 
-bool mm_json_take_parameter(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text) {
+bool mm_json_read_parameter(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text) {
     const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
     const bool is_list = scan->row != NULL && mm_kind_is_list(scan->row->kind);
     const bool has_source = scan->operand != NULL && scan->operand->has_source;
     if (depth == 1 && is_list && is_array)
         begin_list(scan);
     else if (depth == 1 && scan->operand == NULL)
-        take_parameter(scan, text);
+        read_parameter(scan, text);
     else if (depth == 2 && scan->in_list)
-        take_list_item(scan, is_open, text);
+        read_list_item(scan, is_open, text);
     else if (depth == 1 && is_open && !is_array)
         begin_source(scan);
     else if (depth == 2 && has_source)
-        take_source(scan, is_open, text);
+        read_source(scan, is_open, text);
     else
         return false;
     return true;

@@ -19,7 +19,7 @@ enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
 /* A stored matrix is written as operand a, as a request sends it. */
 static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
-_Static_assert(sizeof reply_head == sizeof stored_head, "either has the room of the other");
+_Static_assert(sizeof reply_head == sizeof stored_head, "either has the buffer of the other");
 
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
     return mm_json_array_text_bytes(shape, dtype, bytes) &&

@@ -39,9 +39,9 @@ static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token
 /* Reads "NaN", "Infinity" or "-Infinity". */
 static bool read_special(const struct mm_element *type, const char *text, struct mm_json_token token,
                          void *element) {
-    char room[MM_JSON_ROOM];
+    char buffer[MM_JSON_TEXT_MAX];
     float value;
-    return type->put_special != NULL && mm_float_of_word(mm_json_value(text, token, room).text, &value) &&
+    return type->put_special != NULL && mm_float_of_word(mm_json_value(text, token, buffer).text, &value) &&
            type->put_special(value, element);
 }
 
@@ -55,8 +55,8 @@ static void check_dimensions(struct mm_json_scan *scan) {
         mm_json_store_drop(&scan->store);
 }
 
-/* Stores an element that take_numbers has left over. */
-static void take_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
+/* Stores an element that store_numbers has left over. */
+static void store_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
     const struct mm_json_token token = scan->reader.token;
     const struct mm_element *type = mm_element(scan->dtype);
     const char *at = text + token.at;
@@ -81,7 +81,7 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
 
 /* Stores numbers with commas between them; most of the time is spent here. Everything else is left to the
  * reader, and so is a number that the end of the chunk may cut off. */
-static void take_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
+static void store_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
     mm_number_reader *const read = mm_element(scan->dtype)->read;
     struct mm_json_store *const store = &scan->store;
     size_t *const count = &scan->counts[scan->level - 1];
@@ -171,7 +171,7 @@ static bool is_known_empty(const struct mm_json_scanned *operand) {
 }
 
 /* Reads an item of the innermost array; is_open: only its beginning. */
-static void take_item(struct mm_json_scan *scan, bool is_open, const char *text, size_t bytes) {
+static void read_item(struct mm_json_scan *scan, bool is_open, const char *text, size_t bytes) {
     struct mm_json_scanned *operand = scan->operand;
     const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
     const bool is_first = operand->shape.rank == 0;
@@ -186,18 +186,18 @@ static void take_item(struct mm_json_scan *scan, bool is_open, const char *text,
     else if (scan->level < operand->shape.rank || (is_array && !is_known_empty(operand)))
         note_shape(scan, MM_JSON_MIXED, scan->level);
     else if (!is_array)
-        take_element(scan, text, bytes);
+        store_element(scan, text, bytes);
     scan->counts[scan->level - 1]++;
 }
 
 /* --- the text */
 
 /* Reads a value within `depth` arrays and objects; is_open: only its beginning. */
-static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
+static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
     if (scan->level > 0 && depth == scan->level + 1) {
-        take_item(scan, is_open, text, bytes);
-    } else if (mm_json_take_parameter(scan, depth, is_open, text) || depth != 1) {
+        read_item(scan, is_open, text, bytes);
+    } else if (mm_json_read_parameter(scan, depth, is_open, text) || depth != 1) {
         return;
     } else if (is_open) {
         begin_operand(scan);
@@ -207,7 +207,7 @@ static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, 
     }
 }
 
-static void take_close(struct mm_json_scan *scan, const char *text) {
+static void read_close(struct mm_json_scan *scan, const char *text) {
     if (scan->in_list && scan->reader.depth == 1)
         mm_json_end_list(scan, text);
     if (scan->level > 0 && scan->reader.depth == scan->level)
@@ -225,16 +225,16 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
     enum mm_json_event event = MM_JSON_NAME;
     while (event < MM_JSON_END && !scan->is_over) {
         if (is_among_elements(scan) && (is_all || bytes >= reader->retry_bytes))
-            take_numbers(scan, text, bytes);
+            store_numbers(scan, text, bytes);
         event = mm_json_next(reader, text, bytes, is_all);
         if (event == MM_JSON_NAME)
-            event = mm_json_take_name(scan, text);
+            event = mm_json_read_name(scan, text);
         else if (event == MM_JSON_VALUE)
-            take_value(scan, reader->depth, false, text, bytes);
+            read_value(scan, reader->depth, false, text, bytes);
         else if (event == MM_JSON_OPEN)
-            take_value(scan, reader->depth - 1, true, text, bytes);
+            read_value(scan, reader->depth - 1, true, text, bytes);
         else if (event == MM_JSON_CLOSE)
-            take_close(scan, text);
+            read_close(scan, text);
     }
     scan->is_over = scan->is_over || event != MM_JSON_WAIT;
     if (event != MM_JSON_NAME)
@@ -283,7 +283,7 @@ void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct m
     begin(scan, body->bytes, scan->store.limits, scan->store.reservation);
     scan->store.keeps = storage.data != NULL;
     scan->store.memory = storage;
-    scan->store.room_bytes = scan->store.bytes_max = storage.bytes;
+    scan->store.capacity_bytes = scan->store.bytes_max = storage.bytes;
     mm_json_scan_complete(scan, body);
     assert(scan->event == MM_JSON_END);
 }

@@ -94,11 +94,11 @@ void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct m
 /* --- what json_scan.c uses of json_parameter.c */
 
 /* Finds which member the current name is. MM_JSON_NAME, or MM_JSON_FAULT if the member came before. */
-enum mm_json_event mm_json_take_name(struct mm_json_scan *scan, const char *text);
+enum mm_json_event mm_json_read_name(struct mm_json_scan *scan, const char *text);
 
 /* Reads a value within `depth` arrays and objects; is_open: only its beginning. False if it is no parameter,
  * list or source. */
-bool mm_json_take_parameter(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text);
+bool mm_json_read_parameter(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text);
 
 /* Sets a parameter whose list ends. */
 void mm_json_end_list(struct mm_json_scan *scan, const char *text);

@@ -5,7 +5,7 @@
 
 void mm_json_store_drop(struct mm_json_store *store) {
     store->keeps = false;
-    store->used_bytes = store->room_bytes = store->bytes_max = 0;
+    store->used_bytes = store->capacity_bytes = store->bytes_max = 0;
     if (store->memory.data != NULL)
         mm_reservation_free(store->reservation, &store->memory);
 }
@@ -28,7 +28,7 @@ static size_t step_to(size_t bytes, size_t needed, size_t bytes_max) {
 /* Moves all elements to memory that has space for the next element and can grow for all that may come. False
  * if there is none. */
 static bool move(struct mm_json_store *store, const char *at, const char *end) {
-    const size_t held_bytes = mm_size_min(store->used_bytes, store->room_bytes);
+    const size_t held_bytes = mm_size_min(store->used_bytes, store->capacity_bytes);
     const size_t needed = store->used_bytes + store->element_bytes;
     const uint64_t elements = foretell(store, at, end, store->used_bytes / store->element_bytes);
     size_t bytes = store->limits->memory_bytes_max, wanted;
@@ -59,7 +59,7 @@ void mm_json_store_grow(struct mm_json_store *store, const char *at, const char 
             : mm_reservation_grow(store->reservation, step_to(store->memory.bytes, needed, store->bytes_max),
                                   store->bytes_max, &store->memory, NULL) == MM_OK;
     if (has_room)
-        store->room_bytes = mm_size_min(store->memory.bytes, store->bytes_max);
+        store->capacity_bytes = mm_size_min(store->memory.bytes, store->bytes_max);
     else
         mm_json_store_drop(store);
 }

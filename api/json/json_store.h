@@ -20,8 +20,8 @@ struct mm_json_store {
     bool keeps;              /* false: the store has no memory and accepts no more elements */
     struct mm_buffer memory; /* a caller that takes it over clears this member */
     size_t used_bytes;
-    size_t room_bytes; /* usable bytes of `memory` */
-    size_t bytes_max;  /* how far `memory` can grow without a move */
+    size_t capacity_bytes; /* usable bytes of `memory` */
+    size_t bytes_max;      /* how far `memory` can grow without a move */
 };
 
 /* Releases the memory. The store accepts no more elements. */
@@ -34,7 +34,7 @@ void mm_json_store_grow(struct mm_json_store *store, const char *at, const char 
 /* Where the next element goes; NULL if the store keeps none. The element counts once the caller adds its
  * bytes to used_bytes. mm_json_store_grow explains `at` and `end`. */
 static inline void *mm_json_store_next(struct mm_json_store *store, const char *at, const char *end) {
-    if (store->keeps && store->used_bytes + store->element_bytes > store->room_bytes)
+    if (store->keeps && store->used_bytes + store->element_bytes > store->capacity_bytes)
         mm_json_store_grow(store, at, end);
     return store->keeps ? (char *)store->memory.data + store->used_bytes : NULL;
 }

@@ -21,7 +21,7 @@ static const char *const expectations[] = {
     [MM_JSON_FIRST_ELEMENT] = "a value or ']'",
     [MM_JSON_NEXT_VALUE] = "a value",
     [MM_JSON_COMMA] = "',' or the closing bracket",
-    [MM_JSON_BEHIND] = "nothing behind the object",
+    [MM_JSON_BEHIND] = "nothing after the object",
 };
 
 /* A token that is cut off and up to this long is read again with each chunk. A longer one waits until its
@@ -146,20 +146,20 @@ static size_t put_utf8(uint32_t character, char *out) {
 }
 
 /* Copies a string without its quotes and escapes, cut to fit, and adds a NUL. Returns its length. */
-static size_t copy_string(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]) {
+static size_t copy_string(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]) {
     enum { CHARACTER_MAX = 4 };
     const char *at = text + token.at + 1, *end = text + token.at + token.bytes - 1;
     size_t length = 0;
-    while (at < end && length < MM_JSON_ROOM - CHARACTER_MAX) {
+    while (at < end && length < MM_JSON_TEXT_MAX - CHARACTER_MAX) {
         uint32_t character;
         if (*at == '\\') {
             at += read_escape(at, end, &character);
-            length += put_utf8(character, room + length);
+            length += put_utf8(character, buffer + length);
         } else {
-            room[length++] = *at++;
+            buffer[length++] = *at++;
         }
     }
-    room[length] = '\0';
+    buffer[length] = '\0';
     return length;
 }
 
@@ -369,11 +369,11 @@ enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error) {
     return mm_fail(error, MM_BAD_REQUEST, "the body is empty, but must be a JSON object like %s", example);
 }
 
-struct mm_value mm_json_value(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]) {
+struct mm_value mm_json_value(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]) {
     struct mm_value value = {.kind = token.kind};
     if (token.kind == MM_VALUE_TEXT) {
-        value.length = copy_string(text, token, room);
-        value.text = room;
+        value.length = copy_string(text, token, buffer);
+        value.text = buffer;
     } else if (token.kind == MM_VALUE_NUMBER) {
         (void)read_number(text + token.at, text + token.at + token.bytes, &value.number);
         value.number = fmin(fmax(value.number, -DBL_MAX), DBL_MAX);

@@ -78,11 +78,11 @@ enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
  * error may be NULL. */
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
 
-enum { MM_JSON_ROOM = 256 }; /* size of a text's buffer; all texts that have a meaning are shorter */
+enum { MM_JSON_TEXT_MAX = 256 }; /* size of a text's buffer; all texts that have a meaning are shorter */
 
-/* The value of a token. A string is copied to `room` without its escapes, cut to fit; arrays and objects
+/* The value of a token. A string is copied to `buffer` without its escapes, cut to fit; arrays and objects
  * point into `text`. */
-struct mm_value mm_json_value(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]);
+struct mm_value mm_json_value(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]);
 
 /* --- small complete texts (json_members.c) */
 
@@ -94,8 +94,8 @@ struct mm_json_member {
     struct mm_value name;
     struct mm_value value;
     struct mm_json_token token; /* of the whole value */
-    char name_room[MM_JSON_ROOM];
-    char room[MM_JSON_ROOM];
+    char name_buffer[MM_JSON_TEXT_MAX];
+    char buffer[MM_JSON_TEXT_MAX];
 };
 
 /* Reads the next member of a checked text; false if there are no more. For the text's object `reader` begins

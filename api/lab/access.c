@@ -156,12 +156,11 @@ static enum mm_status check_patterns(const struct mm_access_request *request, st
     const uint32_t patterns = request->sets[MM_ACCESS_PATTERNS];
     const uint32_t strides = request->sets[MM_ACCESS_STRIDES];
     if (request->has_offsets && (patterns | strides | request->shift) != 0)
-        return mm_fail_field(
-            error, MM_BAD_REQUEST, "offsets",
-            "offsets is a pattern of its own, but %s is given as well; leave one of them out",
-            patterns != 0  ? "patterns"
-            : strides != 0 ? "strides"
-                           : "offset");
+        return mm_fail_field(error, MM_BAD_REQUEST, "offsets",
+                             "offsets and %s both choose the words of the lanes; leave one of them out",
+                             patterns != 0  ? "patterns"
+                             : strides != 0 ? "strides"
+                                            : "offset");
     if (patterns != 0 && strides != 0 && !has(request->sets, MM_ACCESS_PATTERNS, MM_PATTERN_STRIDE))
         return mm_fail_field(
             error, MM_BAD_REQUEST, "strides",

@@ -40,15 +40,15 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
 
 /* Keeps the failure that docs/http-api.md checks first: a malformed request, then an exceeded limit, then
  * something that is not supported. enum mm_status has this order. True if *kept is now `other`. */
-static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
+static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
     const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
     if (is_first)
         *kept = *other;
     return is_first;
 }
-_Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of keep_first");
+_Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of choose_error");
 
-/* Reads all members. If several fail, *first gets the error that keep_first chooses. */
+/* Reads all members. If several fail, *first gets the error that choose_error chooses. */
 static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
                          struct mm_parameters *values, struct mm_error *first) {
     struct mm_json_reader reader = {0};
@@ -63,7 +63,7 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
         else
             (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
         /* Only the first failure gets a line and a column, because that reads the text from its beginning. */
-        if (keep_first(first, &one) && one.status == MM_BAD_REQUEST)
+        if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(text->start, member.token, first);
     }
 }
@@ -258,7 +258,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
         mm_fail_field(&one, MM_BAD_REQUEST, missing,
                       "%s is missing; send a whole number of at least 1, as in " MM_BENCHMARK_EXAMPLE,
                       missing);
-        (void)keep_first(error, &one);
+        (void)choose_error(error, &one);
     }
     enum mm_status status = error->status;
     if (status == MM_OK)

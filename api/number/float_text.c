@@ -58,7 +58,7 @@ struct parts {
     bool is_least; /* of its exponent, but not of all: the next number below is only half a unit away */
 };
 
-static inline struct parts take_apart(uint32_t bits) {
+static inline struct parts split(uint32_t bits) {
     enum { BIAS = 127 + FLT_MANT_DIG - 1 };
     const uint64_t hidden = UINT64_C(1) << (FLT_MANT_DIG - 1);
     const uint64_t mantissa = bits & (hidden - 1);
@@ -170,7 +170,7 @@ static inline struct digits make_digits(uint64_t number) {
                            .count = FLOAT_DIGITS_MAX - (spread == 0 ? 8 : __builtin_clzll(spread) / 8)};
 }
 
-/* Writes eight characters, even if fewer count; MM_FLOAT_TEXT_ROOM allows for that. */
+/* Writes eight characters, even if fewer count; MM_FLOAT_TEXT_BUFFER allows for that. */
 static inline void put_eight(uint64_t characters, char *text) {
     characters = htole64(characters);
     memcpy(text, &characters, sizeof characters);
@@ -230,7 +230,7 @@ size_t mm_float_text(float value, char *text) {
     memcpy(&bits, &value, sizeof bits);
     if (is_special_of(bits))
         return special_text((double)value, text);
-    const struct parts parts = take_apart(bits);
+    const struct parts parts = split(bits);
     const struct scaled scaled = scale(&parts);
     int precision;
     const uint64_t number = choose_digits(&scaled, &precision);
@@ -238,9 +238,9 @@ size_t mm_float_text(float value, char *text) {
 }
 
 /* Sets which bit of the float32's mantissa is the last one of the narrow element. */
-static struct parts take_apart_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
+static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
     const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* of normal numbers */
-    struct parts parts = take_apart(bits);
+    struct parts parts = split(bits);
     const int exponent = parts.exponent + FLT_MANT_DIG - 1;
     const int subnormal = exponent < least_exponent ? least_exponent - exponent : 0;
     parts.unit = UINT64_C(1) << (FLT_MANT_DIG - 1 - (int)mantissa_bits + subnormal);
@@ -254,7 +254,7 @@ size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bit
     memcpy(&bits, &value, sizeof bits);
     if (is_special_of(bits))
         return special_text((double)value, text);
-    const struct parts parts = take_apart_narrow(bits, exponent_bits, mantissa_bits);
+    const struct parts parts = split_narrow(bits, exponent_bits, mantissa_bits);
     const struct scaled scaled = scale(&parts);
     uint64_t unit = 100000000;
     while (unit > 1 && !reads_back(&scaled, round_to(&scaled, unit)))

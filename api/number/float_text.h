@@ -5,13 +5,13 @@
 #include <stddef.h>
 
 enum {
-    MM_FLOAT_TEXT_MAX = 16,  /* "-1.23456789e-38" fits, and "-Infinity" with its quotes */
-    MM_DOUBLE_TEXT_MAX = 24, /* "-1.2345678901234567e-308" fits */
-    MM_FLOAT_TEXT_ROOM = 24  /* bytes that mm_float_text and mm_narrow_text may write to */
+    MM_FLOAT_TEXT_MAX = 16,   /* "-1.23456789e-38" fits, and "-Infinity" with its quotes */
+    MM_DOUBLE_TEXT_MAX = 24,  /* "-1.2345678901234567e-308" fits */
+    MM_FLOAT_TEXT_BUFFER = 24 /* bytes that mm_float_text and mm_narrow_text may write to */
 };
 
 /* Writes value as a JSON token and returns its length, at most MM_FLOAT_TEXT_MAX; no NUL is added. Up to
- * MM_FLOAT_TEXT_ROOM bytes may be written over. Finite values are written as printf's %g does, with the
+ * MM_FLOAT_TEXT_BUFFER bytes may be written over. Finite values are written as printf's %g does, with the
  * fewest digits from six to nine that read back; -0 as -0.0, because some readers take -0 for the integer;
  * NaN and infinities as strings, with quotes. */
 size_t mm_float_text(float value, char *text);

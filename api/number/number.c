@@ -53,7 +53,7 @@ static uint64_t eight_digits(uint64_t bytes) {
 }
 
 /* Appends the digits at `at` to *digits, which may overflow. Returns where the digits end. */
-static inline const char *take_digits(const char *at, const char *end, uint64_t *digits) {
+static inline const char *read_digits(const char *at, const char *end, uint64_t *digits) {
     uint64_t value = *digits;
     while (end - at >= 8) {
         uint64_t bytes = load(at);
@@ -70,7 +70,7 @@ static inline const char *take_digits(const char *at, const char *end, uint64_t 
 
 /* Adds the exponent behind an e; NULL if there is none. The value is cut far beyond what the digits of any
  * text could make up for. */
-static const char *take_exponent(const char *at, const char *end, int64_t *exponent) {
+static const char *read_exponent(const char *at, const char *end, int64_t *exponent) {
     const int64_t exponent_max = INT64_C(1) << 56;
     bool negative = at < end && *at == '-';
     if (at < end && (*at == '-' || *at == '+'))
@@ -86,7 +86,7 @@ static const char *take_exponent(const char *at, const char *end, int64_t *expon
 
 /* Reads the significant digits again, because there are more than DIGITS_MAX. Each one that is left out
  * raises the exponent, which counts for the last digit. */
-static void take_first_digits(struct decimal *decimal) {
+static void truncate_digits(struct decimal *decimal) {
     int count = 0;
     decimal->digits = 0;
     for (const char *at = decimal->text; at < decimal->end && (*at | 0x20) != 'e'; at++) {
@@ -113,14 +113,14 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
     decimal->exponent = 0;
     decimal->more = false;
     const char *first = at;
-    at = take_digits(at, end, &decimal->digits);
+    at = read_digits(at, end, &decimal->digits);
     ptrdiff_t count = at - first;
     if (count == 0 || (count > 1 && *first == '0'))
         return NULL;
     decimal->whole = true;
     if (at < end && *at == '.') {
         const char *fraction = ++at;
-        at = take_digits(at, end, &decimal->digits);
+        at = read_digits(at, end, &decimal->digits);
         if (at == fraction)
             return NULL;
         decimal->exponent = fraction - at;
@@ -128,14 +128,14 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
         decimal->whole = false;
     }
     if (at < end && (*at | 0x20) == 'e') {
-        at = take_exponent(at + 1, end, &decimal->exponent);
+        at = read_exponent(at + 1, end, &decimal->exponent);
         if (at == NULL)
             return NULL;
         decimal->whole = false;
     }
     decimal->end = at;
     if (count > DIGITS_MAX)
-        take_first_digits(decimal);
+        truncate_digits(decimal);
     return at;
 }
 

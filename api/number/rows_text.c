@@ -30,7 +30,7 @@ static bool row_text_bytes(const struct mm_matrix *matrix, const struct mm_row_m
 }
 
 bool mm_rows_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
-    const size_t margins_bytes = count_parts(matrix) * (size_t)MM_FLOAT_TEXT_ROOM;
+    const size_t margins_bytes = count_parts(matrix) * (size_t)MM_FLOAT_TEXT_BUFFER;
     size_t row, all;
     return row_text_bytes(matrix, marks, &row) && !__builtin_mul_overflow(matrix->rows, row, &all) &&
            mm_size_add(all, margins_bytes, bytes);
@@ -110,7 +110,7 @@ static char *write_in_parts(const struct mm_matrix *matrix, const struct mm_row_
     parts.count = count;
     (void)row_text_bytes(matrix, marks, &row_bytes);
     for (unsigned part = 0; part < count; part++)
-        parts.texts[part] = text + first_row(&parts, part) * row_bytes + part * (size_t)MM_FLOAT_TEXT_ROOM;
+        parts.texts[part] = text + first_row(&parts, part) * row_bytes + part * (size_t)MM_FLOAT_TEXT_BUFFER;
     helpers->run(helpers, count, write_part, &parts);
     for (unsigned part = 0; part < count; part++) {
         memmove(end, parts.texts[part], parts.bytes[part]);

@@ -49,8 +49,8 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
 }
 
 /* Finds the shapes and the type, sets the views without data, and finds the size of each operand. */
-static enum mm_status lay_out(struct mm_operands *into, const struct mm_limits *limits,
-                              size_t bytes[MM_OPERANDS_MAX], struct mm_error *error) {
+static enum mm_status place_operands(struct mm_operands *into, const struct mm_limits *limits,
+                                     size_t bytes[MM_OPERANDS_MAX], struct mm_error *error) {
     enum mm_status status = set_shapes(into, error);
     if (status == MM_OK)
         status = into->kind->resolve(into, error);
@@ -105,7 +105,7 @@ static enum mm_status check_length(const struct mm_operands *into, const size_t 
 static enum mm_status plan(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error) {
     size_t bytes[MM_OPERANDS_MAX];
-    enum mm_status status = lay_out(into, limits, bytes, error);
+    enum mm_status status = place_operands(into, limits, bytes, error);
     if (status == MM_OK)
         status = check_length(into, bytes, body_bytes, limits, error);
     return status;

@@ -236,9 +236,9 @@ static void malformed_requests_are_refused(void **state) {
         {ACCESS "`offsets`: [0.5]}", "offsets", "has 0.5"},
         {ACCESS "`offsets`: [[0]]}", "offsets", "has an array"},
         {ACCESS "`offset`: 32}", "offset", "is 32, but must be a whole number from 0 to 31"},
-        {ACCESS "`offset`: 1, `offsets`: [0]}", "offsets", "but offset is given as well"},
-        {ACCESS "`offsets`: [0], `patterns`: `linear`}", "offsets", "but patterns is given as well"},
-        {ACCESS "`strides`: 1, `offsets`: [0]}", "offsets", "but strides is given as well"},
+        {ACCESS "`offset`: 1, `offsets`: [0]}", "offsets", "offsets and offset both"},
+        {ACCESS "`offsets`: [0], `patterns`: `linear`}", "offsets", "offsets and patterns both"},
+        {ACCESS "`strides`: 1, `offsets`: [0]}", "offsets", "offsets and strides both"},
         {ACCESS "`offsets`: [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,null]}",
          "offsets", "has more than 32 entries"},
     };

@@ -15,7 +15,7 @@ static const char *text_of(double value, bool is_float) {
     memset(text, '?', sizeof text);
     const size_t length = is_float ? mm_float_text((float)value, text) : mm_double_text(value, text);
     assert_true(length <= (is_float ? MM_FLOAT_TEXT_MAX : MM_DOUBLE_TEXT_MAX));
-    assert_int_equal(text[is_float ? MM_FLOAT_TEXT_ROOM : length], '?');
+    assert_int_equal(text[is_float ? MM_FLOAT_TEXT_BUFFER : length], '?');
     text[length] = '\0';
     return text;
 }
