@@ -1,4 +1,4 @@
-/* Monotonic time and the names of its spans. */
+/* Monotonic time and the names of the spans. */
 #include "gpu/clock.h"
 
 #include "gpu/names.h"

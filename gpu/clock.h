@@ -1,4 +1,4 @@
-/* The one clock, in monotonic nanoseconds, and the spans of a request's time. */
+/* The monotonic clock, and the spans into which the time of a request is divided. */
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,9 @@
 /* Nanoseconds of CLOCK_MONOTONIC. Any thread. */
 uint64_t mm_clock_ns(void);
 
-/* One row a span, in the order of a request's life; the names are the contract's
- * (Server-Timing, timing.NAME_ms). The domain measures queue to download, the server the rest. */
+/* One row for each span, in the order in which a request passes them: constant, name. Clients see the
+ * names in the header Server-Timing and in the JSON member timing.NAME_ms. gpu/ measures the spans from
+ * queue to download, and server/ measures the others. */
 #define MM_SPAN_TABLE(X)                                                                                     \
     X(MM_SPAN_RECEIVE, "receive")                                                                            \
     X(MM_SPAN_DECODE, "decode")                                                                              \

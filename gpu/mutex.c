@@ -1,4 +1,4 @@
-/* Mutexes by the C library's adaptive kind. */
+/* Mutexes of the C library's adaptive kind. */
 #include "gpu/mutex.h"
 
 void mm_mutex_init(pthread_mutex_t *mutex) {

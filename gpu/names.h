@@ -1,15 +1,16 @@
-/* Enums and their names, out of one table of rows (constant, name, …). Any thread may call the functions that
- * it defines. */
+/* Defines an enum and the names of its constants from one table of rows (constant, name, …). Any thread
+ * may call the functions that these macros define. */
 #pragma once
 
 #include <assert.h>
 
-/* The rows as members of an enum. */
+/* Turns the rows of a table into the constants of an enum. */
 #define MM_CONSTANT(constant, ...) constant,
 
 #define MM_NAME_ROW(constant, name, ...) [constant] = name,
 
-/* Defines a function that is declared elsewhere: const char *FUNCTION(enum TYPE value). */
+/* Defines a function that a header declares: const char *FUNCTION(enum TYPE value). It returns a static
+ * string. */
 #define MM_DEFINE_NAMES(FUNCTION, TYPE, COUNT, TABLE)                                                        \
     const char *FUNCTION(enum TYPE value) {                                                                  \
         static const char *const names[COUNT] = {TABLE(MM_NAME_ROW)};                                        \
@@ -17,7 +18,7 @@
         return names[value];                                                                                 \
     }
 
-/* Before a function that the host and the kernels share. */
+/* Precedes a function that both the host and CUDA kernels call. */
 #ifdef __CUDACC__
 #define MM_HOST_AND_DEVICE __host__ __device__ static inline
 #else

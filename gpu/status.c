@@ -1,4 +1,4 @@
-/* The texts of the status table, and how an error is filled in. */
+/* Texts of the status table, and functions that set an error. */
 #include "gpu/status.h"
 
 #include "gpu/names.h"

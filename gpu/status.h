@@ -1,6 +1,5 @@
-/* Statuses and errors: every way in which a request can fail, the name it has on the wire, and the
- * sentence that says what was expected and what came. It knows no HTTP numbers: api/problem.c has
- * the one table that maps them. */
+/* Statuses and errors: every way in which a request can fail, its name in the API, and a sentence about
+ * what was expected and what was found. HTTP status codes are in api/problem.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +8,7 @@
 
 #include "gpu/names.h"
 
-/* One row a status: constant, wire name (fixed by the contract), title for people. */
+/* One row for each status: constant, name in the API, title for people. */
 #define MM_STATUS_TABLE(X)                                                                                   \
     X(MM_OK, "ok", "OK")                                                                                     \
     X(MM_BAD_REQUEST, "bad_request", "The request is malformed")                                             \
@@ -37,39 +36,39 @@
 
 enum mm_status { MM_STATUS_TABLE(MM_CONSTANT) MM_STATUS_COUNT };
 
-/* What went wrong. The function that knows most about the failure fills it in once. The caller owns it; it
- * has a fixed size and is never allocated. Texts are "" and numbers 0 if they do not apply. */
+/* Describes a failure. The function that knows most about the failure sets the error once. The caller owns
+ * the error, whose size is fixed. A text that does not apply is "", and a number that does not apply is 0. */
 struct mm_error {
     enum mm_status status;
-    char detail[640];  /* a sentence: what was expected and what came */
-    char field[48];    /* the option, member or part at fault, at most this much of its name */
-    char expected[64]; /* short forms of what detail says, for programs */
-    char got[64];
-    uint64_t limit; /* the limit that was exceeded, if has_limit; 0 can be a limit */
-    bool has_limit;
-    uint64_t line; /* where in a text body, from 1 */
-    uint64_t column;
-    uint64_t needed_bytes; /* with MM_NO_DEVICE_MEMORY and MM_STORE_FULL; host memory, with MM_BUSY */
-    uint64_t free_bytes;
+    char detail[640];      /* a sentence: what was expected and what was found */
+    char field[48];        /* the option, JSON member or form part at fault; a long name is truncated */
+    char expected[64];     /* for programs: the expected value that detail describes, in short */
+    char got[64];          /* for programs: the value that was found, in short */
+    uint64_t limit;        /* the limit that was exceeded, if has_limit is set */
+    bool has_limit;        /* 0 can be a limit */
+    uint64_t line;         /* line of a text body, counted from 1 */
+    uint64_t column;       /* column of a text body, counted from 1 */
+    uint64_t needed_bytes; /* for MM_NO_DEVICE_MEMORY, MM_STORE_FULL and MM_BUSY */
+    uint64_t free_bytes;   /* for MM_NO_DEVICE_MEMORY and MM_STORE_FULL */
 };
 
-/* The wire name ("bad_shape") and the title of a status. Static strings; any thread. */
+/* The name in the API ("bad_shape") and the title of a status. Static strings; any thread. */
 const char *mm_status_name(enum mm_status status);
 const char *mm_status_title(enum mm_status status);
 
 __BEGIN_DECLS
 
-/* Clears *error, sets status, field and detail (cut to fit), and returns the status, so a function
- * can end in `return mm_fail(error, MM_BAD_SHAPE, ...)`. error may be NULL: then only the status
- * is passed on. Further members are set by the caller afterwards. Any thread. */
+/* Clears *error, sets its status, field and detail (truncated if necessary), and returns the status. A
+ * function can therefore end in `return mm_fail(error, MM_BAD_SHAPE, ...)`. If error is NULL, this only
+ * returns the status. The caller sets further members afterwards. Any thread. */
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Fills an error in as mm_fail_field does, and leaves its field "". */
+/* Calls mm_fail_field with the field "". */
 #define mm_fail(error, status, ...) mm_fail_field(error, status, "", __VA_ARGS__)
 
-/* Fills in MM_TOO_LARGE with the limit that was exceeded, and returns it. `field` may be ""; error may be
- * NULL. Any thread. */
+/* Sets an error with the status MM_TOO_LARGE and the limit that was exceeded, and returns MM_TOO_LARGE.
+ * `field` may be "". error may be NULL. Any thread. */
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
                              ...) __attribute__((format(printf, 4, 5)));
 
@@ -79,7 +78,7 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
 enum mm_status mm_fail_memory(struct mm_error *error, const char *place, uint64_t needed_bytes,
                               uint64_t free_bytes);
 
-/* Add the short forms to an error that was filled in. error may be NULL. */
+/* Set `expected` or `got` of an error whose status is already set. error may be NULL. Any thread. */
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

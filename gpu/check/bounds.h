@@ -1,28 +1,31 @@
-/* How far a right product may be off in an element, by the types of its operands and of the result. It knows
- * no variant. For the host; any thread. */
+/* Error bounds for one element of a correct product, by the types of the operands and of the result. They
+ * do not depend on the variant. For the host; any thread. */
 #pragma once
 
 #include "gpu/product/product.h"
 
 #include <math.h>
 
-/* An element of C is right if it is off by at most e + unit·(|R| + e) + step, where R is exact and
- * e = relative·(|A|·|B|) + absolute. All are 0 for whole numbers. */
+/* Let R be the exact value of an element of C. The element is correct if its error is at most e +
+ * unit·(|R| + e) + step. Here e = relative·(|A|·|B|) + absolute. All members are 0 for integers. */
 struct mm_bounds {
     double relative;
     double absolute;
-    double unit; /* of rounding to C, if that is narrower than the sums; else 0, and step too */
-    double step;
-    double largest; /* above this, the sums or C may be infinite */
+    double unit;    /* error of rounding a sum to C's type; 0 if C has the type of the sums */
+    double step;    /* half of C's least number; 0 if C has the type of the sums */
+    double largest; /* above this value the sums or C may be infinite */
 };
 
-/* What may have computed a product.
- * MM_ROUNDED: arithmetic that rounds.
- * MM_CUT_OFF: tensor cores. They cut off what they add to 16-bit floats, which doubles the relative part; of
- * 8-bit floats it is 2^-6 at least (33 addends are cut at 2^-13 of the largest, in each of the four
- * instructions between two promotions to float32).
- * MM_OF_TF32: tensor cores, with float32 operands rounded to tf32: each factor is off by v = 2^-11, unless it
- * is subnormal. */
+/* The arithmetic that computed a product.
+ *
+ * MM_ROUNDED rounds each sum.
+ *
+ * MM_CUT_OFF: tensor cores, which truncate each addend. For 16-bit floats this doubles the relative error.
+ * For 8-bit floats the relative error is at least 2^-6. Each of the four instructions between two
+ * promotions to float32 truncates 33 addends at 2^-13 of the largest addend.
+ *
+ * MM_OF_TF32: tensor cores with float32 operands that are rounded to tf32. This changes each factor by v =
+ * 2^-11 of its value, unless the factor is subnormal. */
 enum mm_arithmetic { MM_ROUNDED, MM_CUT_OFF, MM_OF_TF32 };
 
 static inline struct mm_bounds mm_bounds_of(const struct mm_product *product, enum mm_arithmetic arithmetic) {

@@ -1,13 +1,13 @@
-/* Sums in twice the precision of float64: a sum of two parts, the second of which has what the first lost.
- * For C and for CUDA. Any thread. Source: T. Ogita, S. Rump, S. Oishi, "Accurate sum and dot product", 2005.
- */
+/* Sums in twice the precision of float64. A sum has two parts, high and low: the low part has what
+ * rounding removed from the high part. For C and for CUDA. Any thread. Source: T. Ogita, S. Rump, S.
+ * Oishi, "Accurate sum and dot product", 2005. */
 #pragma once
 
 #include <math.h>
 
 #include "gpu/names.h"
 
-/* Adds a number. */
+/* Adds a number to the sum *high + *low. */
 MM_HOST_AND_DEVICE void mm_exact_add(double *high, double *low, double number) {
     const double sum = *high + number;
     const double added = sum - *high;
@@ -15,7 +15,7 @@ MM_HOST_AND_DEVICE void mm_exact_add(double *high, double *low, double number) {
     *high = sum;
 }
 
-/* Adds element·factor, whose factor may have two parts. */
+/* Adds element·(factor + factor_low) to the sum *high + *low. */
 MM_HOST_AND_DEVICE void mm_exact_add_product(double *high, double *low, double element, double factor,
                                              double factor_low) {
     const double product = element * factor;

@@ -1,10 +1,10 @@
-/* Figures about a matrix, which a client may want instead of the matrix. For C and for CUDA; this file knows
- * no device and no job.
+/* Reductions of a matrix to single figures, which a client may want instead of the matrix. For C and for
+ * CUDA; this file knows no device and no job.
  *
- * Types with a point are added up in float64. Whole numbers are added up exactly, in 128 bits, which 2⁶⁴ of
- * the largest fit in. NaN makes every figure NaN, except `finite`, and except `trace` if it is off the
- * diagonal. On the host any thread may call the functions, on different memory; on a device they run in the
- * threads of reduce.cu's kernels. */
+ * Floats are added up in float64. Integers are added up exactly in 128 bits, which can hold 2⁶⁴ of the
+ * largest. A NaN makes every figure NaN, except `finite`; it affects `trace` only if it is on the
+ * diagonal. On the host any thread may call the functions on memory of its own. On a GPU the threads of
+ * reduce.cu's kernels call them. */
 #pragma once
 
 #include "gpu/check/squares.h"
@@ -16,7 +16,7 @@
 
 __BEGIN_DECLS
 
-/* One row a figure: constant, wire name. */
+/* One row for each figure: constant, name in the API. */
 #define MM_FIGURE_TABLE(X)                                                                                   \
     X(MM_FIGURE_SUM, "sum")                                                                                  \
     X(MM_FIGURE_TRACE, "trace")                                                                              \
@@ -30,7 +30,7 @@ enum mm_figure { MM_FIGURE_TABLE(MM_CONSTANT) MM_FIGURE_COUNT };
 
 const char *mm_figure_name(enum mm_figure figure);
 
-/* A whole number of 128 bits, in two's complement. (__int128 would align all that it lies in to 16 bytes.) */
+/* A 128-bit integer in two's complement. (__int128 would need an alignment of 16 bytes.) */
 struct mm_wide {
     uint64_t low;
     uint64_t high;
@@ -46,26 +46,26 @@ MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) 
     into->high += other.high + (into->low < other.low);
 }
 
-/* A sum of numbers of float64 may overflow on its way, though it ends within range. The sum of the scaled
- * numbers does not: there are no 2⁶⁴ of them. */
+/* Numbers are also added up scaled by this factor. A float64 sum may overflow on the way although its end
+ * is within range. The scaled sum cannot overflow, because a matrix has fewer than 2⁶⁴ elements. */
 #define MM_SCALE_SUM 0x1p-64
 
-/* Sums over the elements of a matrix so far. Start with mm_reduction_none. For whole numbers the members with
- * `whole_` count, for floats the others. */
+/* Sums over the elements that were read so far. Start with mm_reduction_none. Integers use the members
+ * with `whole_`, and floats use the others. */
 struct mm_reduction {
     struct mm_wide whole_sum;
     struct mm_wide whole_trace;
-    int64_t whole_min; /* INT64_MAX before the first element; whole_max is INT64_MIN then */
-    int64_t whole_max;
+    int64_t whole_min; /* INT64_MAX before the first element */
+    int64_t whole_max; /* INT64_MIN before the first element */
     double sum;
     double trace;
-    double sum_scaled; /* of the numbers times MM_SCALE_SUM; used if `sum` is not finite */
-    double trace_scaled;
-    double min; /* infinity before the first element; max is -infinity then */
-    double max;
-    struct mm_squares squares; /* for whole numbers too */
-    uint64_t count;            /* elements */
-    uint64_t not_finite;       /* of those */
+    double sum_scaled;         /* sum of the numbers times MM_SCALE_SUM; used if `sum` is not finite */
+    double trace_scaled;       /* trace of the numbers times MM_SCALE_SUM; used if `trace` is not finite */
+    double min;                /* infinity before the first element */
+    double max;                /* -infinity before the first element */
+    struct mm_squares squares; /* sums of squares, for floats and for integers */
+    uint64_t count;            /* elements that were read */
+    uint64_t not_finite;       /* elements that are infinite or NaN */
 };
 
 MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
@@ -77,14 +77,14 @@ MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
     return none;
 }
 
-/* The smaller of two numbers, or the larger if `largest`; NaN if one of them is NaN. */
+/* Returns the smaller of two numbers, or the larger if `largest` is set. NaN if one of them is NaN. */
 MM_HOST_AND_DEVICE double mm_reduce_extreme(double held, double other, bool largest) {
     if (held != held)
         return held;
     return other != other || (largest ? other > held : other < held) ? other : held;
 }
 
-/* Adds a float. `diagonal`: its row equals its column. */
+/* Adds a float. `diagonal`: the element is on the diagonal. */
 MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element, bool diagonal) {
     seen->count++;
     seen->sum += element;
@@ -94,10 +94,10 @@ MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element
     seen->min = mm_reduce_extreme(seen->min, element, false);
     seen->max = mm_reduce_extreme(seen->max, element, true);
     mm_squares_add(&seen->squares, element);
-    seen->not_finite += element - element != 0.0; /* NaN differs from all */
+    seen->not_finite += element - element != 0.0; /* true for infinity and for NaN */
 }
 
-/* Adds a whole number. `diagonal`: its row equals its column. */
+/* Adds an integer. `diagonal`: the element is on the diagonal. */
 MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *seen, int64_t element, bool diagonal) {
     seen->count++;
     mm_wide_add(&seen->whole_sum, mm_wide_of(element));
@@ -107,7 +107,7 @@ MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *seen, int64_t eleme
     seen->squares.middle += (double)element * (double)element;
 }
 
-/* Adds the sums over other elements. */
+/* Adds the sums over other elements to *into. */
 MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct mm_reduction *other) {
     into->count += other->count;
     mm_wide_add(&into->whole_sum, other->whole_sum);
@@ -124,31 +124,32 @@ MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct 
     into->not_finite += other->not_finite;
 }
 
-/* How far a reduction has come. All 0: it has not begun. */
+/* The progress of a reduction. All zeros: the reduction has not begun. */
 struct mm_reduced {
-    size_t elements;
-    struct mm_reduction row; /* of the current row */
+    size_t elements;         /* elements that were added */
+    struct mm_reduction row; /* sums over the current row */
 };
 
-/* Elements that take a few milliseconds at most. */
+/* Elements that one call can add within a few milliseconds. */
 enum { MM_REDUCE_SLICE = 1 << 19 };
 
-/* Adds the next `count` elements of a part of a dense stack, or all that are left. Each row is added up by
- * itself first, so rounding errors grow with rows and columns, not with their product, and do not depend on
- * `count`. Returns whether elements are left. */
+/* Adds the next `count` elements of a part of a dense stack, or all that are left. Each row is first added
+ * up alone. Rounding errors therefore grow with rows plus columns, not with their product, and do not
+ * depend on `count`. Returns whether elements are left. */
 bool mm_reduce_part(struct mm_reduction *seen, struct mm_reduced *done, const struct mm_window *part,
                     enum mm_dtype dtype, const void *stack, size_t count);
 
-/* The value of a figure. Without elements sum, trace, norm and max_abs are 0, finite is true, and min and max
- * have no value (MM_FIGURE_NONE). */
+/* The kind of a figure's value. Without elements sum, trace, norm and max_abs are 0, finite is true, and
+ * min and max have no value (MM_FIGURE_NONE). */
 enum mm_figure_kind { MM_FIGURE_REAL, MM_FIGURE_WHOLE, MM_FIGURE_TRUTH, MM_FIGURE_NONE };
 
 struct mm_figure_value {
     enum mm_figure_kind kind;
-    double real;          /* of MM_FIGURE_REAL */
-    struct mm_wide whole; /* of MM_FIGURE_WHOLE; 0 or 1 of MM_FIGURE_TRUTH */
+    double real;          /* for MM_FIGURE_REAL */
+    struct mm_wide whole; /* for MM_FIGURE_WHOLE; 0 or 1 for MM_FIGURE_TRUTH */
 };
 
+/* Computes a figure from the sums over all elements of a matrix of this type. */
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
                                     const struct mm_reduction *seen);
 

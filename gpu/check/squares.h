@@ -1,8 +1,9 @@
-/* Sums of squares that neither over- nor underflow. For C and for CUDA. Any thread.
+/* Sums of squares that neither overflow nor underflow. For C and for CUDA. Any thread.
  *
- * float64 has numbers whose squares over- or underflow: they are scaled by powers of two, and added up apart.
- * All other types hold only 0 and numbers of a middle size. Source: J. Blue, "A portable Fortran program to
- * find the Euclidean norm of a vector", 1978; the constants are those of LAPACK's dnrm2. */
+ * The squares of some float64 numbers overflow or underflow. Such numbers are scaled by powers of two, and
+ * have sums of their own. All other types have only 0 and numbers of a middle size. Source: J. Blue, "A
+ * portable Fortran program to find the Euclidean norm of a vector", 1978. The constants come from LAPACK's
+ * dnrm2. */
 #pragma once
 
 #include "gpu/names.h"
@@ -14,14 +15,14 @@
 #define MM_SCALE_SMALL 0x1p537
 #define MM_SCALE_LARGE 0x1p-538
 
-/* Begins as zeros. */
+/* Three sums of squares, by the size of the numbers. Begin with zeros. */
 struct mm_squares {
-    double middle; /* of numbers of a middle size, and NaN, */
-    double small;  /* of smaller ones, each of which is scaled by MM_SCALE_SMALL, */
-    double large;  /* and of larger ones, by MM_SCALE_LARGE */
+    double middle; /* squares of numbers of a middle size, and of NaN */
+    double small;  /* squares of small numbers, each scaled by MM_SCALE_SMALL */
+    double large;  /* squares of large numbers, each scaled by MM_SCALE_LARGE */
 };
 
-/* Adds the square of a number. */
+/* Adds the square of a number to one of the sums. */
 MM_HOST_AND_DEVICE void mm_squares_add(struct mm_squares *sums, double number) {
     const double size = fabs(number);
     if (size < MM_SIZE_SMALL)
@@ -38,8 +39,8 @@ MM_HOST_AND_DEVICE void mm_squares_merge(struct mm_squares *into, const struct m
     into->large += other->large;
 }
 
-/* The root of the sum, times a power of two. hypot neither over- nor underflows, but of infinity and NaN it
- * makes infinity. */
+/* Returns the square root of the whole sum, times `scale`, which is a power of two. hypot neither
+ * overflows nor underflows, but returns infinity for infinity and NaN. */
 static inline double mm_squares_root(const struct mm_squares *sums, double scale) {
     const double small = sqrt(sums->small) * (scale / MM_SCALE_SMALL);
     const double large = sqrt(sums->large) * (scale / MM_SCALE_LARGE);

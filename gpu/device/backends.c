@@ -1,4 +1,4 @@
-/* The lists of backends: the one file that knows whether CUDA was built in. */
+/* The lists of backends. Only this file knows whether CUDA was built in. */
 #include "gpu/device/backend.h"
 
 #include <stddef.h>

@@ -35,7 +35,8 @@ static bool is_chosen(const struct mm_engine_options *options, unsigned device_i
     return false;
 }
 
-/* MM_UNSUPPORTED if the options name a GPU that is not there. "auto" must not hide that mistake. */
+/* MM_UNSUPPORTED if the options name a GPU that does not exist. The backend "auto" must not hide this
+ * mistake. */
 static enum mm_status check_devices(const struct mm_engine_options *options, unsigned count,
                                     struct mm_error *error) {
     for (size_t index = 0; options->devices != NULL && index < options->device_count; index++)
@@ -67,7 +68,8 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     return MM_OK;
 }
 
-/* Opens all working devices of one backend, and notes the others. The option `devices` names GPUs. */
+/* Opens all working devices of one backend, and notes why the others did not open. Only GPUs are chosen by
+ * options->devices. */
 static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
                                    const struct mm_engine_options *options, struct mm_error *error) {
     unsigned count = 0;
@@ -91,8 +93,8 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     return MM_OK;
 }
 
-/* Adds the offer of a backend: the devices that were opened after the first `before`. If there are none,
- * error says why. */
+/* Adds a backend's offer: the devices that were opened after the first `before`. If there are none, error
+ * says why. */
 static void add_offer(struct mm_engine *engine, const struct mm_backend *backend, size_t before,
                       const struct mm_error *error) {
     assert(engine->offer_count < MM_BACKENDS_MAX);
@@ -126,8 +128,10 @@ static enum mm_status open_backends(struct mm_engine *engine, const struct mm_en
 static enum mm_status open_watch(struct mm_engine *engine, const struct mm_watch_limits *limits,
                                  struct mm_error *error) {
     engine->watch = mm_watch_open(engine->devices, engine->device_count, limits);
-    return engine->watch != NULL ? MM_OK
-                                 : mm_fail(error, MM_INTERNAL, "the system has no memory for the watch");
+    return engine->watch != NULL
+               ? MM_OK
+               : mm_fail(error, MM_INTERNAL,
+                         "the system is out of memory (device watch); free some and start again");
 }
 
 enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
@@ -137,7 +141,7 @@ enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm
     if (error == NULL)
         error = &ignored;
     if (opened == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system has no memory for the engine");
+        return mm_fail(error, MM_INTERNAL, "the system is out of memory (engine); free some and start again");
     opened->device_bytes_max = options->device_bytes_max;
     opened->kernel_ms_max = options->kernel_ms_max;
     enum mm_status status = open_backends(opened, options, error);
@@ -221,7 +225,7 @@ static double free_for_stored(const struct mm_device *device) {
 
 enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t bytes,
                                       struct mm_device_copy **copy, struct mm_error *error) {
-    uint64_t tried = 0; /* bits of MM_DEVICES_MAX */
+    uint64_t tried = 0; /* bit i: device i was tried */
     enum mm_status status = MM_OK;
     *copy = NULL;
     for (;;) {
@@ -239,7 +243,7 @@ enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t byt
         const enum mm_status acquired = best->backend->acquire_copy(best, bytes, copy, &failure);
         if (acquired == MM_OK)
             return MM_OK;
-        if (status == MM_OK) { /* the device with most free memory says most */
+        if (status == MM_OK) { /* report the failure of the device with the most free memory */
             status = acquired;
             *error = failure;
         }
@@ -287,7 +291,7 @@ static enum mm_status fail_backend(const struct mm_engine *engine, const char *n
                          engine->note[0] != '\0' ? ")" : "");
 }
 
-/* Why no open device of the backend can run the row with such operands; NULL if one can. */
+/* Returns why no open device of the backend can run the variant with such operands; NULL if one can. */
 static const char *missing_everywhere(const struct mm_engine *engine, const struct mm_backend *backend,
                                       const struct mm_variant *variant, enum mm_dtype dtype) {
     const char *reason = NULL;
@@ -330,8 +334,9 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     if (variant == NULL || reason != NULL)
         return fail_variant(engine, backend, op, variant_name, dtype, reason, error);
     if (!mm_variant_has_dtype(variant, dtype))
-        return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "variant %s on %s does not take %s",
-                             variant_name, backend->name, mm_dtype_name(dtype));
+        return mm_fail_field(error, MM_UNSUPPORTED, "dtype",
+                             "variant %s on %s does not support %s; choose another variant", variant_name,
+                             backend->name, mm_dtype_name(dtype));
     enum mm_status status = mm_variant_check_tile(variant, job->product.tile, error);
     if (status != MM_OK)
         return status;
@@ -347,7 +352,8 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the generated operands, C and workspace: else a small request could use all memory of a device. */
+/* Limits the memory for generated operands, C and workspace. Otherwise a small request could use all
+ * memory of a device. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {
@@ -373,7 +379,7 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
 
 enum mm_status mm_engine_check(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error) {
-    struct mm_error refusal; /* by the last device; *error is set once all refuse */
+    struct mm_error refusal; /* the refusal of the last device; copied to *error if all refuse */
     refusal.status = MM_OK;
     for (size_t index = 0; index < engine->device_count; index++) {
         const struct mm_device *device = engine->devices[index];

@@ -1,5 +1,5 @@
-/* The element types: one row of a table each, from which all else about a type follows. For C and for CUDA;
- * it knows no matrix. Any thread may call these functions. */
+/* The element types: one row of a table for each. All other properties of a type follow from its row. For
+ * C and for CUDA; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,18 +13,18 @@
 
 __BEGIN_DECLS
 
-/* One row a type:
- *     constant, wire name
- *     type     in C
- *     word     the unsigned word of its size, by which transposes move it
- *     sum      what products add up in; integers modulo 2³² or 2⁶⁴, as NumPy's wrap around
- *     value    the function that gives an element's value, which converts to `sum` exactly
- *     result   the type of a product, unless the client asks for another
- *     others   the types that a client may ask for instead, as bits
- *     unit     the most that rounding to the type is off by, as a fraction of the value
- *     least    the smallest number above 0
- *     largest  the largest that is finite
- * The last three are 0 for whole numbers. float32 comes first, because it is the default. */
+/* One row for each type:
+ *     constant, name in the API
+ *     type     the C type
+ *     word     the unsigned type of the same size, which transpose kernels copy
+ *     sum      the type of sums; integer sums wrap around modulo 2³² or 2⁶⁴, as in NumPy
+ *     value    the function that converts an element to its value, which `sum` can represent exactly
+ *     result   the default type of a product
+ *     others   the other types of a product that a client may choose, as bits
+ *     unit     the largest relative error of rounding to the type
+ *     least    the smallest positive number
+ *     largest  the largest finite number
+ * unit, least and largest are 0 for integers. float32 is the first row, because it is the default. */
 #define MM_DTYPE_TABLE(X)                                                                                    \
     X(MM_FLOAT32, "float32", float, uint32_t, float, MM_ITSELF, MM_FLOAT32, MM_16_BITS, 0x1p-24, 0x1p-149,   \
       0x1.fffffep127)                                                                                        \
@@ -52,45 +52,45 @@ typedef uint8_t mm_bool; /* 0 or 1 */
 
 enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 
-/* A set of element types, as a variant's table row states it. */
+/* Sets of element types, one bit for each type. */
 #define MM_DTYPE_BIT(dtype) (1u << (dtype))
 #define MM_DTYPE_ALL (MM_DTYPE_BIT(MM_DTYPE_COUNT) - 1)
 
 const char *mm_dtype_name(enum mm_dtype dtype);
 size_t mm_dtype_bytes(enum mm_dtype dtype);
 
-/* Whether it is a floating-point type; if not, its elements are whole numbers. */
+/* Whether it is a floating-point type. All other types are integers. */
 bool mm_dtype_is_float(enum mm_dtype dtype);
 
-/* The precision of a floating-point type: the table's unit, least and largest. */
+/* The precision of a floating-point type; all 0 for integers. */
 struct mm_precision {
-    double unit;
-    double least;
-    double largest;
+    double unit;    /* the largest relative error of rounding to the type */
+    double least;   /* the smallest positive number */
+    double largest; /* the largest finite number */
 };
 
 struct mm_precision mm_dtype_precision(enum mm_dtype dtype);
 
-/* The type in which products of such operands are added up: MM_FLOAT32, MM_FLOAT64, MM_INT32 or MM_INT64. The
- * last two mean the unsigned types of their size. */
+/* Returns the type of the sums in a product of such operands: MM_FLOAT32, MM_FLOAT64, MM_INT32 or
+ * MM_INT64. The integer types stand for the unsigned types of their size. */
 enum mm_dtype mm_dtype_sum(enum mm_dtype operand);
 
-/* The default type of a product of such operands. */
+/* Returns the default type of a product of such operands. */
 enum mm_dtype mm_dtype_result(enum mm_dtype operand);
 
-/* All types that a product of such operands may have: MM_DTYPE_BIT of each. */
+/* Returns all types that a product of such operands may have: MM_DTYPE_BIT of each. */
 unsigned mm_dtype_results(enum mm_dtype operand);
 
-/* Finds a type by its wire name in a set of types. MM_UNSUPPORTED, with the names of the set, if it is none
- * of them. `field` names the parameter. */
+/* Finds a type by its name in a set of types. MM_UNSUPPORTED, with the names in the set, if the set has no
+ * such type. `field` is the parameter's name, for the error. */
 enum mm_status mm_dtype_find(const char *field, const char *name, unsigned dtypes, enum mm_dtype *dtype,
                              struct mm_error *error);
 
-/* Element `index` as a float64. It is exact, except for an int64 past 2⁵³, which is rounded. */
+/* Returns element `index` as a float64. This is exact, except for an int64 above 2⁵³, which is rounded. */
 double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index);
 
-/* Sets element `index` to the nearest value of the type, ties to even. For an integer type `value` must be a
- * whole number that fits. */
+/* Sets element `index` to the nearest value of the type, ties to even. For an integer type `value` must be
+ * a whole number within range. */
 void mm_dtype_put(enum mm_dtype dtype, void *elements, size_t index, double value);
 
 __END_DECLS

@@ -1,4 +1,4 @@
-/* Views of matrices, and sums of sizes that may overflow. */
+/* Views of matrices, and a checked addition of sizes. */
 #include "gpu/matrix/matrix.h"
 
 _Static_assert(sizeof(size_t) == 8, "sizes are 64 bits wide");

@@ -1,5 +1,5 @@
-/* How the sums of a product become elements of C: each is rounded once, to nearest even, to C's type. There
- * is one function for each type that sums have (gpu/matrix/dtype.h). For C and for CUDA; any thread. */
+/* Rounds the sums of a product once, to nearest even, and stores them as elements of C. There is one
+ * function for each type of sums (gpu/matrix/dtype.h). For C and for CUDA; any thread. */
 #pragma once
 
 #include "gpu/matrix/dtype.h"
@@ -15,7 +15,7 @@ MM_HOST_AND_DEVICE void mm_store_float(enum mm_dtype dtype, void *elements, size
     case MM_BFLOAT16:
         ((mm_bfloat16 *)elements)[index] = mm_bfloat16_of(sum);
         break;
-    default: /* mm_dtype_results has no other */
+    default: /* mm_dtype_results allows no other type */
         break;
     }
 }
@@ -28,11 +28,11 @@ MM_HOST_AND_DEVICE void mm_store_double(enum mm_dtype dtype, void *elements, siz
 }
 
 MM_HOST_AND_DEVICE void mm_store_uint32_t(enum mm_dtype dtype, void *elements, size_t index, uint32_t sum) {
-    (void)dtype; /* int32 alone */
+    (void)dtype; /* always MM_INT32 */
     ((uint32_t *)elements)[index] = sum;
 }
 
 MM_HOST_AND_DEVICE void mm_store_uint64_t(enum mm_dtype dtype, void *elements, size_t index, uint64_t sum) {
-    (void)dtype; /* int64 alone */
+    (void)dtype; /* always MM_INT64 */
     ((uint64_t *)elements)[index] = sum;
 }

@@ -1,5 +1,6 @@
-/* An arena's blocks: cut off one after the other, and kept in lists by their class once they are freed.
- * The address sanitizer is told which memory nobody may touch; in other builds its macros do nothing. */
+/* The blocks of an arena. A new block comes from the unused end of the mapping; a freed block goes to the
+ * free list of its size class. In builds with the address sanitizer, memory that nobody may touch is
+ * poisoned. */
 #include "gpu/memory/arena.h"
 
 #include "gpu/mutex.h"
@@ -10,10 +11,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Classes are multiples of 64 up to 256 bytes, and then four to an octave: 256, 320, 384, 448, 512, 640, … */
+/* Size classes: multiples of 64 up to 256 bytes, and then four for each power of two: 256, 320, 384, 448,
+ * 512, 640, … */
 enum { ALIGNMENT = 64, FINE_MAX = 256, FINE_CLASSES = FINE_MAX / ALIGNMENT, CLASSES = FINE_CLASSES + 7 * 4 };
 
-/* Lies at the head of a free block. */
+/* The beginning of a free block. */
 struct free_block {
     struct free_block *next;
 };
@@ -87,7 +89,7 @@ bool mm_arena_is_locked(const struct mm_arena *arena) {
     return __atomic_load_n(&arena->is_locked, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Cuts off a block that was never acquired. */
+/* Allocates a block that was never in use. */
 static void *cut(struct mm_arena *arena, size_t bytes) {
     size_t from = __atomic_load_n(&arena->cut_bytes, __ATOMIC_RELAXED);
     do {

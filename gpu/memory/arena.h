@@ -1,5 +1,5 @@
-/* Small blocks of one large mapping, acquired without a system call or page fault. Each size class has a list
- * of free blocks. A block never changes its class. */
+/* Small blocks of one large mapping, acquired without a system call or page fault. Each size class has a
+ * list of free blocks. A block never changes its class. */
 #pragma once
 
 #include "gpu/memory/pages.h"
@@ -8,8 +8,8 @@ enum { MM_ARENA_BLOCK_MAX = 32 << 10 };
 
 struct mm_arena;
 
-/* Opens an arena of so many bytes, whose pages the system provides as blocks are first used. NULL if the
- * system has no memory. */
+/* Opens an arena of this size. The system provides its pages when blocks are first used. NULL if the
+ * system is out of memory. */
 struct mm_arena *mm_arena_open(size_t bytes);
 
 /* Unmaps the arena. All blocks were freed before. NULL is allowed. */
@@ -21,11 +21,11 @@ void mm_arena_lock(struct mm_arena *arena, const struct mm_page_locking *locking
 /* Whether the pages of blocks that are acquired from now on are locked. Any thread. */
 bool mm_arena_is_locked(const struct mm_arena *arena);
 
-/* Acquires a block of `bytes`, 1 to MM_ARENA_BLOCK_MAX, aligned to 64. NULL if the arena is full. A block
- * takes at most a quarter more than `bytes`, or less than 64 bytes more. Any thread. */
+/* Acquires a block of 1 to MM_ARENA_BLOCK_MAX bytes, aligned to 64 bytes. NULL if the arena is full. A
+ * block occupies at most a quarter more than `bytes`, or fewer than 64 bytes more. Any thread. */
 void *mm_arena_acquire(struct mm_arena *arena, size_t bytes);
 
-/* Frees a block. `bytes` is what was asked for. Any thread. */
+/* Frees a block. `bytes` is the size that was passed to mm_arena_acquire. Any thread. */
 void mm_arena_free(struct mm_arena *arena, void *block, size_t bytes);
 
 /* Whether a block belongs to the arena. Any thread. */

@@ -1,7 +1,7 @@
-/* The pool. Small buffers come from an arena; large ones have blocks with a mapping of their own. The pool
- * lends a block to a buffer, and keeps it when the buffer is released. If the pool would exceed its limit, it
- * drops the block that was kept longest. The pool also keeps the part of a block that a growing buffer has
- * not reached. */
+/* The pool of host memory. Small buffers come from an arena; each large buffer has a block with a mapping
+ * of its own. The pool lends a block to a buffer, and keeps the block when the buffer is released. If the
+ * pool exceeds its limit, it drops the block that it has kept longest. The pool also keeps the part of a
+ * block that a growing buffer has not reached. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The arena does not count as held memory; its lent blocks do. */
+/* The arena does not count in held_bytes; its lent blocks do. */
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* All locked blocks together may be larger than their buffers by this part of the limit. */
+/* Limits the excess of all locked blocks over the buffers in them, as a part of the pool's limit. */
 enum { EXCESS_PART = 32 };
 
 /* The least address space to reserve for a growing buffer. */
@@ -27,12 +27,13 @@ enum { GROWING_MIN = 64 << 20 };
 
 struct mm_buffers {
     size_t bytes_max;
-    size_t held_bytes; /* lent or kept; at most bytes_max while memory is kept. __atomic access only */
+    size_t held_bytes; /* bytes that are lent or kept; if any are kept, at most bytes_max. __atomic access
+                          only */
     struct mm_arena *arena;
-    const struct mm_page_locking *locking; /* NULL: none. __atomic access only */
-    pthread_mutex_t mutex;                 /* guards the members below, and the blocks that are kept */
+    const struct mm_page_locking *locking; /* NULL: pages are not locked. __atomic access only */
+    pthread_mutex_t mutex;                 /* guards `kept`, the kept blocks and excess_bytes */
     struct mm_kept kept;
-    size_t excess_bytes; /* of lent locked blocks, beyond what their buffers need */
+    size_t excess_bytes; /* bytes of lent locked blocks that their buffers do not need */
 };
 
 struct mm_buffers *mm_buffers_open(size_t bytes_max) {
@@ -74,7 +75,7 @@ static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *bloc
     block->is_locked = false;
 }
 
-/* Returns a block to the system. It is in no list, and does not count any more. */
+/* Returns a block to the system. The block is in no list and no longer counts. */
 static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -82,8 +83,8 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns the part of a block to the system that its buffer has not reached. With the mutex held, because the
- * buffer may grow. */
+/* Returns to the system the part of a block that its buffer has not reached. Called with the mutex held,
+ * because the buffer may grow. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -95,8 +96,8 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists of kept memory. If the block is lent, drops the part that is kept. With the
- * mutex held. */
+/* Removes a block from the lists of kept memory. If the block is lent, drops the part that is kept. Called
+ * with the mutex held. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);
@@ -104,8 +105,7 @@ static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
         drop_rest(buffers, block);
 }
 
-/* Drops the memory that has been kept longest, if it has been kept since before before_ns. False if there is
- * none. */
+/* Drops the memory that was kept longest, if it was kept before before_ns. Returns false if there is none. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
     struct mm_block *block = TAILQ_FIRST(&buffers->kept.all);
@@ -126,7 +126,7 @@ void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns) {
 }
 
 /* Drops kept memory until the pool is within its limit. */
-static void keep_to_limit(struct mm_buffers *buffers) {
+static void drop_excess(struct mm_buffers *buffers) {
     while (__atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED) > buffers->bytes_max &&
            drop_oldest(buffers, UINT64_MAX))
         continue;
@@ -135,7 +135,7 @@ static void keep_to_limit(struct mm_buffers *buffers) {
 /* Counts `bytes` that will be lent. */
 static void count(struct mm_buffers *buffers, size_t bytes) {
     __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
-    keep_to_limit(buffers);
+    drop_excess(buffers);
 }
 
 /* --- lending ------------------------------------------------------------------------------------- */
@@ -144,8 +144,8 @@ static bool locks_pages(const struct mm_buffers *buffers) {
     return __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Memory from the arena; NULL if there is none. If the arena is full, the C library has it, unless pages are
- * to be locked. */
+/* Allocates memory from the arena. If the arena is full, the C library allocates it, unless pages must be
+ * locked. NULL if there is no memory. */
 static void *allocate_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){.data = mm_arena_acquire(buffers->arena, bytes), .bytes = bytes};
     buffer->is_locked = buffer->data != NULL && mm_arena_is_locked(buffers->arena);
@@ -158,14 +158,15 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-/* The system refused pages or address space: MM_BUSY if other buffers have some, which they may release. */
+/* Reports that the system refused pages or address space. MM_BUSY if other buffers have memory, which they
+ * may release. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
     return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,
                    "the system has no memory for %zu bytes", bytes);
 }
 
-/* Makes a block of new address space, with no open bytes. */
+/* Makes a block of new address space, without usable bytes. */
 static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, struct mm_block **block,
                                     struct mm_error *error) {
     struct mm_block *reserved = *block = malloc(sizeof *reserved);
@@ -183,8 +184,8 @@ static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, st
     return fail_pages(buffers, bytes, error);
 }
 
-/* Acquires a block of `bytes` of address space, or up to a quarter more. Lends all of its open bytes, or none
- * yet. */
+/* Acquires a block of `bytes` of address space, or up to a quarter more. If `all` is set, lends all of its
+ * usable bytes; otherwise lends none yet. */
 static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bool all,
                                     struct mm_block **block, struct mm_error *error) {
     pthread_mutex_lock(&buffers->mutex);
@@ -200,7 +201,7 @@ static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bo
     return kept != NULL ? MM_OK : reserve_block(buffers, bytes, block, error);
 }
 
-/* Lends the open bytes among the first `bytes` of a lent block, and keeps the rest. */
+/* Lends the usable bytes among the first `bytes` of a lent block, and keeps the others. */
 static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     pthread_mutex_lock(&buffers->mutex);
     if (block->lent_bytes < block->open_bytes)
@@ -211,8 +212,8 @@ static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_
     pthread_mutex_unlock(&buffers->mutex);
 }
 
-/* Lends at least the first `bytes` of a block: its kept bytes, and new pages. On failure more may be lent
- * than before. */
+/* Lends at least the first `bytes` of a block: kept bytes, and new pages. On failure more may be lent than
+ * before. */
 static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block, size_t bytes,
                              struct mm_error *error) {
     if (bytes > block->lent_bytes)
@@ -232,14 +233,14 @@ static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block,
     return MM_OK;
 }
 
-/* Acquires a block that can grow to `bytes_max`; if the system has less address space, to half of that, a
- * quarter and so on. */
+/* Acquires a block that can grow to `bytes_max`. If the system has less address space, halves the size
+ * until it succeeds. */
 static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                       struct mm_block **block, struct mm_error *error) {
     const size_t least = bytes > GROWING_MIN ? bytes : GROWING_MIN;
     enum mm_status status = acquire_block(buffers, bytes_max, false, block, NULL);
-    for (size_t room = bytes_max / 2; *block == NULL && room >= least; room /= 2)
-        status = acquire_block(buffers, room, false, block, NULL);
+    for (size_t tried = bytes_max / 2; *block == NULL && tried >= least; tried /= 2)
+        status = acquire_block(buffers, tried, false, block, NULL);
     return status == MM_OK ? MM_OK : fail_pages(buffers, bytes, error);
 }
 
@@ -259,7 +260,7 @@ static void keep_or_drop(struct mm_buffers *buffers, struct mm_block *block) {
     pthread_mutex_unlock(&buffers->mutex);
     if (is_empty)
         drop(buffers, block);
-    keep_to_limit(buffers);
+    drop_excess(buffers);
 }
 
 static void lend(struct mm_block *block, size_t bytes, struct mm_buffer *buffer) {
@@ -274,8 +275,8 @@ void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, siz
     lend(buffer->block, bytes, buffer);
 }
 
-/* Lends all pages of a block, because they are locked together. If blocks are too large for their buffers by
- * more than a part of the limit in all, drops the pages that this buffer does not need. */
+/* Lends all pages of a block, because they are locked together. Drops the pages that this buffer does not
+ * need if blocks exceed their buffers by too much in all. */
 static void lend_all(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     const size_t needed = mm_size_min(mm_pages_round_up(bytes), block->open_bytes);
     lend_first(buffers, block, needed);

@@ -1,11 +1,11 @@
-/* The lists of kept blocks: one for each size class, and one of all by age. */
+/* Lists of kept blocks: one list for each size class, and one list of all blocks by age. */
 #include "gpu/memory/kept.h"
 
-/* How many blocks of a class are looked at to find one with enough open bytes. */
-enum { LOOKS = 8 };
+/* How many blocks of a class are examined to find one with enough usable bytes. */
+enum { EXAMINED_MAX = 8 };
 
-/* Four classes to an octave, so a block of the next class is at most a quarter larger than the largest
- * of this one. */
+/* Four classes for each power of two: a block of the next class is at most a quarter larger than the
+ * largest block of this class. */
 static unsigned class_of(size_t bytes) {
     const unsigned octave = 63 - (unsigned)__builtin_clzll((unsigned long long)bytes);
     const unsigned quarter =
@@ -33,8 +33,8 @@ struct mm_block *mm_kept_acquire(struct mm_kept *kept, size_t bytes) {
     const unsigned class = class_of(bytes);
     for (unsigned step = 0; step < 2 && class + step < MM_KEPT_CLASSES && found == NULL; step++) {
         struct mm_block *block = LIST_FIRST(&kept->classes[class + step]);
-        for (unsigned looks = 0; block != NULL && looks < LOOKS;
-             looks++, block = LIST_NEXT(block, of_class)) {
+        for (unsigned examined = 0; block != NULL && examined < EXAMINED_MAX;
+             examined++, block = LIST_NEXT(block, of_class)) {
             if (block->bytes < bytes || block->bytes - bytes > bytes / 4)
                 continue;
             if (found == NULL || block->open_bytes > found->open_bytes)

@@ -1,5 +1,5 @@
-/* Lists of mapped memory that nobody uses, found by size or by age. Knows no budget. The caller's mutex
- * guards the lists: any thread that holds the mutex may call these functions. */
+/* Lists of mapped memory that no buffer uses, found by size or by age. Any thread that holds the mutex of
+ * the pool may call these functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,34 +9,35 @@
 
 enum { MM_KEPT_CLASSES_PER_OCTAVE = 4, MM_KEPT_CLASSES = 64 * MM_KEPT_CLASSES_PER_OCTAVE };
 
-/* A block of memory with a mapping of its own. Its address space is `bytes` long. The first open_bytes are
- * usable, and count in the budget. A buffer has the first lent_bytes of these; the pool keeps the rest. */
+/* A block of memory with a mapping of its own, and address space of `bytes`. The first open_bytes are
+ * usable. A buffer has the first lent_bytes of these, and the pool keeps the others. */
 struct mm_block {
     void *memory;
     size_t bytes;
     size_t open_bytes;
     size_t lent_bytes;
     bool is_lent;
-    bool is_locked;      /* all open pages are */
-    size_t excess_bytes; /* its part of the pool's excess_bytes */
+    bool is_locked;      /* all usable pages are locked */
+    size_t excess_bytes; /* usable bytes that its buffer does not need; the pool adds these up */
 
-    /* While some of it is kept. */
-    uint64_t since_ns;
-    LIST_ENTRY(mm_block) of_class; /* not while it is lent */
-    TAILQ_ENTRY(mm_block) of_all;
+    /* For blocks in the lists. */
+    uint64_t since_ns;             /* when the block was added */
+    LIST_ENTRY(mm_block) of_class; /* list of its size class, unless the block is lent */
+    TAILQ_ENTRY(mm_block) of_all;  /* list of all blocks */
 };
 
-/* Begins as zeros, with `all` set by TAILQ_INIT. */
+/* The lists. Begin with zeros, and set `all` by TAILQ_INIT. */
 struct mm_kept {
-    size_t bytes;                                                /* changed with the mutex, __atomic access */
-    TAILQ_HEAD(mm_blocks, mm_block) all;                         /* the oldest first */
-    LIST_HEAD(mm_kept_class, mm_block) classes[MM_KEPT_CLASSES]; /* the last kept first */
+    size_t bytes; /* kept bytes of all blocks; written with the mutex held, read by __atomic access */
+    TAILQ_HEAD(mm_blocks, mm_block) all; /* all blocks, the oldest first */
+    LIST_HEAD(mm_kept_class, mm_block)
+    classes[MM_KEPT_CLASSES]; /* blocks of each size class, the newest first */
 };
 
-/* Adds a block, as the newest. Its sizes and is_lent do not change until it is removed. */
+/* Adds a block as the newest. Its sizes and is_lent must not change until it is removed. */
 void mm_kept_add(struct mm_kept *kept, struct mm_block *block, uint64_t now_ns);
 void mm_kept_remove(struct mm_kept *kept, struct mm_block *block);
 
-/* Removes and returns a block that no buffer has, with `bytes` (not 0) of address space, or up to a quarter
- * more. Prefers blocks with many open bytes. NULL if there is none. */
+/* Removes and returns a block that is not lent and has `bytes` (not 0) of address space, or up to a
+ * quarter more. Prefers blocks with many usable bytes. NULL if there is none. */
 struct mm_block *mm_kept_acquire(struct mm_kept *kept, size_t bytes);

@@ -1,4 +1,4 @@
-/* Pages of memory by mmap. This file knows no budget and keeps nothing. */
+/* Pages of memory by mmap. This file knows no budget, and keeps no memory. */
 #include "gpu/memory/pages.h"
 
 #include "gpu/matrix/matrix.h"
@@ -22,7 +22,7 @@ static void *reserve(size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Reserves more than needed, and unmaps what lies before and behind the aligned part. */
+/* Reserves more than needed, and unmaps the parts before and after the aligned part. */
 static void *reserve_huge(size_t bytes) {
     char *memory = reserve(bytes + huge_page_bytes);
     if (memory == NULL)

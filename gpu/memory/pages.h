@@ -4,18 +4,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How a backend locks pages for all of its devices. lock returns false on failure, which only costs speed.
- * Locked pages are unlocked before they are unmapped. Any thread. */
+/* How a backend locks pages for all of its devices. lock returns false on failure, which costs only speed.
+ * Pages are unlocked before they are unmapped. Any thread. */
 struct mm_page_locking {
     bool (*lock)(void *memory, size_t bytes);
     void (*unlock)(void *memory);
 };
 
-/* Rounds up to whole pages of the system. */
+/* Rounds up to whole pages. */
 size_t mm_pages_round_up(size_t bytes);
 
-/* Reserves address space for `bytes` (not 0) without memory, aligned to a page, or to 2 MiB (for huge
- * pages) if it is as large as one. NULL if the system has none left. Any thread. */
+/* Reserves address space for `bytes` (not 0), without memory. The address is aligned to a page, or for 2
+ * MiB and more to 2 MiB, because of huge pages. NULL if the system has no address space left. Any thread. */
 void *mm_pages_reserve(size_t bytes);
 
 /* Makes the bytes [from, to) usable, as zeros. The system provides their pages when they are first touched.
@@ -28,5 +28,5 @@ void mm_pages_close(void *memory, size_t from, size_t to);
 /* Reserves `bytes` and makes them usable. NULL if the system has no memory. Any thread. */
 void *mm_pages_map(size_t bytes);
 
-/* Ends a reservation or a mapping of so many bytes. Any thread. */
+/* Unmaps a reservation or a mapping of so many bytes. Any thread. */
 void mm_pages_unmap(void *memory, size_t bytes);

@@ -1,4 +1,4 @@
-/* Rates of kernels and of copies. */
+/* Rates of kernels and of copies, measured by jobs, and forecasts by these rates. */
 #include "gpu/plan/forecast.h"
 
 #include "gpu/device/backend.h"
@@ -15,51 +15,53 @@ static void write_rate(double *rate, double value) {
     __atomic_store(rate, &value, __ATOMIC_RELAXED);
 }
 
-/* A kernel's work, which grows with its time: a product's operations, a transposition's bytes. A product's
- * bytes do not count: vectors have many for each operation and would make all others look fast. */
+/* The work of a kernel, to which its time is proportional: operations of a product, bytes of a
+ * transposition. Bytes of a product do not count: thin products have many for each operation, and would
+ * make all others look fast. */
 static double work_of(const struct mm_variant *ran, const struct mm_product *product) {
     return ran->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
-/* Rows past the table would have no forecast; there are none. */
+/* A backend has at most MM_FORECAST_VARIANTS_MAX variants; variants past that would share the last rate. */
 static size_t row_of(const struct mm_device *device, const struct mm_variant *ran) {
     const size_t row = (size_t)(ran - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
 }
 
-/* A first rate needs much work and more than a launch's time: with the rate of an interrupted small job, a
- * large job would be forecast to take hours. Any faster job improves the rate. */
-enum { TELLING_NS = 50000, TELLING_WORK = 1000000 };
+/* The first rate comes from a job with much work and a long time. By the rate of an interrupted small job,
+ * a large job would be forecast to need hours. Any faster job improves the rate. */
+enum { FIRST_NS_MIN = 50000, FIRST_WORK_MIN = 1000000 };
 
-/* A first job so many times slower than assumed was interrupted, or has a bad shape. With its rate all large
- * jobs would be refused. */
+/* A first job that needs so many times the assumed time was interrupted, or has a bad shape. By its rate
+ * all large jobs would be rejected. */
 enum { ASSUMED_TIMES_MAX = 32 };
 
-/* Updates a rate by a job; returns whether it did. assumed_ns is the job's time by the assumed rate; 0: none
- * is assumed. */
-static bool keep_best(double *best, bool is_first, double assumed_ns, uint64_t ns, double work) {
-    const bool is_telling = ns >= TELLING_NS && work >= TELLING_WORK &&
-                            (assumed_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * assumed_ns);
+/* Updates a rate by a job, and returns whether the rate changed. assumed_ns is the job's time by the
+ * assumed rate; 0: no rate is assumed. */
+static bool update_rate(double *best, bool is_first, double assumed_ns, uint64_t ns, double work) {
+    const bool is_long_enough = ns >= FIRST_NS_MIN && work >= FIRST_WORK_MIN &&
+                                (assumed_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * assumed_ns);
     const bool is_better = ns > 0 && (double)ns < read_rate(best) * work;
-    if (is_first ? !is_telling : !is_better)
+    if (is_first ? !is_long_enough : !is_better)
         return false;
     write_rate(best, (double)ns / work);
     return true;
 }
 
-/* Updates a rate for which nothing is assumed. */
-static void keep_best_known(double *best, uint64_t ns, double work) {
-    (void)keep_best(best, read_rate(best) == 0.0, 0.0, ns, work);
+/* Updates a rate that is never assumed. */
+static void update_measured_rate(double *best, uint64_t ns, double work) {
+    (void)update_rate(best, read_rate(best) == 0.0, 0.0, ns, work);
 }
 
-/* A square of an edge below 48, or a matrix by fewer than 16 vectors. */
+/* Whether a product is thin (MM_FORECAST_THIN): a square with an edge below 48, or a matrix by fewer than
+ * 16 vectors. */
 static bool is_thin(const struct mm_variant *ran, const struct mm_product *product) {
     const double elements = (double)mm_product_bytes(product) / (double)mm_dtype_bytes(product->a.dtype);
     return ran->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
 }
 
 /* Updates the rates for operations and for bytes. The first rate for bytes comes from a thin product that
- * waited for memory. */
+ * needed longer than its operations. */
 static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
     const enum mm_dtype dtype = job->product.a.dtype;
     const uint64_t ns = job->outcome.span_ns[MM_SPAN_KERNEL];
@@ -69,9 +71,9 @@ static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct 
     const double known_ns = read_rate(kernel_ns) * work;
     const bool thin = is_thin(job->outcome.ran, &job->product);
     const bool is_first = !__atomic_load_n(measured, __ATOMIC_RELAXED);
-    const bool tells_bytes = read_rate(byte_ns) == 0.0 && thin && (double)ns > known_ns;
-    (void)keep_best(byte_ns, tells_bytes, known_ns, ns, (double)mm_product_bytes(&job->product));
-    if (!(is_first && thin) && keep_best(kernel_ns, is_first, known_ns, ns, work))
+    const bool is_first_by_bytes = read_rate(byte_ns) == 0.0 && thin && (double)ns > known_ns;
+    (void)update_rate(byte_ns, is_first_by_bytes, known_ns, ns, (double)mm_product_bytes(&job->product));
+    if (!(is_first && thin) && update_rate(kernel_ns, is_first, known_ns, ns, work))
         __atomic_store_n(measured, true, __ATOMIC_RELAXED);
 }
 
@@ -79,7 +81,8 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
                         const struct mm_product *product, double took_ns) {
     const double rate = took_ns / work_of(ran, product);
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        /* Wide elements take more time each, and narrow ones more time for each byte. */
+        /* Wide elements need more time for each operation, and narrow elements need more time for each
+         * byte. */
         const double of_float32 = (double)mm_dtype_bytes((enum mm_dtype)dtype) / sizeof(float);
         const double times = ran->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
         write_rate(&device->forecast.kernel_ns[row_of(device, ran)][dtype],
@@ -91,17 +94,18 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     struct mm_forecast *forecast = &device->forecast;
     const double copied = (double)job->outcome.uploaded_bytes + (double)job->outcome.downloaded_bytes;
     const bool computed =
-        job->outcome.ran->op != MM_MATMUL || job->product.k > 0; /* if k is 0, zeros are quickly written */
+        job->outcome.ran->op != MM_MATMUL || job->product.k > 0; /* if k is 0, the kernel only writes zeros */
     if (computed)
         learn_kernel(forecast, row_of(device, job->outcome.ran), job);
-    keep_best_known(&forecast->copy_ns,
-                    job->outcome.span_ns[MM_SPAN_UPLOAD] + job->outcome.span_ns[MM_SPAN_DOWNLOAD], copied);
+    update_measured_rate(&forecast->copy_ns,
+                         job->outcome.span_ns[MM_SPAN_UPLOAD] + job->outcome.span_ns[MM_SPAN_DOWNLOAD],
+                         copied);
     if (job->verify)
-        keep_best_known(&forecast->check_ns[job->product.a.dtype], job->outcome.verification.took_ns,
-                        (double)mm_product_bytes(&job->product));
+        update_measured_rate(&forecast->check_ns[job->product.a.dtype], job->outcome.verification.took_ns,
+                             (double)mm_product_bytes(&job->product));
 }
 
-/* The time of so many operations or of the product's bytes, whichever is longer. */
+/* Returns the time for so many operations, or for the product's bytes, whichever is longer. */
 static double work_ns(const struct mm_device *device, const struct mm_variant *ran,
                       const struct mm_product *product, double work) {
     const struct mm_forecast *forecast = &device->forecast;
@@ -112,7 +116,7 @@ static double work_ns(const struct mm_device *device, const struct mm_variant *r
     return by_bytes > by_work ? by_bytes : by_work;
 }
 
-/* The least time of each further product of a stack, however small: on a CPU some 200 ns. */
+/* The least time for each further product of a stack, as measured on a CPU. */
 #define PRODUCT_NS 200.0
 
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
@@ -127,8 +131,8 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
     return ns == 0.0 ? 0.0 : ns + PRODUCT_NS * (count - 1.0);
 }
 
-/* The largest edge of a square product (or transposition) of these element types that is within the limit; 0
- * if none is. */
+/* Returns the largest edge of a square product or transposition of these element types that is within the
+ * limit; 0 if there is none. */
 static size_t largest_edge(const struct mm_device *device, const struct mm_variant *ran,
                            const struct mm_product *like, double most_ns) {
     enum { EDGE_BITS = 24 };
@@ -165,8 +169,8 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
-    /* This does not use mm_forecast_kernel_ns, whose least C would count once for each product of a shared
-     * launch. */
+    /* mm_forecast_kernel_ns does not fit here: jobs share a launch, and its least C would count once for
+     * each of them. */
     return work_ns(device, ran, &job->product, work_of(ran, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);

@@ -1,5 +1,4 @@
-/* Makes plans: resolves `auto`, checks the shape against the row, and calls the variant's `plan`.
- * Launches plans. */
+/* Makes plans: resolves `auto`, checks the shape, and calls the variant's `plan`. Launches plans. */
 #include "gpu/plan/plan.h"
 
 #include "gpu/device/backend.h"

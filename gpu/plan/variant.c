@@ -1,5 +1,4 @@
-/* Questions about rows of the variant tables: which shapes and types they take, and whether a device can run
- * them. */
+/* Answers about variants: which shapes and types they support, and whether a device can run them. */
 #include "gpu/plan/variant.h"
 
 #include <stdio.h>
@@ -44,15 +43,15 @@ enum mm_status mm_variant_check_tile(const struct mm_variant *variant, unsigned 
         return MM_OK;
     if (variant->tiles == NULL)
         return mm_fail_field(error, MM_BAD_REQUEST, "tile",
-                             "tile is %u, but the variant %s takes none; leave it out", tile, variant->name);
+                             "tile is %u, but variant %s has no tiles; leave tile out", tile, variant->name);
     for (const unsigned *known = variant->tiles; *known != 0; known++) {
         if (*known == tile)
             return MM_OK;
         length +=
             (size_t)snprintf(list + length, sizeof list - length, "%s%u", length > 0 ? ", " : "", *known);
     }
-    return mm_fail_field(error, MM_BAD_REQUEST, "tile", "tile is %u, but of %s must be one of: %s", tile,
-                         variant->name, list);
+    return mm_fail_field(error, MM_BAD_REQUEST, "tile",
+                         "tile is %u, but for variant %s it must be one of: %s", tile, variant->name, list);
 }
 
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
