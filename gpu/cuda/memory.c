@@ -9,10 +9,14 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
     if (error == NULL)
         return MM_NO_DEVICE_MEMORY;
     const uint64_t free_bytes = mm_cuda_memory_free(&device->head);
-    const uint64_t needed = needed_bytes > free_bytes ? needed_bytes : free_bytes + 1; /* CUDA refused it */
-    mm_fail(error, MM_NO_DEVICE_MEMORY, "%llu bytes of device memory are needed; %s has %llu free",
-            (unsigned long long)needed, device->head.name, (unsigned long long)free_bytes);
-    error->needed_bytes = needed;
+    if (needed_bytes == 0)
+        mm_fail(error, MM_NO_DEVICE_MEMORY, "CUDA ran out of memory on %s, which has %llu bytes free",
+                device->head.name, (unsigned long long)free_bytes);
+    else
+        mm_fail(error, MM_NO_DEVICE_MEMORY, "%llu bytes of device memory are needed; %s has %llu free%s",
+                (unsigned long long)needed_bytes, device->head.name, (unsigned long long)free_bytes,
+                needed_bytes > free_bytes ? "" : ", but CUDA could not allocate enough");
+    error->needed_bytes = needed_bytes;
     error->free_bytes = free_bytes;
     return MM_NO_DEVICE_MEMORY;
 }
@@ -20,20 +24,20 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
 enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,
                                     struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
-    const size_t at_least = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
-    void *taken = NULL;
-    const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
+    const size_t pool_bytes = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
+    void *acquired = NULL;
+    const cudaError_t code = cudaMallocFromPoolAsync(&acquired, pool_bytes, device->pool, lane->stream);
     if (code == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
         return mm_cuda_fail_memory(device, bytes, error);
     }
     if (code == cudaSuccess)
-        *memory = taken;
+        *memory = acquired;
     return mm_cuda_status(device, code, "allocating device memory", error);
 }
 
 void mm_cuda_pool_free(struct mm_lane *lane, void *memory) {
-    /* This can only fail if the device has failed, and its memory is lost. */
+    /* This fails only if the device has failed; then all its memory is lost. */
     cudaFreeAsync(memory, lane->stream);
 }
 
@@ -44,21 +48,22 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* A small workspace gets half as much again, so slowly growing products need not replace it each time. */
+/* A workspace up to this size gets half as many bytes again, so slowly growing products do not replace it
+ * each time. */
 enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
     if (bytes > lane->workspace_bytes || lane->workspace == NULL) {
-        size_t taken = bytes <= SMALL_BYTES ? bytes + bytes / 2 : bytes;
+        size_t workspace_bytes = bytes <= SMALL_BYTES ? bytes + bytes / 2 : bytes;
         drop_workspace(lane);
-        enum mm_status status = mm_cuda_pool_acquire(lane, taken, &lane->workspace, error);
-        if (status != MM_OK && taken > bytes) {
-            taken = bytes;
-            status = mm_cuda_pool_acquire(lane, taken, &lane->workspace, error);
+        enum mm_status status = mm_cuda_pool_acquire(lane, workspace_bytes, &lane->workspace, error);
+        if (status != MM_OK && workspace_bytes > bytes) {
+            workspace_bytes = bytes;
+            status = mm_cuda_pool_acquire(lane, workspace_bytes, &lane->workspace, error);
         }
         if (status != MM_OK)
             return status;
-        __atomic_store_n(&lane->workspace_bytes, taken, __ATOMIC_RELAXED);
+        __atomic_store_n(&lane->workspace_bytes, workspace_bytes, __ATOMIC_RELAXED);
     }
     *memory = lane->workspace;
     return MM_OK;
@@ -110,22 +115,22 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
 enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memory, struct mm_error *error) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_cuda_retry retry = {.lane = &device->direct};
-    void *taken = NULL;
+    void *acquired = NULL;
     enum mm_status status = mm_cuda_use(head, error);
     if (status != MM_OK)
         return status;
     do
-        status = mm_cuda_pool_acquire(&device->direct, bytes, &taken, error);
+        status = mm_cuda_pool_acquire(&device->direct, bytes, &acquired, error);
     while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status != MM_OK)
         return status;
-    /* The memory is there in this stream's order; the caller may use it on any other. */
+    /* The pool allocates in the order of this stream, but the caller may use the memory on any stream. */
     const cudaError_t code = cudaStreamSynchronize(device->direct.stream);
     if (code != cudaSuccess) {
-        mm_cuda_pool_free(&device->direct, taken);
+        mm_cuda_pool_free(&device->direct, acquired);
         return mm_cuda_status(device, code, "acquiring device memory", error);
     }
-    *memory = taken;
+    *memory = acquired;
     return MM_OK;
 }
 
@@ -137,8 +142,8 @@ void mm_cuda_release(struct mm_device *head, void *memory) {
     cudaStreamSynchronize(device->direct.stream);
 }
 
-/* cudaMemcpy uses the default stream, which our non-blocking ones do not wait for; and from pageable
- * memory it may return before the last byte has reached the device. */
+/* Does not use cudaMemcpy, which uses the default stream: lanes' streams do not wait for the default stream.
+ * From pageable memory cudaMemcpy may also return before the last byte has reached the device. */
 static enum mm_status copy(struct mm_device *head, void *to, const void *from, size_t bytes,
                            enum cudaMemcpyKind kind, struct mm_error *error) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;

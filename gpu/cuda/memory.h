@@ -1,47 +1,50 @@
-/* Memory of a CUDA device: its pool, and the workspace of each lane. job_memory.h acquires all that a job
- * needs. The thread that uses the lane calls these functions, but any thread mm_cuda_fail_memory. Only
- * `error` may be NULL. */
+/* Memory of a CUDA device: its pool, and the workspace of each lane. The thread that uses the lane calls
+ * these functions; any thread may call mm_cuda_fail_memory. Of the pointers here, only `error` may be NULL.
+ */
 #pragma once
 
 #include "gpu/cuda/device.h"
 
 __BEGIN_DECLS
 
-/* Fills in MM_NO_DEVICE_MEMORY with the needed and the free bytes, and returns it. If as much seems to be
- * free, the message says that one byte more is needed. */
+/* Fills in MM_NO_DEVICE_MEMORY with the needed and the free bytes, and returns it. needed_bytes is 0 if CUDA
+ * did not say how many bytes it needed. Free memory may be in several blocks, so more bytes may
+ * be free than needed. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
                                    struct mm_error *error);
 
-/* Acquires memory from the device's pool, in the order of the lane's stream, aligned to 256 bytes; bytes may
- * be 0. *memory is untouched on failure. After MM_NO_DEVICE_MEMORY callers call mm_cuda_prepare_retry
- * (job_memory.h). */
+/* Acquires memory from the device's pool in the order of the lane's stream, aligned to 256 bytes; `bytes` may
+ * be 0. The caller owns *memory and frees it with mm_cuda_pool_free; on failure *memory is unchanged. After
+ * MM_NO_DEVICE_MEMORY the caller calls mm_cuda_prepare_retry (job_memory.h). */
 enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,
                                     struct mm_error *error);
 
-/* Frees memory of the pool, in the order of the lane's stream. */
+/* Frees memory of mm_cuda_pool_acquire in the order of the lane's stream. */
 void mm_cuda_pool_free(struct mm_lane *lane, void *memory);
 
-/* Sets *memory to the lane's workspace, which has at least so many bytes then and is aligned to 256. The lane
- * owns it. MM_NO_DEVICE_MEMORY. */
+/* Sets *memory to the lane's workspace, which is enlarged to at least `bytes` bytes and aligned to 256 bytes.
+ * The lane owns the workspace. Fails with MM_NO_DEVICE_MEMORY if device memory runs out. */
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 
-/* Frees the lane's workspace if it is large. Call this once the lane's jobs are over, or could not begin. */
+/* Frees the lane's workspace if it is large (mm_cuda_large_bytes). Call this once the lane's jobs are over or
+ * could not begin. */
 void mm_cuda_free_large_workspace(struct mm_lane *lane);
 
-/* A job that needs more device memory than this is large: it runs alone, and its workspace is freed after it.
- */
+/* The largest bytes of a normal job. A job that needs more device memory runs alone, and its workspace is
+ * freed after it. */
 static inline size_t mm_cuda_large_bytes(const struct mm_device *device) {
     return device->memory_bytes / 8;
 }
 
-/* Rounds up, so the next block begins at a multiple of 256 bytes. */
+/* Rounds bytes up to a multiple of 256, the alignment of matrices in a workspace. */
 static inline size_t mm_cuda_aligned(size_t bytes) {
     enum { ALIGNMENT = 256 };
     return mm_size_round_up(bytes, ALIGNMENT);
 }
 
-/* Waits for the device, and frees the pool's unused memory and the workspaces of idle lanes. If no lane is
- * busy, drops all device copies too, except only copies. On the thread of the device's lanes. */
+/* Frees the workspaces of idle lanes. If no lane is busy, drops all device copies too, except only copies.
+ * Then waits for the device, and returns the pool's unused memory to the driver. Call this on the thread of
+ * the device's lanes. */
 void mm_cuda_trim(struct mm_cuda_device *device);
 
 __END_DECLS

@@ -21,7 +21,7 @@ __device__ __forceinline__ void mm_wait_for_kernel_before() {
 }
 
 /* Lets the next kernel start once all blocks have called this, if resources are free. */
-__device__ __forceinline__ void mm_let_kernel_behind_begin() {
+__device__ __forceinline__ void mm_trigger_dependent_launch() {
 #if __CUDA_ARCH__ >= 900
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
