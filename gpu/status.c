@@ -57,17 +57,16 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
 enum mm_status mm_fail_memory(struct mm_error *error, const char *place, uint64_t needed_bytes,
                               uint64_t free_bytes) {
     static const char advice[] = "use smaller matrices, or retry later";
-    const bool is_short = needed_bytes > free_bytes;
     if (needed_bytes == 0)
         mm_fail(error, MM_NO_DEVICE_MEMORY, "%s is out of memory, with %" PRIu64 " bytes free; %s", place,
                 free_bytes, advice);
     else
         mm_fail(error, MM_NO_DEVICE_MEMORY,
                 "%" PRIu64 " bytes of the memory of %s are needed, but %" PRIu64 " are free%s; %s",
-                needed_bytes, place, free_bytes, is_short ? "" : ", and no single block is large enough",
-                advice);
+                needed_bytes, place, free_bytes,
+                needed_bytes > free_bytes ? "" : ", and no single block is large enough", advice);
     if (error != NULL) {
-        error->needed_bytes = is_short ? needed_bytes : free_bytes + 1;
+        error->needed_bytes = needed_bytes;
         error->free_bytes = free_bytes;
     }
     return MM_NO_DEVICE_MEMORY;

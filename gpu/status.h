@@ -72,9 +72,9 @@ enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, cons
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
                              ...) __attribute__((format(printf, 4, 5)));
 
-/* Fills in MM_NO_DEVICE_MEMORY with the needed and the free bytes of `place`, and returns it. The detail says
- * that no single block is large enough if as much is free; error->needed_bytes is then one more than
- * free_bytes, so it always exceeds free_bytes. needed_bytes 0: unknown. error may be NULL. Any thread. */
+/* Fills in MM_NO_DEVICE_MEMORY with the needed and the free bytes of `place`, and returns it. needed_bytes 0:
+ * unknown. If as much is free, the detail says that no single block is large enough. error may be NULL. Any
+ * thread. */
 enum mm_status mm_fail_memory(struct mm_error *error, const char *place, uint64_t needed_bytes,
                               uint64_t free_bytes);
 

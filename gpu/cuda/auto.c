@@ -1,28 +1,29 @@
-/* How `auto` chooses: by crossovers measured on an H200, among our own kernels unless the client allows the
- * vendor's library. The crossovers between tensor cores, simt and tiles are in crossovers.h, which `./dev
- * bench crossovers` writes; the others are below. This file launches nothing. */
+/* Chooses the variant for `auto` by measured crossovers. It chooses cuBLAS only if the client allows the
+ * vendor's library. `./dev bench crossovers` measured the crossovers in crossovers.h on an H200; the other
+ * crossovers are below. This file launches nothing. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* Edges of cubes, as measures of work; measured on an H100. */
+/* Crossovers, as edges of cubes: a product of m×n×k does the work of a cube whose edge is the cube root of
+ * m·n·k. Measured on an H100. */
 enum {
-    /* From here on `tensor` is faster than tiles. */
+    /* `tensor` is faster than tiles from this edge on. */
     MM_CUDA_TENSOR_EDGE = 128,
 
-    /* By tiles small products share launches, by `tensor` they cannot. From 128³ to 192³ tiles served four
-     * times as many products at 32 connections, and over one connection a reply took as long. So up to here
-     * tiles compute a product that may share a launch, if its k is at most this too. At 256³ the kernel
-     * counts: of bfloat16 tiles take 13 µs, `tensor` takes 5. */
+    /* Up to this edge, tiles compute a product that may share a launch, if its k is at most this too.
+     * Launches of `tensor` cannot be shared. From 128³ to 192³, tiles served four times as many products at
+     * 32 connections, and a single connection was as fast. At 256³ the kernel's time decides: for bfloat16,
+     * tiles take 13 µs and `tensor` takes 5 µs. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
-    /* From here on `tensor` is faster if rows do not begin at multiples of 16 bytes: it copies such operands
-       first. */
+    /* If rows do not begin at multiples of 16 bytes, `tensor` is faster only from this edge on, because it
+     * copies such operands first. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,
 
-    /* Tiles compute no product with a larger k, because a block of tiles goes through all of k. */
+    /* Tiles compute no product with a larger k, because one block goes through all of k. */
     MM_CUDA_TILES_DEPTH_MAX = 512
 };
 
@@ -40,8 +41,8 @@ static size_t blocks_of(const struct mm_product *product, size_t edge) {
            mm_product_count(product);
 }
 
-/* The index of the first of `count` ascending edges that is at least as long as `length`; `count` if none is.
- */
+/* Returns the index of the first edge that is at least `length`, or `count` if there is none. The edges
+ * ascend. */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
     while (index < count && length > edges[index])
@@ -57,16 +58,16 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* simt chooses its blocks by the shape. Below the work of a cube of MM_CUDA_SIMT_EDGE tiles are as fast, and
- * can share launches. */
+/* Below the work of a cube of MM_CUDA_SIMT_EDGE, tiles are as fast as simt, and can share launches. */
 static bool is_for_tiles(const struct mm_product *product) {
     const double edge = MM_CUDA_SIMT_EDGE;
     return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
            (double)product->m * (double)product->n * (double)product->k < edge * edge * edge;
 }
 
-/* tiled_16 has four times the blocks of tiled_32. With at most one block of 32 a multiprocessor, no block
- * hides another's waits for memory, and asynchronous copies pay; but they do not transpose well. */
+/* If a multiprocessor gets at most one block of 32×32, no other block runs while this block waits for memory.
+ * Then asynchronous copies pay, but tiled_async is slow for transposed operands. tiled_16 has four times the
+ * blocks of tiled_32. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
     const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
@@ -82,7 +83,7 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
     return product->allow_vendor && narrow_of(product) >= EDGE_MIN && product->k >= EDGE_MIN &&
            product->m * product->n * mm_product_count(product) >= least &&
-           mm_cuda_blas_takes(device, product);
+           mm_cuda_blas_supports(device, product);
 }
 
 /* Whether all rows begin at multiples of 16 bytes. */
@@ -90,8 +91,8 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether the row takes the product, whose C has at least `narrow` rows and columns, and all products of its
- * stack together are as much work as a cube of this edge. */
+/* Whether the row's variant supports the product, C has at least `narrow` rows and columns, and the products
+ * of the stack together do at least the work of a cube of this edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];
@@ -122,10 +123,10 @@ static bool is_for_tf32(const struct mm_device *device, const struct mm_product 
     return product->allow_tf32 && is_worth(device, product, MM_CUDA_ROW_tf32, MM_CUDA_TF32_EDGE, 128);
 }
 
-/* For element types other than float32, of the operands or of C. Measured on an H100: with ten types and nine
- * shapes, from 64x64x64 to 2048x2048x2048 and from 1 to 4096 rows, the faster tile each time. */
+/* Chooses the row if the operands or C are not float32. On an H100 this chose the faster tile for ten types
+ * and nine shapes, from 64x64x64 to 2048x2048x2048 and from 1 to 4096 rows. */
 static unsigned choose_of_other_types(const struct mm_device *device, const struct mm_product *product) {
-    if (product->allow_vendor && mm_cuda_blas_takes(device, product))
+    if (product->allow_vendor && mm_cuda_blas_supports(device, product))
         return MM_CUDA_ROW_blas;
     if (is_for_own_cores(device, product))
         return MM_CUDA_ROW_tensor;
@@ -149,8 +150,9 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
     return &mm_cuda_variants[row];
 }
 
-/* padded is the fastest or within 1%, except for large matrices of 1, 2 and 4 bytes an element; those of 4
- * only if rows can be accessed by 16 bytes. For these vectorized is faster: it has more bytes in flight. */
+/* `padded` is the fastest variant or at most 1% slower, except for large matrices with elements of at most 4
+ * bytes. For these `vectorized` is faster, because it has more bytes in flight. With elements of 4 bytes this
+ * holds only if all rows begin at multiples of 16 bytes. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);

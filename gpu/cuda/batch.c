@@ -1,7 +1,7 @@
-/* Batches: which small products and transpositions may share a launch, and how they are enqueued. Their
- * matrices lie in locked host pages. The kernel writes C there. It reads operands there if they are small or
- * read once; other operands are copied to the device first. Generated and stored operands, and a C that is
- * not wanted, lie in device memory. This file chooses no variant. */
+/* Batches: decides which small products and transpositions may share a launch, and enqueues them. Their
+ * matrices lie in locked host pages. The kernel writes C to these pages, and reads operands from them if they
+ * are small or read once. Other operands are copied to the device first. Generated and stored operands, and a
+ * C that is not returned, lie in device memory. This file chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"
@@ -13,12 +13,13 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* The first job that uses a stored operand goes alone, and copies it to the device. */
+/* The first job that uses a stored operand runs alone, and copies the operand to the device. */
 static bool are_operands_there(const struct mm_job *job) {
     return mm_job_absent_bytes(job, job->plan.device) == 0;
 }
 
-/* A key has four bits for each edge, and a batch's grid is not cut into bands. */
+/* The most blocks along an edge of C. A batch key has four bits for each edge, and the grid of a batch is not
+ * cut into bands. */
 enum { BLOCKS_MAX = 1 << 15 };
 
 /* How often the blocks along an edge can be halved before one is left: at most 15 times. */
@@ -29,11 +30,11 @@ static uint64_t halvings(size_t blocks) {
     return count;
 }
 
-/* Jobs of one key have the same kernel (an address has 48 bits) and tile, and about as many blocks along
- * each edge: a launch has as many for each job as for the largest, so at most three of four are idle.
- * Plain copies and variants without a batch kernel have no key, nor have jobs with a check, a part or
- * figures, which take launches of their own after the product. Nor has a job whose C stays on the device and
- * is returned as well. */
+/* Jobs with one key have one kernel (an address has 48 bits), one tile, and about as many blocks along each
+ * edge. A launch has as many blocks for each job as for the largest job, so at most three blocks of four are
+ * idle. Plain copies and variants without a batch kernel have no key. Jobs with a check, a part or figures
+ * have no key, because they need launches after the product. A job whose C stays on the device and is also
+ * returned has no key. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
@@ -51,14 +52,15 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Operands are gathered by words. A last word that an operand fills in part lies in the same page. */
+/* Operands are copied word by word. A last word that reaches past the operand does not reach past its page.
+ */
 static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
 /* The kernel reads operands in host memory if it reads each element once, or if one block reads all of them
- * in a few steps. Other operands would be read again and again. Limits from 4 to 64 KiB made no difference on
- * an H200. */
+ * in a few steps. Several blocks would read any other operand from host memory again and again. Limits from
+ * 4 to 64 KiB made no difference on an H200. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     const struct mm_layout *layout = &job->plan.layout;
@@ -95,13 +97,14 @@ static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operan
     copies->words_max = words > copies->words_max ? words : copies->words_max;
 }
 
-/* What comes before the products: copying operands, and generating them. */
+/* Copies of operands and operands to generate, which are enqueued before the products. */
 struct preparation {
     struct mm_cuda_copies copies;
     struct mm_cuda_generated generated[MM_OPERANDS_MAX];
 };
 
-/* Where the kernel finds an operand: in host memory, or at `at`, where it is, or is generated or copied. */
+/* Returns where the kernel finds the operand: in host memory, or at `at` in device memory. If the operand
+ * must be copied or generated, adds that to *before. */
 static const void *prepare(struct preparation *before, struct mm_job *job, unsigned index, void *at) {
     const struct mm_source *source = &job->sources[index];
     const struct mm_matrix *operand = mm_product_operand(&job->product, index);
@@ -123,7 +126,7 @@ static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
     return flops_or_bytes;
 }
 
-/* Fills in the jobs' items, and what is enqueued before them. */
+/* Fills in the items of the jobs, and the preparation of their operands. */
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
                           struct mm_cuda_items *items, struct preparation *before) {
     const double flops_or_bytes = flops_or_bytes_of(jobs, count);
@@ -162,8 +165,8 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
-/* Stored operands have device copies, unless these were dropped since the key was set. A copy that is made
- * again counts in no job's upload, because the time of the upload has not begun. */
+/* If the device copy of a stored operand was dropped after the key was set, mm_cuda_acquire_memory copies the
+ * operand again. The measured span of the upload begins after that copy. */
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;

@@ -1,5 +1,5 @@
-/* Several products, or transpositions, in one launch: the kernel's parameter, and how they are launched. The
- * thread that uses the lane calls mm_cuda_gather, mm_cuda_generate and mm_cuda_begin_batch. */
+/* Batches: several products or transpositions in one launch. The thread that uses the lane calls
+ * mm_cuda_gather, mm_cuda_generate and mm_cuda_begin_batch. */
 #pragma once
 
 #include "gpu/queue/job.h"
@@ -10,9 +10,9 @@
 
 __BEGIN_DECLS
 
-/* One product C = op(A)·op(B) on dense matrices, op(A) m×k and op(B) k×n, by the kernel's transposes; or
- * one transposition C = Aᵀ, A n×m. The operands' type is the kernel's; products of one batch may differ in
- * the type of C. The matrices lie in device memory or in locked host pages. */
+/* One product C = op(A)·op(B) of dense matrices, where op(A) is m×k and op(B) is k×n; or one transposition
+ * C = Aᵀ, where A is n×m. The kernel fixes the operands' type and which operands are transposed. C's type may
+ * differ between the products of a batch. The matrices lie in device memory or in locked host pages. */
 struct mm_cuda_item {
     const void *a;
     const void *b;
@@ -20,12 +20,12 @@ struct mm_cuda_item {
     unsigned m;
     unsigned n;
     unsigned k;
-    unsigned split_depth; /* of struct mm_layout: k is cut into parts of this length, or 0 */
+    unsigned split_depth; /* k is cut into parts of this length; 0: k is not cut */
     enum mm_dtype c_dtype;
 };
 
-/* Where the matrices of each product of a stack begin, seen from those of product 0, which is an item. Like
- * struct mm_stack, but with steps in bytes. */
+/* Where the matrices of a stack's products begin, relative to the matrices of product 0, which are in
+ * items[0]. Dimensions and steps are those of struct mm_stack, with steps in bytes. */
 struct mm_cuda_stack {
     unsigned rank; /* 0: no stack */
     size_t first;  /* the product that layer 0 of the grid computes */
@@ -35,18 +35,19 @@ struct mm_cuda_stack {
     size_t c_step;
 };
 
-/* The one parameter of a batch kernel, passed by value (at most 4 KiB). Layer z of the grid computes item z,
- * or product first + z of a stack whose product 0 is item 0, by blocks of block_rows × block_cols. Every
+/* The parameter of a batch kernel, passed by value (at most 4 KiB). Layer z of the grid computes item z; for
+ * a stack, layer z computes product first + z. A block computes block_rows × block_cols elements of C. Every
  * layer has as many blocks as the largest item needs, so smaller items have idle blocks. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
     struct mm_cuda_stack stack;
     unsigned block_rows;
     unsigned block_cols;
-    unsigned tile; /* edge of a tile, of all items */
+    unsigned tile; /* edge of a tile, in elements; the items share it */
 };
 
-/* Copies from locked host pages to the device, all at once. A word has 4 bytes. */
+/* The parameter of the kernel that copies operands from locked host pages to device memory. A word has 4
+ * bytes. */
 struct mm_cuda_copies {
     struct {
         const unsigned *from;
@@ -54,10 +55,10 @@ struct mm_cuda_copies {
         unsigned words;
     } copies[2 * MM_BATCH_MAX];
     unsigned count;
-    unsigned words_max; /* of one copy */
+    unsigned words_max; /* the most words of any copy */
 };
 
-/* Operands of one element type that the device generates, all at once. */
+/* The parameter of the kernel that generates operands of one element type. */
 struct mm_cuda_generated {
     struct {
         struct mm_source source;
@@ -72,12 +73,12 @@ static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copi
                   sizeof(struct mm_cuda_generated) <= 4096,
               "a kernel's parameters may have 4 KiB");
 
-/* Enqueues all copies as one kernel. A copy by a copy engine would take microseconds each. */
+/* Enqueues one kernel that makes all copies. A copy engine takes microseconds for each copy. */
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream);
 
 struct mm_cuda_device;
 
-/* Enqueues the generation of at least one operand as one kernel. */
+/* Enqueues one kernel that generates all operands; there is at least one. */
 cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
                              const struct mm_cuda_device *device, cudaStream_t stream);
 
@@ -91,19 +92,18 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* The batch_key of a planned job: jobs with one key may share a launch. 0: the job shares none. Any thread.
- */
+/* Returns the batch_key of a planned job. Jobs with equal keys may share a launch; 0: the job runs alone. Any
+ * thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
-/* Whether a shared launch reads an operand of the job in host memory. `source` is the job's a_source or
- * b_source. Any thread.
- */
+/* Whether a shared launch reads an operand of the job in host memory. `source` is an element of job->sources.
+ * Any thread. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source);
 
 struct mm_lane;
 
-/* Acquires the memory of jobs of one batch_key, and enqueues them as one launch. If that fails, none is
- * enqueued. */
+/* Acquires memory for jobs with one batch_key, and enqueues them as one launch. After a failure the caller
+ * waits for the stream, and then calls mm_cuda_release_memory (job_memory.h). */
 enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                    struct mm_error *error);
 

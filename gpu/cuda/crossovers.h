@@ -1,5 +1,5 @@
-/* Where one kernel becomes faster than another, measured on one NVIDIA H200. Written by
- * `./dev bench crossovers`: not to be changed by hand. auto.c has the meaning. */
+/* Where one kernel becomes faster than another, measured on one NVIDIA H200. `./dev bench crossovers` writes
+ * this file; do not change it by hand. auto.c uses it. */
 #pragma once
 
 /* clang-format off */

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int opened_index = -1; /* of a device that was opened; -1 before; __atomic access only */
+static int opened_index = -1; /* index of the device opened last; -1: none; __atomic access only */
 
-/* The runtime is linked in. cudaGetDeviceCount fails alike without a driver and with an old driver. The
- * driver's version, which is 0 without a driver, tells the two apart. */
+/* cudaGetDeviceCount returns one error for a missing driver and for an old driver. The driver's version,
+ * which is 0 without a driver, tells the two apart. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
     int driver = 0;
     int devices = 0;
@@ -91,8 +91,8 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     return cudaSuccess;
 }
 
-/* A pool that keeps the memory that it got from the driver, because getting it costs more than a small job.
- */
+/* Makes a pool that keeps the memory that it got from the driver, because getting memory takes longer than a
+ * small job. */
 static cudaError_t pool_open(struct mm_cuda_device *device) {
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,
@@ -121,9 +121,8 @@ static cudaError_t make(struct mm_cuda_device *device) {
     return code;
 }
 
-/* MM_NOT_READY if the build has no code for the device's chip. All kernels have code for the same chips, so
- * this checks one.
- */
+/* MM_NOT_READY if the build has no code for the device's chip. The kernel of the first variant is compiled
+ * for every chip that the build supports, so this checks one kernel. */
 static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
     struct mm_attributes ignored;
     struct mm_plan plan;
@@ -133,7 +132,7 @@ static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error 
         mm_cuda_attributes(&device->head, &plan, &ignored, &reason) == MM_OK)
         return MM_OK;
     return mm_fail(error, MM_NOT_READY,
-                   "CUDA device %u (%s, compute capability %u.%u) cannot run this build, made for %s: %.150s",
+                   "CUDA device %u (%s, compute capability %u.%u) cannot run this build for %s: %.150s",
                    device->head.index, device->head.name, device->head.compute_capability / 10,
                    device->head.compute_capability % 10, MM_CUDA_ARCHITECTURES, reason.detail);
 }
@@ -144,7 +143,7 @@ enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm
     if (status != MM_OK)
         return status;
     if (index >= count)
-        return mm_fail(error, MM_NOT_READY, "there is no CUDA device %u; %u of them, from 0, were found",
+        return mm_fail(error, MM_NOT_READY, "there is no CUDA device %u; %u were found, numbered from 0",
                        index, count);
     struct mm_cuda_device *opened = calloc(1, sizeof *opened);
     if (opened == NULL)
@@ -163,14 +162,14 @@ enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm
         return status;
     }
     __atomic_store_n(&opened_index, (int)index, __ATOMIC_RELAXED);
-    mm_cuda_note_opened(opened);
+    mm_cuda_add_open_device(opened);
     *device = &opened->head;
     return MM_OK;
 }
 
 void mm_cuda_close(struct mm_device *head) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
-    mm_cuda_note_closed(device);
+    mm_cuda_remove_open_device(device);
     cudaSetDevice((int)head->index);
     mm_cuda_drop_copies(device, true);
     for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
@@ -182,13 +181,13 @@ void mm_cuda_close(struct mm_device *head) {
     free(device);
 }
 
-/* A thread without a current device would get device 0, which may not be one of the chosen devices. */
+/* Makes an open device current. Otherwise CUDA would use device 0, which the user may not have chosen. */
 static bool use_any(void) {
     const int index = __atomic_load_n(&opened_index, __ATOMIC_RELAXED);
     return index >= 0 && cudaSetDevice(index) == cudaSuccess;
 }
 
-/* Fetches the error of a failed call, which CUDA would else report to the thread's next call. */
+/* After a failed call, cudaGetLastError clears the error, so CUDA does not return it from a later call. */
 static bool lock(void *memory, size_t bytes) {
     if (!use_any())
         return false;

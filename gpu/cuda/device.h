@@ -1,5 +1,5 @@
-/* A CUDA device, for the files of this backend. Kernel files include only lane.h. Only `error` may be NULL.
- */
+/* A CUDA device, for the files of this backend. Kernel files include only lane.h. Of the pointers here, only
+ * `error` may be NULL. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -10,36 +10,36 @@
 
 __BEGIN_DECLS
 
-/* Lanes of a device: while one uploads, another computes, and another downloads. */
+/* Lanes of a device: one can upload while a second computes and a third downloads. */
 enum { MM_CUDA_LANES = 3 };
 
 struct mm_cuda_device {
-    struct mm_device head;   /* first, so a pointer to it is a pointer to this */
-    cudaMemPool_t pool;      /* where all device memory comes from */
+    struct mm_device head;   /* the first member, so a pointer to it is also a pointer to the device */
+    cudaMemPool_t pool;      /* all device memory comes from this pool */
     size_t pitch_bytes_max;  /* the longest row stride of a two-dimensional copy */
-    bool reads_locked_pages; /* its kernels find the host's locked pages at the host's addresses */
+    bool reads_locked_pages; /* kernels can read locked host pages at their host addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
     struct mm_lane direct;     /* for calls that run no job: acquire, upload, download, measure */
-    struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
-    LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* these two are device_copy.c's */
-    size_t copy_bytes;                  /* of all device copies, and of what is derived from them */
-    struct mm_cuda_device *next_opened; /* failure.c's */
+    struct mm_cuda_gate *gate; /* holds back the direct lane's kernels until all are enqueued; owned */
+    LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* guarded by device_copy.c's mutex */
+    size_t copy_bytes; /* bytes of device copies and of derived data; guarded like `copies` */
+    struct mm_cuda_device *next_opened; /* the next in the list of open devices (failure.c) */
 };
 
-/* Makes the device the calling thread's current device, which every call of CUDA needs. Any thread. */
+/* Makes the device the current device of the calling thread, which CUDA calls use. Any thread. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
 /* Adds a device to the list of open devices. If one fails, mm_cuda_status checks all of them. Any thread. */
-void mm_cuda_note_opened(struct mm_cuda_device *device);
+void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
-/* Removes a device from the list of open devices, if it is there. Any thread. */
-void mm_cuda_note_closed(const struct mm_cuda_device *device);
+/* Removes a device from the list of open devices, if the list has it. Any thread. */
+void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 
-/* Turns the result of a CUDA call into a status: MM_OK for cudaSuccess, else a status with a sentence, in
- * which `doing` completes "failed while". If the device repeats the error, only a new process can use it:
- * MM_DEVICE_FAILED, and this device and all others that cannot go on are marked as failed. Else MM_INTERNAL.
- * If memory ran out, MM_NO_DEVICE_MEMORY by mm_cuda_fail_memory for 0 bytes, because CUDA does not say how
- * many it needed. */
+/* Turns the result of a CUDA call into a status: MM_OK for cudaSuccess. For other results fills in *error,
+ * with a sentence in which `doing` completes "failed while": MM_NO_DEVICE_MEMORY  memory ran out;
+ * error->needed_bytes is 0, because CUDA does not say how many MM_DEVICE_FAILED     the device repeats the
+ * error, so only a new process can use it; every device that cannot be used is marked as failed MM_INTERNAL
+ * all other errors */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);
 

@@ -1,7 +1,6 @@
-/* Stored values in a device's memory. A job that first uses a value there makes a copy, which is kept until
- * the value ends, or until device memory is short; so is what a variant derives from the value. If the device
- * alone has the elements, its copy is the only one and is kept until the value ends. This file knows no
- * names. */
+/* Stored values in a device's memory. The first job that uses a value makes a copy. Copies and data derived
+ * from the value are kept until the value ends or device memory is short. If only this device has the
+ * elements, its copy is kept until the value ends. This file does not know the names of values. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
@@ -11,26 +10,25 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* What a variant derives from the value. Only the thread of the device's lanes uses it, until the value ends.
- */
+/* Data that a variant derived from the value. Until the value ends, only the thread of the device's lanes
+ * uses this. */
 struct derived {
-    void *data; /* NULL: nothing */
+    void *data; /* NULL: no memory */
     size_t bytes;
     uint64_t key;
-    cudaEvent_t
-        noted;       /* the memory is there once this is over, and filled if is_filled; NULL: none was made */
-    bool is_over;    /* `noted` is known to be over */
-    bool was_wanted; /* an earlier job asked for it */
+    cudaEvent_t event; /* completes when the memory is allocated and, if is_filled, filled; NULL: no event */
+    bool is_complete;  /* the event is known to be complete */
+    bool was_wanted;   /* an earlier job asked for the data */
     bool is_filled;
 };
 
 struct mm_cuda_device_copy {
-    struct mm_device_copy head;    /* first; its data are NULL while the copy is dropped */
-    struct mm_cuda_device *device; /* NULL once the device was closed */
+    struct mm_device_copy head;    /* first member; head.data is NULL while the copy is dropped */
+    struct mm_cuda_device *device; /* NULL after the device was closed */
     size_t bytes;
-    cudaEvent_t copied;        /* the copy is there once this is over; NULL: none was made */
-    bool is_copied;            /* the copy is known to be complete; only the lanes' thread uses this */
-    struct derived derived[2]; /* as A, as B */
+    cudaEvent_t copied;        /* completes when the elements are copied; NULL: no event */
+    bool is_copied;            /* `copied` is known to be complete; only the lanes' thread uses this */
+    struct derived derived[2]; /* data derived from the value as operand A and as operand B */
     LIST_ENTRY(mm_cuda_device_copy) listed;
 };
 
@@ -41,19 +39,20 @@ static bool is_only_copy(const struct mm_cuda_device_copy *copy) {
     return copy->head.read != NULL;
 }
 
-/* Adds to the counts of bytes. With the mutex held, like all functions down to `release`. */
+/* Adds to the device's counts of bytes. The caller holds the mutex. */
 static void count(const struct mm_cuda_device_copy *copy, size_t bytes) {
     copy->device->copy_bytes += bytes;
     if (is_only_copy(copy))
         __atomic_add_fetch(&copy->device->head.stored_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Memory of a copy, to be freed. */
+/* Memory of a copy that must be freed. */
 struct removed {
     void *data[3];
     unsigned count;
 };
 
+/* The caller holds the mutex. */
 static void remove_data(struct mm_cuda_device_copy *copy, struct removed *removed) {
     void *data = copy->head.data;
     if (data == NULL)
@@ -64,6 +63,7 @@ static void remove_data(struct mm_cuda_device_copy *copy, struct removed *remove
     removed->data[removed->count++] = data;
 }
 
+/* The caller holds the mutex. */
 static void remove_derived(struct mm_cuda_device_copy *copy, struct removed *removed) {
     for (unsigned slot = 0; slot < 2; slot++) {
         struct derived *derived = &copy->derived[slot];
@@ -82,13 +82,14 @@ static void free_removed(struct mm_cuda_device *device, const struct removed *re
 }
 
 static void destroy_events(const struct mm_cuda_device_copy *copy) {
-    const cudaEvent_t events[] = {copy->copied, copy->derived[0].noted, copy->derived[1].noted};
+    const cudaEvent_t events[] = {copy->copied, copy->derived[0].event, copy->derived[1].event};
     for (unsigned index = 0; index < sizeof events / sizeof events[0]; index++)
         if (events[index] != NULL)
             cudaEventDestroy(events[index]);
 }
 
-/* Removes the copy from its device, which is returned; NULL if the device was closed. */
+/* Removes the copy from its device, and returns the device; NULL if it was closed. The caller holds the
+ * mutex. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -100,7 +101,7 @@ static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct re
     return device;
 }
 
-/* Frees a copy whose value has ended, so no job uses it any more. */
+/* Frees the copy of a value that has ended. No job uses the copy any more. */
 static void release(struct mm_device_copy *head) {
     struct mm_cuda_device_copy *copy = (struct mm_cuda_device_copy *)head;
     struct removed removed = {.count = 0};
@@ -133,20 +134,20 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Counts bytes of the copy, if the device's limit for stored values allows: bytes of an only copy beside
- * other only copies, other bytes beside everything. */
+/* Adds bytes to the device's counts, if the device's limit for stored values allows. For an only copy, only
+ * copies count against the limit; otherwise all copies and derived data count. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
     pthread_mutex_lock(&mutex);
-    const size_t taken = for_only ? mm_device_stored_bytes(&device->head) : device->copy_bytes;
-    const bool has_room = taken <= limit && bytes <= limit - taken;
-    if (has_room && for_only)
+    const size_t used = for_only ? mm_device_stored_bytes(&device->head) : device->copy_bytes;
+    const bool fits = used <= limit && bytes <= limit - used;
+    if (fits && for_only)
         count(copy, bytes);
-    else if (has_room)
+    else if (fits)
         device->copy_bytes += bytes;
     pthread_mutex_unlock(&mutex);
-    return has_room;
+    return fits;
 }
 
 static void unreserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
@@ -162,27 +163,27 @@ static struct mm_cuda_device_copy *find(const struct mm_stored *value, const str
     return (struct mm_cuda_device_copy *)mm_stored_find_copy(value, &device->head);
 }
 
-/* Makes the lane's stream wait for an event of another lane, unless the event is known to be over. */
-static cudaError_t wait_for(cudaEvent_t event, bool *is_over, const struct mm_lane *lane) {
-    if (*is_over)
+/* Makes the lane's stream wait for an event of another lane, unless the event is known to be complete. */
+static cudaError_t wait_for(cudaEvent_t event, bool *is_complete, const struct mm_lane *lane) {
+    if (*is_complete)
         return cudaSuccess;
     const cudaError_t code = cudaEventQuery(event);
-    *is_over = code == cudaSuccess;
+    *is_complete = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return code;
     (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
     return cudaStreamWaitEvent(lane->stream, event, 0);
 }
 
-/* Records the event at the end of the lane's stream. */
+/* Records the event at the end of the lane's stream. Creates the event if it is NULL. */
 static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
     const cudaError_t code =
         *event == NULL ? cudaEventCreateWithFlags(event, cudaEventDisableTiming) : cudaSuccess;
     return code == cudaSuccess ? cudaEventRecord(*event, lane->stream) : code;
 }
 
-/* Memory that may be dropped, in the order of the lane's stream. NULL if the limit or the pool has too
- * little. */
+/* Acquires memory that may be dropped, in the order of the lane's stream. Returns NULL if the limit or the
+ * pool does not allow it. */
 static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struct mm_lane *lane) {
     void *data;
     if (!reserve(copy, bytes, false))
@@ -193,7 +194,7 @@ static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struc
     return NULL;
 }
 
-/* Makes a copy without device memory. NULL if host memory runs out. */
+/* Makes a copy without device memory. Returns NULL if host memory runs out. */
 static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, size_t bytes,
                                              struct mm_cuda_device *device) {
     struct mm_cuda_device_copy *copy = calloc(1, sizeof *copy);
@@ -222,7 +223,7 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     return code;
 }
 
-/* Acquires device memory, if there is some, and enqueues the copy of the value. */
+/* Acquires device memory and enqueues the copy of the value. Without memory, succeeds and copies nothing. */
 static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
                               struct mm_lane *lane) {
     void *data = acquire(copy, value->bytes, lane);
@@ -240,7 +241,8 @@ static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_devi
     return cudaSuccess;
 }
 
-/* The value's copy on the lane's device, which is made if there is none; NULL if host memory runs out. */
+/* Returns the value's copy on the lane's device, and makes one if there is none. NULL: host memory ran out.
+ */
 static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
     struct mm_cuda_device_copy *copy = find(value, lane->device);
     if (copy != NULL)
@@ -280,7 +282,7 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
 
 /* --- derived from a copy */
 
-/* The device copy of an operand of the lane's job; NULL: it has none. */
+/* Returns the device copy of an operand of the lane's job, or NULL if there is none. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
     const struct mm_source *source = job == NULL ? NULL : &job->sources[slot];
@@ -288,8 +290,8 @@ static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsi
 }
 
 static cudaError_t note(struct derived *derived, const struct mm_lane *lane) {
-    derived->is_over = false;
-    return record(&derived->noted, lane);
+    derived->is_complete = false;
+    return record(&derived->event, lane);
 }
 
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
@@ -305,10 +307,10 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
         derived->bytes = bytes;
         derived->key = key;
         if (derived->data != NULL)
-            (void)note(derived, lane); /* if that fails, so does what fills it */
+            (void)note(derived, lane); /* if this fails, the kernels that fill the memory fail too */
     }
     if (derived->data == NULL || derived->key != key || derived->bytes != bytes ||
-        wait_for(derived->noted, &derived->is_over, lane) != cudaSuccess) /* then the next call says why */
+        wait_for(derived->event, &derived->is_complete, lane) != cudaSuccess) /* the next call fails too */
         return NULL;
     *is_filled = derived->is_filled;
     return derived->data;
@@ -323,7 +325,7 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
 
 /* --- only copies */
 
-/* Opens a lane with a stream of its own, for any thread. The device's lanes work on meanwhile. */
+/* Opens a lane with its own stream, so any thread can copy while the device's lanes work. */
 static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
     *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
     if (mm_cuda_use(head, error) != MM_OK)
@@ -332,7 +334,8 @@ static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, st
     return mm_cuda_status(lane->device, code, "making a stream", error);
 }
 
-/* Waits for the lane, and closes it. `code` is the result of what was enqueued. */
+/* Waits for the lane's stream, and closes the lane. `code` is the result of the call that enqueued the copy.
+ */
 static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
                                  struct mm_error *error) {
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
@@ -364,12 +367,13 @@ static enum mm_status write(struct mm_device_copy *head, size_t offset, const vo
 }
 
 static enum mm_status fail_full(const struct mm_device *device, size_t bytes, struct mm_error *error) {
-    const size_t limit = mm_device_stored_bytes_max(device), taken = mm_device_stored_bytes(device);
-    const size_t free_bytes = limit - mm_size_min(taken, limit);
-    mm_fail_limit(error, "", limit,
-                  "the matrix needs %zu bytes of the memory of %s, where stored matrices may take %zu, of "
-                  "which %zu are free; delete what you no longer need",
-                  bytes, device->name, limit, free_bytes);
+    const size_t limit = mm_device_stored_bytes_max(device), used = mm_device_stored_bytes(device);
+    const size_t free_bytes = limit - mm_size_min(used, limit);
+    mm_fail_limit(
+        error, "", limit,
+        "the matrix needs %zu bytes of memory on %s, but only %zu of the %zu bytes for stored matrices "
+        "are free; delete matrices that you no longer need",
+        bytes, device->name, free_bytes, limit);
     error->status = MM_STORE_FULL;
     error->needed_bytes = bytes;
     error->free_bytes = free_bytes;
@@ -382,12 +386,12 @@ enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struc
     struct mm_cuda_device_copy *acquired = make_copy(&head, bytes, lane->device);
     void *data = NULL;
     if (acquired == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system has no memory for a matrix's place on the device");
-    const bool has_room = reserve(acquired, bytes, true);
-    const enum mm_status status = has_room ? mm_cuda_pool_acquire(lane, mm_cuda_aligned(bytes), &data, error)
-                                           : fail_full(&lane->device->head, bytes, error);
+        return mm_fail(error, MM_INTERNAL, "out of host memory while storing a matrix on the device");
+    const bool fits = reserve(acquired, bytes, true);
+    const enum mm_status status = fits ? mm_cuda_pool_acquire(lane, mm_cuda_aligned(bytes), &data, error)
+                                       : fail_full(&lane->device->head, bytes, error);
     if (status != MM_OK) {
-        if (has_room)
+        if (fits)
             unreserve(acquired, bytes, true);
         release(&acquired->head);
         return status;

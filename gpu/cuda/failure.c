@@ -1,4 +1,4 @@
-/* What a CUDA error means for a job, for its device, and for other devices of the process. */
+/* Decides what a CUDA error means for a job, for its device, and for other devices of the process. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 
@@ -7,14 +7,14 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the list of open devices */
 static struct mm_cuda_device *opened;
 
-void mm_cuda_note_opened(struct mm_cuda_device *device) {
+void mm_cuda_add_open_device(struct mm_cuda_device *device) {
     pthread_mutex_lock(&mutex);
     device->next_opened = opened;
     opened = device;
     pthread_mutex_unlock(&mutex);
 }
 
-void mm_cuda_note_closed(const struct mm_cuda_device *device) {
+void mm_cuda_remove_open_device(const struct mm_cuda_device *device) {
     pthread_mutex_lock(&mutex);
     struct mm_cuda_device **at = &opened;
     while (*at != NULL && *at != device)
@@ -28,8 +28,9 @@ static void mark_failed(struct mm_cuda_device *device) {
     __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
 }
 
-/* After a fault of a kernel CUDA fails every call of the process, on each device (by its documentation, and
- * on two H200). Checks the other devices, so the requests that wait for them fail at once. */
+/* After a kernel's fault, every CUDA call of the process fails, on every device. CUDA's documentation says
+ * so, and a test on two H200 confirmed it. This checks the other devices, so requests that wait for them fail
+ * at once. */
 static void check_others(const struct mm_cuda_device *failed) {
     size_t free_bytes;
     size_t total_bytes;
@@ -53,10 +54,10 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
         return MM_OK;
     (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
 
-    if (code == cudaErrorMemoryAllocation) /* the device works on, so do not wait for it */
+    if (code == cudaErrorMemoryAllocation) /* the device still works, so do not wait for it */
         return mm_cuda_fail_memory(device, 0, error);
 
-    /* After a fault of a kernel the context is lost, and every later call repeats the error. */
+    /* After a kernel's fault the context is lost, and every later call returns the error again. */
     if (cudaDeviceSynchronize() != cudaSuccess) {
         mark_failed(device);
         check_others(device);

@@ -1,5 +1,5 @@
-/* Acquires and releases the device memory of jobs, and prepares another try if it is short. It enqueues
- * copies of stored operands, and knows no kernel. */
+/* Acquires and releases the device memory of jobs, and prepares a retry if memory is short. This file
+ * enqueues copies of stored operands, and knows no kernel. */
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/memory.h"
@@ -7,24 +7,23 @@
 #include "gpu/cuda/stream.h"
 #include "gpu/store/store.h"
 
-/* Device bytes of one of the job's matrices. */
-static size_t all_bytes(const struct mm_matrix *matrix) {
+static size_t aligned_bytes(const struct mm_matrix *matrix) {
     return mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
 }
 
-/* Device bytes that an operand needs beside what is there: none if it is stored on this device alone, or if a
+/* Returns the device bytes to acquire for an operand: 0 if only this device stores the operand, or if a
  * shared launch reads it in host memory. */
 static size_t operand_bytes(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
     const struct mm_source *source = &job->sources[index];
     const bool is_only_here = source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
                               source->stored->only_copy->device == plan->device;
     const bool is_read_on_host = job->work.batch_key != 0 && mm_cuda_reads_in_place(job, source);
-    return is_only_here || is_read_on_host ? 0 : all_bytes(mm_product_operand(&job->product, index));
+    return is_only_here || is_read_on_host ? 0 : aligned_bytes(mm_product_operand(&job->product, index));
 }
 
-/* A shared launch writes C to host memory, if the job has C there. */
+/* Returns the device bytes for C: 0 if a shared launch writes C to host memory. */
 static size_t c_bytes(const struct mm_job *job) {
-    return job->work.batch_key != 0 && job->product.c.data != NULL ? 0 : all_bytes(&job->product.c);
+    return job->work.batch_key != 0 && job->product.c.data != NULL ? 0 : aligned_bytes(&job->product.c);
 }
 
 static size_t check_bytes(const struct mm_job *job) {
@@ -35,22 +34,23 @@ static size_t figures_bytes(const struct mm_job *job) {
     return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
 }
 
-/* Bytes for the check, figures and workspace. A shared launch has none of these. */
-static size_t bytes_beside(const struct mm_job *job, const struct mm_plan *plan) {
+/* Returns the device bytes for the check, figures and the plan's workspace. A shared launch has none of
+ * these. */
+static size_t extra_bytes(const struct mm_job *job, const struct mm_plan *plan) {
     return job->work.batch_key != 0 ? 0 : check_bytes(job) + figures_bytes(job) + plan->workspace_bytes;
 }
 
 size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan) {
-    size_t bytes = c_bytes(job) + bytes_beside(job, plan);
+    size_t bytes = c_bytes(job) + extra_bytes(job, plan);
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         bytes += operand_bytes(job, plan, index);
     return bytes;
 }
 
-/* Acquires memory that outlives the job: for C if it stays on the device, and device copies of stored
- * operands. The address of another matrix becomes NULL. */
-static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, struct mm_cuda_placed *placed,
-                                   struct mm_error *error) {
+/* Acquires memory that outlives the job: for a C that stays on the device, and for device copies of stored
+ * operands. Sets the addresses of all other matrices to NULL. */
+static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, struct mm_cuda_placed *placed,
+                                      struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (job->stores_c)
         status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
@@ -61,8 +61,8 @@ static enum mm_status acquire_kept(struct mm_lane *lane, struct mm_job *job, str
     return status;
 }
 
-/* Places the job's other matrices in the workspace, from *at on, and moves *at past them. Copies stored
- * operands there that got no device copy. */
+/* Places each matrix that has no address yet in the workspace, from *at on, and moves *at past it. Copies a
+ * stored operand without a device copy to its place. */
 static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                          struct mm_cuda_placed *placed, char **at) {
     cudaError_t code = cudaSuccess;
@@ -89,12 +89,12 @@ static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct 
 enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                       const struct mm_plan *plan, struct mm_cuda_memory *memory,
                                       struct mm_error *error) {
-    size_t bytes = bytes_beside(jobs[0], plan);
+    size_t bytes = extra_bytes(jobs[0], plan);
     void *workspace = NULL;
     enum mm_status status = MM_OK;
     for (unsigned job = 0; job < count && status == MM_OK; job++) {
         struct mm_cuda_placed *placed = &memory->placed[job];
-        status = acquire_kept(lane, jobs[job], placed, error);
+        status = acquire_lasting(lane, jobs[job], placed, error);
         for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
             bytes += placed->operands[index] == NULL ? operand_bytes(jobs[job], plan, index) : 0;
         bytes += placed->c == NULL ? c_bytes(jobs[job]) : 0;
@@ -125,17 +125,17 @@ void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count) {
     }
 }
 
-/* Whether jobs are under way in another lane, which have memory. */
-static bool is_beside_others(const struct mm_lane *lane) {
-    bool is_beside = false;
+/* Whether jobs are running in another lane, whose memory will be free later. */
+static bool are_others_busy(const struct mm_lane *lane) {
+    bool are_busy = false;
     for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
         const struct mm_lane *other = &lane->device->lanes[index];
-        is_beside = is_beside || (other != lane && __atomic_load_n(&other->is_busy, __ATOMIC_RELAXED));
+        are_busy = are_busy || (other != lane && __atomic_load_n(&other->is_busy, __ATOMIC_RELAXED));
     }
-    return is_beside;
+    return are_busy;
 }
 
-/* Changes the plan to one that needs less workspace. False if there is none. */
+/* Changes the plan to one that needs less workspace. Returns false if there is none. */
 static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
     const struct mm_product product = mm_product_dense(&job->product);
     struct mm_plan frugal;
@@ -152,15 +152,14 @@ bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {
         mm_cuda_trim(retry->lane->device);
         return true;
     }
-    return retry->job != NULL && !is_beside_others(retry->lane) &&
-           use_less_workspace(retry->job, retry->plan);
+    return retry->job != NULL && !are_others_busy(retry->lane) && use_less_workspace(retry->job, retry->plan);
 }
 
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                              const struct mm_plan *plan) {
     struct mm_cuda_device *device = lane->device;
-    if (!is_beside_others(lane))
-        mm_cuda_drop_copies(device, false);       /* copies that only these jobs needed count as free too */
+    if (!are_others_busy(lane))
+        mm_cuda_drop_copies(device, false);       /* device copies that can be dropped count as free */
     cudaStreamSynchronize(device->direct.stream); /* now the pool counts released memory as free */
     for (unsigned index = 0; index < count; index++)
         mm_cuda_fail_memory(device, mm_cuda_needed_bytes(jobs[index], plan), &jobs[index]->work.error);

@@ -1,6 +1,6 @@
-/* A lane: a CUDA stream, with the events and the workspace of the jobs on it; and the one way to launch a
- * kernel. A kernel file includes this and variants.h, and needs no other header of devices. No pointer but
- * `error` may be NULL. */
+/* A lane: a CUDA stream with events and a workspace for its jobs; and the functions that plan and launch the
+ * kernels of variants. A kernel file includes this and variants.h, and no other header of devices. Of the
+ * pointers here, only `error` may be NULL. */
 #pragma once
 
 #include "gpu/product/path.h"
@@ -16,21 +16,21 @@ struct mm_job;
 struct mm_verification;
 struct mm_reduction;
 
-/* A job that is launched in bands of C's rows. Each band is launched once the band before is over, so other
- * streams get their turn in between, and the job can be cancelled (run.c). */
+/* A job that is launched in bands of C's rows (run.c). Each band is launched when the band before it is over,
+ * so kernels of other streams can run in between, and the job can be cancelled. */
 struct mm_cuda_bands {
-    struct mm_job *job;        /* NULL: none is under way */
-    struct mm_plan plan;       /* the job's, or a frugal one */
-    struct mm_product product; /* all of it, in device memory */
-    size_t products;           /* in a band, if the products of a stack are not cut */
-    size_t rows;               /* in a band; m: the product is not cut */
-    uint64_t seed;             /* of the check */
-    void *check;               /* memory for the check */
-    void *figures;             /* memory for the reduction */
-    struct mm_error error;     /* why the other bands are not launched */
+    struct mm_job *job;        /* NULL: no job runs in bands */
+    struct mm_plan plan;       /* the job's plan, or one with less workspace */
+    struct mm_product product; /* the whole product, with all matrices in device memory */
+    size_t products;           /* products of a stack in one band; used if products are not cut */
+    size_t rows;               /* rows of C in one band; m: the product is not cut */
+    uint64_t seed;             /* random seed of the check */
+    void *check;               /* device memory for the check */
+    void *figures;             /* device memory for the reduction of C */
+    struct mm_error error;     /* why no more bands are launched; MM_OK: none of them failed */
 };
 
-/* Points in time of a job, as events on the lane's stream. A span is the time between two of them. */
+/* Points in time of a job, recorded as events on the lane's stream. A span is the time between two marks. */
 enum mm_cuda_mark {
     MM_CUDA_BEGUN,
     MM_CUDA_UPLOADED,
@@ -45,57 +45,58 @@ struct mm_lane {
     struct mm_cuda_device *device;
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
-    enum mm_cuda_mark first; /* of the jobs under way: BEGUN, or UPLOADED if nothing is copied */
-    enum mm_cuda_mark last;  /* the last mark enqueued for the jobs under way; end waits for it */
+    enum mm_cuda_mark first; /* the running jobs' first mark: BEGUN, or UPLOADED if nothing is copied */
+    enum mm_cuda_mark last;  /* the running jobs' last enqueued mark; mm_cuda_end waits for it */
     struct mm_cuda_bands bands;
 
-    /* Owned, in locked host memory, where the device writes them. */
-    struct mm_verification *verification; /* of the last check */
-    struct mm_reduction *reduction;       /* of the last job that reduces C */
-    struct mm_path *path;                 /* of the last result, if its variant has several paths */
+    /* Owned results in locked host memory, to which the device writes. */
+    struct mm_verification *verification; /* result of the last check */
+    struct mm_reduction *reduction;       /* figures of the last job that reduces C */
+    struct mm_path *path;                 /* path of the last product, if its variant has several paths */
 
-    void *workspace; /* device memory for the jobs' matrices, kept from job to job unless it is large; dropped
-                        if memory is short; NULL: none */
-    void *scratch;   /* the part of it for a plan's launch (plan.workspace_bytes), aligned to 256 bytes; valid
-                        during the launch */
+    void *workspace; /* device memory for the jobs' matrices; kept between jobs unless it is large or memory
+                        is short; NULL: none */
+    void *scratch; /* part of the workspace for a plan's launch (plan.workspace_bytes), aligned to 256 bytes;
+                      valid during the launch */
     size_t workspace_bytes; /* __atomic access: any thread may read it */
-    bool is_busy;           /* jobs are under way; __atomic access: any thread may read it */
+    bool is_busy;           /* jobs are running; __atomic access: any thread may read it */
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 
-/* The `launch` of plans with one kernel of type void(struct mm_product): launches it over all of C, by
- * plan->layout. The grid's y ends at 65535, so a tall C is cut into bands of rows, each of which is a product
- * of its own to the kernel. */
+/* The `launch` function of plans with one kernel, of type void(struct mm_product). Launches the kernel over
+ * all of C, with plan->layout. A grid has at most 65535 blocks in y, so a tall C is cut into several
+ * launches. */
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* How many rows of C a band has. m, so the product is not cut, if it takes less than 100 ms by the device's
- * rates, if plan->layout.block_rows is 0 (the launch is a library's, or tensor's or fp32_tensor's), or if no
- * smaller number of rows keeps the plan. A band has the kernel and the splits of k of the whole product, so
- * the result has the same bits. Of a stack, this is for one product. */
+/* Returns how many rows of C a band has; for a stack, a band of one product. Returns m, so the product is not
+ * cut, if the forecast is at most 100 ms, if plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor), or
+ * if no band keeps the plan. A band keeps the kernel and the splits of k, so cutting changes no bits of C. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
-/* Enqueues one kernel over a grid of blocks with these arguments, for launches of several kernels. Uses the
- * layout's kernel, threads, dynamic shared memory and `follows`. */
+/* Enqueues the layout's kernel over a grid of blocks, with pointers to its arguments. The layout also gives
+ * the threads of a block, the dynamic shared memory, and `follows`. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the layout's kernel, and lets it use the layout's dynamic shared memory: MM_UNSUPPORTED if the device
- * has less. */
+/* Loads the layout's kernel, and lets it use the layout's dynamic shared memory. MM_UNSUPPORTED: a block on
+ * the device has less shared memory. */
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the kernels that the plan launches for this product, whose data may be NULL. */
+/* Loads the kernels that the plan launches for this product. The data of the product's matrices may be NULL.
+ */
 enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Plans a transposition by the layout's kernel. Without transpose_a the elements of A already lie as those of
- * C: then the plan is a plain copy on the device, whatever the variant. */
+/* Plans a transposition with the layout's kernel. If transpose_a is false, A already has the layout of C;
+ * then the plan is a plain copy on the device. */
 void mm_cuda_plan_transposition(const struct mm_layout *layout, const struct mm_product *product,
                                 struct mm_plan *plan);
 
-/* Launches the layout's batch kernel, which is loaded, over the first `count` items. Sets the block's edges
- * and the tile in *items. */
 struct mm_cuda_items;
+
+/* Launches the layout's batch kernel over the first `count` items. Sets the edges of a block and the tile in
+ * *items. The caller has loaded the kernel. */
 enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cuda_items *items,
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error);
@@ -103,9 +104,10 @@ enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cu
 __END_DECLS
 
 #ifdef __cplusplus
-/* The kernels of a variant, one for each orientation: kernels[transpose_a][transpose_b]. */
+/* A kernel that computes one product. */
 typedef void (*mm_cuda_kernel)(struct mm_product product);
 
+/* Picks the kernel for the product's transposes from kernels[transpose_a][transpose_b]. */
 static inline const void *mm_cuda_pick(const mm_cuda_kernel (&kernels)[2][2],
                                        const struct mm_product *product) {
     return (const void *)kernels[product->transpose_a][product->transpose_b];

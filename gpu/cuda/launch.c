@@ -1,5 +1,4 @@
-/* The one place that launches kernels, and what can be read of a kernel without running it. It knows
- * no variant. */
+/* Launches the kernels of variants, and reads the attributes of a kernel. This file knows no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/queue/progress.h"
@@ -8,7 +7,7 @@ enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
-    enum { FOLLOWS_FROM = 90 }; /* the compute capability */
+    enum { FOLLOWS_FROM = 90 }; /* the first compute capability with programmatic dependent launch */
     struct cudaLaunchAttribute_st follows = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
                                              .val.programmaticStreamSerializationAllowed = 1};
     const bool may_follow = layout->follows && lane->device->head.compute_capability >= FOLLOWS_FROM;
@@ -24,8 +23,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     return mm_cuda_status(lane->device, code, "launching a kernel", error);
 }
 
-/* A kernel may use more than 48 KiB of shared memory only if it opts in. This opts in once, to all that a
- * block may have. */
+/* A kernel may use more than 48 KiB of shared memory only if it opts in. This opts in once, to the most
+ * shared memory that a block may have. */
 static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lane, size_t static_bytes,
                              struct mm_error *error) {
     const struct mm_device *head = &lane->device->head;
@@ -39,8 +38,8 @@ static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lan
     return mm_cuda_status(lane->device, code, "opting in to shared memory", error);
 }
 
-/* Loads a kernel: the CUDA runtime does so when it is asked for the kernel's attributes. They also say how
- * much dynamic shared memory the kernel may use. */
+/* Loads a kernel: the CUDA runtime loads it when the program reads its attributes. The attributes also say
+ * how much dynamic shared memory the kernel may use. */
 static enum mm_status load(const struct mm_layout *layout, struct mm_lane *lane,
                            struct cudaFuncAttributes *attributes, struct mm_error *error) {
     const cudaError_t code = cudaFuncGetAttributes(attributes, layout->kernel);
@@ -56,7 +55,7 @@ enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane
     return load(layout, lane, &ignored, error);
 }
 
-/* The parameter of a batch kernel for a stack. */
+/* Returns the parameter of a batch kernel for a stack. */
 static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm_product *product) {
     const struct mm_stack *stack = product->stack;
     const struct mm_product first = mm_product_item(product, 0);
@@ -78,8 +77,8 @@ static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm
     return items;
 }
 
-/* Launches the products of a stack as the layers of a grid, by the batch kernel. The grid's z ends at 65535,
- * so there may be several launches. */
+/* Launches the batch kernel with one layer of the grid for each product of a stack. A grid has at most 65535
+ * layers, so there may be several launches. */
 static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
@@ -106,7 +105,7 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     enum mm_status status = MM_OK;
     batch.kernel = batch.batch_kernel;
     if (product->stack != NULL && plan->launch_stack == launch_stack)
-        status = mm_cuda_load(&batch, lane, error); /* the kernel for products that are cut is loaded below */
+        status = mm_cuda_load(&batch, lane, error); /* products that are cut use the kernel loaded below */
     if (status == MM_OK && plan->prepare != NULL)
         status = plan->prepare(plan, product, lane, error);
     else if (status == MM_OK && plan->layout.kernel != NULL)
@@ -120,12 +119,12 @@ static bool suits_c(const struct mm_variant *variant, const struct mm_product *p
            product->c.dtype == mm_dtype_result(product->a.dtype);
 }
 
-/* Checks what all variants need, because kernels count rows and columns in 32 bits. Then calls the variant's
- * `plan`. */
+/* Checks C's type and the dimensions, because kernels count rows and columns in 32 bits. Then calls the
+ * variant's `plan`. */
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m > DIMENSION_MAX || product->n > DIMENSION_MAX || product->k > DIMENSION_MAX)
         return mm_fail(error, MM_UNSUPPORTED,
-                       "a CUDA kernel takes dimensions up to %d, but the product is %zu x %zu x %zu",
+                       "a CUDA kernel supports dimensions up to %d, but the product is %zu x %zu x %zu",
                        DIMENSION_MAX, product->m, product->n, product->k);
     if (!suits_c(plan->variant, product))
         return mm_fail_field(
@@ -149,7 +148,7 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
     for (size_t row = 0; row < product->m; row += band_rows) {
         const size_t left = product->m - row;
         struct mm_product band = mm_product_part(product, MM_MATMUL, row, left < band_rows ? left : band_rows,
-                                                 0, product->n); /* a transposition has no B to cut */
+                                                 0, product->n); /* MM_MATMUL suits transpositions too */
         band.tile = product->tile != 0 ? product->tile : plan->variant->tile;
         const size_t rows = mm_size_divide_up(band.m, layout->block_rows);
         const dim3 grid = {(unsigned)columns, (unsigned)rows, 1};
@@ -204,7 +203,7 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
     return MM_OK;
 }
 
-/* This call has a lane of its own, so any thread may call it. */
+/* Uses a lane of its own, so any thread may call this function. */
 enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_plan *plan,
                                   struct mm_attributes *attributes, struct mm_error *error) {
     struct mm_lane lane = {.device = (struct mm_cuda_device *)head};

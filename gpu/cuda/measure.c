@@ -1,4 +1,4 @@
-/* Measures one run of a product on matrices that are in device memory. It knows no jobs. */
+/* Measures one run of a product whose matrices are in device memory. This file knows no jobs. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/job_memory.h"
@@ -37,18 +37,19 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     return status;
 }
 
-/* If the gate timed out, the time may include the host's. Then this measures once more, because the library
- * has loaded its kernel by now. Under a debugger every launch waits, and the second time is no better. */
-static enum mm_status measure_surely(const struct mm_plan *plan, const struct mm_product *product,
-                                     struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
+/* Measures again if the gate timed out, because the time may then include work of the host. By the second
+ * run, a library has loaded its kernel. Under a debugger every launch waits, so the second run is no better.
+ */
+static enum mm_status measure_with_retry(const struct mm_plan *plan, const struct mm_product *product,
+                                         struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
     const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);
     if (status != MM_OK || !mm_cuda_gate_timed_out(lane->device->gate))
         return status;
     return measure_once(plan, product, lane, kernel_ns, error);
 }
 
-/* Loads the kernels and acquires the workspace. The plan is never a frugal one, because the variant is
- * measured as it is. */
+/* Loads the kernels and acquires the workspace. No retry changes the plan, because the variant is measured
+ * with its usual plan. */
 static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
                                  struct mm_lane *lane, struct mm_error *error) {
     const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);
@@ -70,7 +71,7 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_plan *pla
     while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status == MM_OK)
         status = kernel_ns == NULL ? run_once(plan, product, lane, error)
-                                   : measure_surely(plan, product, lane, kernel_ns, error);
+                                   : measure_with_retry(plan, product, lane, kernel_ns, error);
     mm_cuda_free_large_workspace(lane);
     return status;
 }

@@ -1,5 +1,5 @@
-/* A job on a lane: upload, kernel (in bands of rows if it is long), download, and the time of each. It knows
- * no variant; job_memory.c acquires the memory. */
+/* Runs jobs on a lane: enqueues upload, kernel (in bands of rows if it is long) and download, and measures
+ * the time of each. This file knows no variant. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
@@ -43,8 +43,8 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
     return mm_cuda_status(lane->device, code, "copying the operands to the device", error);
 }
 
-/* Enqueues the check of the next products. Of a stack these are at most PRODUCTS_MAX, so small ones take some
- * milliseconds. */
+/* Enqueues the check of the next products, at most PRODUCTS_MAX, so a check of small products takes only a
+ * few milliseconds. */
 static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
@@ -63,7 +63,7 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     return MM_OK;
 }
 
-/* Copies the wanted part of C. */
+/* Enqueues the copy of the part of C that the job returns. */
 static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
     const struct mm_matrix *to = &job->product.c;
     job->outcome.downloaded_bytes = mm_job_returned_bytes(job);
@@ -74,8 +74,8 @@ static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const
     return mm_cuda_copy_matrix(to, c, cudaMemcpyDeviceToHost, lane);
 }
 
-/* The reduction is first, and counts in the span of the download. The check is last, so it counts in no span.
- */
+/* Enqueues reduction, download and check. The reduction counts in the span of the download; the check counts
+ * in no span. */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_matrix *c = &bands->product.c;
@@ -93,12 +93,12 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 
 /* --- bands of rows ------------------------------------------------------------------------------- */
 
-/* The longest that a band should take. */
+/* The longest time that a band should take. */
 #define BAND_NS 100e6
 
-/* Whether a band of so many rows has the kernel and the splits of k of the whole product, so its result has
- * the same bits. */
-static bool is_alike(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
+/* Whether a band of so many rows has the kernel and the splits of k of the whole product. Then cutting does
+ * not change the bits of C. */
+static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
     const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
     return mm_plan_make(whole->device, whole->variant, &band, whole->is_frugal, &plan, NULL) == MM_OK &&
@@ -107,9 +107,9 @@ static bool is_alike(const struct mm_plan *whole, const struct mm_product *produ
            plan.workspace_bytes <= whole->workspace_bytes;
 }
 
-/* How many products of a stack a band has, if the products are not cut: as many as take BAND_NS. Products
- * that are launched one by one are limited to LOOP_MAX, because launching takes time of the host. A library
- * gets all. */
+/* Returns how many products of a stack a band has, if products are not cut: as many as take BAND_NS. If each
+ * product is a launch of its own, LOOP_MAX is the limit, because the host takes time for each launch. A
+ * library gets all products at once. */
 static size_t band_products(const struct mm_plan *plan, const struct mm_product *product) {
     enum { LOOP_MAX = 1024 };
     const size_t count = mm_product_count(product);
@@ -131,14 +131,14 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
         const size_t blocks = (size_t)ceil((double)product->m / count / (double)block_rows);
         const size_t rows = blocks * block_rows;
         const size_t rest = product->m % rows;
-        if (rows < product->m && is_alike(plan, product, rows) &&
-            (rest == 0 || is_alike(plan, product, rest)))
+        if (rows < product->m && keeps_plan(plan, product, rows) &&
+            (rest == 0 || keeps_plan(plan, product, rest)))
             return rows;
     }
     return product->m;
 }
 
-/* Enqueues the next band, and after the last band the download. */
+/* Enqueues the next band, and the download after the last band. */
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
     struct mm_progress *progress = &bands->job->progress;
@@ -165,16 +165,16 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     return mm_progress_end(progress, product, 0) ? MM_OK : enqueue_download(lane, error);
 }
 
-/* Whether bands, or checks, are left to enqueue. */
+/* Whether bands or checks must still be enqueued. */
 static bool has_bands_left(const struct mm_lane *lane) {
     const struct mm_cuda_bands *bands = &lane->bands;
     return bands->job != NULL && bands->error.status == MM_OK &&
            (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
-/* Enqueues the next band or check, unless the job was cancelled. On failure bands.error says why. The job
- * shows progress, so the watch does not take it for hung while the bands of other jobs keep the device. */
-static void go_on(struct mm_lane *lane) {
+/* Enqueues the next band or check, unless the job was cancelled. After a failure bands.error says why. Also
+ * shows progress, so the watch does not take the job for hung while bands of other jobs use the device. */
+static void enqueue_next(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
     mm_work_show_progress(&bands->job->work);
     if (mm_work_is_cancelled(&bands->job->work))
@@ -185,8 +185,7 @@ static void go_on(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* Enqueues a job by this plan. Acquiring memory counts in the span of the upload, because it may take long.
- */
+/* Enqueues a job with this plan. The span of the upload includes acquiring memory, which may take long. */
 static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
@@ -221,8 +220,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     return status;
 }
 
-/* Tries to begin jobs as one launch. After a failure they have no memory. A job that may share a launch takes
- * the way of a batch also when it is alone, because that is shorter. */
+/* Tries to begin jobs as one launch. After a failure the jobs have no device memory. A job that may share a
+ * launch begins as a batch even if it is alone, because that takes less time. */
 static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                           const struct mm_plan *plan, struct mm_error *error) {
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
@@ -236,9 +235,9 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
     return status;
 }
 
-/* Begins one job, or several as one launch: all or none. On failure their errors say why. If the results of
- * several jobs do not all fit into the memory for stored matrices, that counts as MM_NO_DEVICE_MEMORY,
- * because one may fit alone. */
+/* Begins one job, or several jobs as one launch: all or none. After a failure each job's error says why. If
+ * the results of several jobs exceed the limit for stored matrices, the status is MM_NO_DEVICE_MEMORY,
+ * because one job may fit alone. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
@@ -256,8 +255,8 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return status;
 }
 
-/* Tries jobs that found no memory together one by one, until one has begun. The worker begins the others
- * again. If no job fits, each error says what that job needs. */
+/* Tries jobs one by one that got no memory together, until one job has begun. The worker begins the other
+ * jobs later. If no job begins, each job's error says how many bytes that job needs. */
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     enum mm_status status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++) {
@@ -285,7 +284,7 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);
 }
 
-/* CUDA gives milliseconds, in steps of about 500 ns. */
+/* CUDA measures milliseconds, with a resolution of about 500 ns. */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns) {
     float ms = 0.0f;
     const cudaError_t code = cudaEventElapsedTime(&ms, lane->marks[from], lane->marks[from + 1]);
@@ -302,13 +301,13 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
     if (code == cudaErrorNotReady)
         (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
     if (code == cudaSuccess && has_bands_left(lane)) {
-        go_on(lane);
+        enqueue_next(lane);
         return lane->bands.error.status != MM_OK;
     }
     return code != cudaErrorNotReady;
 }
 
-/* Reads the spans of the jobs that are over in the lane. */
+/* Reads the spans of the lane's completed jobs. */
 static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
     cudaError_t code = cudaSuccess;
     span_ns[MM_SPAN_UPLOAD] = span_ns[MM_SPAN_DOWNLOAD] = 0;
@@ -335,7 +334,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
     if (mm_cuda_use(head, &error) == MM_OK) {
         cudaError_t code = cudaEventSynchronize(lane->marks[lane->last]);
         while (code == cudaSuccess && has_bands_left(lane)) {
-            go_on(lane);
+            enqueue_next(lane);
             code = cudaEventSynchronize(lane->marks[lane->last]);
         }
         if (code == cudaSuccess && lane->bands.error.status != MM_OK)
@@ -360,7 +359,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }
 
-/* A job that needs much of the memory is exclusive, because a second job of its size might find none. */
+/* A job that needs much device memory runs alone, because a second job of its size might get none. */
 void mm_cuda_schedule(struct mm_job *job) {
     job->work.batch_key = 0;
     job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device);

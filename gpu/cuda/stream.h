@@ -1,6 +1,6 @@
-/* What is enqueued on a lane's stream beside the kernels of variants. The thread that uses the lane calls
- * these functions, while the lane's device is current. No pointer may be NULL unless it says so. A returned
- * cudaError_t is CUDA's, for mm_cuda_status. */
+/* Work on a lane's stream other than the kernels of variants: marks, checks, reductions, copies, gates. The
+ * thread that uses the lane calls these functions while the lane's device is current. No pointer may be NULL
+ * unless its comment allows it. The caller passes a returned cudaError_t to mm_cuda_status. */
 #pragma once
 
 #include "gpu/cuda/device.h"
@@ -10,30 +10,28 @@ __BEGIN_DECLS
 /* Records the event of a mark on the lane's stream. */
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
-/* Sets *span_ns to the nanoseconds from one mark to the next mark. Both are over. */
+/* Sets *span_ns to the nanoseconds from a mark to the next mark. The stream has passed both marks. */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns);
 
-/* Bytes of device memory for the check of a product. */
+/* Returns the bytes of device memory that the check of a product needs. */
 size_t mm_cuda_verify_bytes(const struct mm_product *product);
 
-/* Enqueues the check of `count` products of a stack, from `first` on, that the lane's stream has computed.
- * All matrices and `memory` (mm_cuda_verify_bytes, aligned to 256 bytes) are in device memory; m and n are
- * not 0. Once the stream is through, lane->verification has the result of these products and of those before
- * `first`. */
+/* Enqueues the check of `count` products of a stack, from `first` on, after their kernels. All matrices and
+ * `memory` (mm_cuda_verify_bytes, aligned to 256 bytes) are in device memory; m and n are not 0. When the
+ * check has run, lane->verification has the result for all products up to the last checked one. */
 enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                               size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
                               struct mm_error *error);
 
-/* Bytes of device memory for a reduction. */
+/* Returns the bytes of device memory that a reduction needs. */
 size_t mm_cuda_reduce_bytes(void);
 
 /* Enqueues the reduction of a part of C. C and `memory` (mm_cuda_reduce_bytes, aligned to 256 bytes) are in
- * device memory. Once the stream is through, lane->reduction has the result. */
+ * device memory. When the reduction has run, lane->reduction has the result. */
 enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues a copy of a part of the stack at `from` in device memory to `to` in host memory, where the part
- * lies dense. */
+/* Enqueues a copy of a part of a stack from device memory to host memory. The part is dense at `to`. */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 
@@ -41,20 +39,20 @@ cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const s
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* Makes a gate, which the caller owns. */
+/* Makes a gate, which the caller owns and frees with mm_cuda_gate_free. A gate holds back a stream. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
 
-/* Frees a gate. NULL is allowed. */
+/* Frees a gate; NULL is allowed. */
 void mm_cuda_gate_free(struct mm_cuda_gate *gate);
 
-/* Enqueues the closed gate: the stream waits there until the gate is opened, or for two milliseconds at most.
- */
+/* Closes the gate and enqueues it: the stream waits there until the gate is opened, for at most 2 ms. */
 cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream);
 
-/* Opens the gate. */
+/* Opens the gate, so the stream that waits there continues. */
 void mm_cuda_gate_open(struct mm_cuda_gate *gate);
 
-/* Whether the stream, which was waited for, went on before the gate was opened. */
+/* Whether the stream continued after 2 ms, before the gate was opened. Call this after waiting for the
+ * stream. */
 bool mm_cuda_gate_timed_out(const struct mm_cuda_gate *gate);
 
 __END_DECLS

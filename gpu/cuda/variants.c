@@ -1,10 +1,10 @@
-/* The CUDA variant table. It computes nothing; the rows are in variants.h. */
+/* The CUDA variant table. The rows of most variants are in variants.h. */
 #include "gpu/cuda/variants.h"
 
 #include "gpu/cuda/compiled.h"
 
-/* The edges that a request may choose, ended by 0. If it chooses none of tensor's or tf32's, the shape
- * decides. */
+/* The tile edges that a request may choose, ended by 0. If a request chooses none for tensor or tf32, the
+ * variant chooses by the shape. */
 static const unsigned dynamic_tiles[] = {4, 8, 16, 32, 64, 96, 0};
 static const unsigned tensor_tiles[] = {32, 64, 128, 192, 256, 0};
 

@@ -1,6 +1,6 @@
-/* The rows of the CUDA variant table, and the planning functions that they name. A new variant is its file
- * and one row here (docs/architecture.md names the tables of the tests and docs). The rows `auto` are in
- * variants.c. A build without CUDA has the same rows (missing.c), and no device that runs them. */
+/* The rows of the CUDA variant table, and the planning functions that they name. A new variant needs a file
+ * of its own and one row here; docs/architecture.md names the tables of tests and docs. The rows `auto` are
+ * in variants.c. A build without CUDA has these rows too (missing.c), but no device that runs them. */
 #pragma once
 
 #include "gpu/lab/traffic/kernels.h"
@@ -180,8 +180,8 @@ __BEGIN_DECLS
       .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
-/* The planning function of each row: mm_cuda_NAME and mm_cuda_transpose_NAME. The row tf32 has that of
- * tensor. */
+/* The planning functions of the rows: mm_cuda_NAME and mm_cuda_transpose_NAME. Only mm_cuda_tf32 is not
+ * defined, because the row tf32 uses mm_cuda_tensor. */
 #define X(row, ...) mm_variant_plan mm_cuda_##row;
 MM_CUDA_VARIANTS(X)
 #undef X
@@ -189,33 +189,38 @@ MM_CUDA_VARIANTS(X)
 MM_CUDA_TRANSPOSES(X)
 #undef X
 
-/* Why asynchronous copies cannot be used, or NULL if they can. Any thread. */
+/* Returns why the device cannot use asynchronous copies, or NULL if it can. A static string. Any thread. */
 const char *mm_cuda_async_missing(const struct mm_device *device);
 
-/* Why Hopper's tensor cores cannot be used, or NULL if they can. Any thread. */
+/* Returns why the device cannot use the instructions of Hopper's tensor cores, or NULL if it can. A static
+ * string. Any thread. */
 const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 
-/* Why cuBLAS cannot be used, or NULL if it can. The first call looks for the library. Any thread. */
+/* Returns why cuBLAS cannot be used, or NULL if it can. A static string. The first call looks for the
+ * library. Any thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
 
-/* Why cuBLAS cannot multiply operands of float8_e4m3fn, or NULL if it can. Call it only if cuBLAS can be
- * used. Any thread. */
+/* Returns why cuBLAS cannot multiply operands of float8_e4m3fn, or NULL if it can. A static string. Call this
+ * only if mm_cuda_blas_missing returned NULL. Any thread. */
 const char *mm_cuda_blas_float8_missing(const struct mm_device *device);
 
-/* Whether `blas` multiplies this product on the device. Any thread. */
-bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product *product);
+/* Whether the variant `blas` can compute this product on the device. Any thread. */
+bool mm_cuda_blas_supports(const struct mm_device *device, const struct mm_product *product);
 
-/* Frees the lane's cuBLAS handle, if it has one. The thread that uses the lane. */
+/* Frees the lane's cuBLAS handle, if there is one. Call this on the thread that uses the lane. */
 void mm_cuda_blas_close(struct mm_lane *lane);
 
-/* The `choose` of the row `auto`, and of that for transpositions. */
-mm_variant_choose mm_cuda_choose, mm_cuda_choose_transpose;
+/* Chooses the variant for a product, as `choose` of the row `auto`. */
+mm_variant_choose mm_cuda_choose;
 
-/* The most bytes of a job in a batch: larger ones keep the bus busy by themselves. Of the limits tried on
- * an H200 (none, 256 KiB, 1 MiB) this served most products up to 256×256 at 32 connections. */
+/* Chooses the variant for a transposition, as `choose` of the row `auto` for transpositions. */
+mm_variant_choose mm_cuda_choose_transpose;
+
+/* The most bytes of a job in a batch; a larger job keeps the bus busy alone. On an H200, with products up to
+ * 256×256 and 32 connections, this limit served more products than no limit or 256 KiB. */
 enum { MM_CUDA_BATCH_BYTES_MAX = 1 << 20 };
 
-/* Positions in the table: MM_CUDA_ROW_NAME. */
+/* Indices of the rows in mm_cuda_variants: MM_CUDA_ROW_NAME. */
 enum {
 #define X(name, ...) MM_CUDA_ROW_##name,
     MM_CUDA_VARIANTS(X)
@@ -230,7 +235,7 @@ enum {
 
 extern const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT];
 
-/* What ptxas reported of their kernels (compiled.h). */
+/* What ptxas reported of the variants' kernels (compiled.h), ended by a row of zeros. */
 extern const struct mm_compiled mm_cuda_compiled[];
 
 __END_DECLS

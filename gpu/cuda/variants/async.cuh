@@ -1,14 +1,14 @@
-/* Asynchronous copies from global to shared memory (cp.async), without a register in between. A copy runs
- * while its thread goes on. The thread may read what it copied after mm_wait_copies. It may read what other
- * threads copied after their mm_wait_copies and a barrier after that, or after an mbarrier at which copies
- * arrive (wgmma/mbarrier.cuh). For kernel files alone.
+/* Asynchronous copies from global to shared memory (cp.async), which need no registers. A copy runs while its
+ * thread continues. A thread may read its own copies after mm_wait_copies. Other threads' copies may be read
+ * after their mm_wait_copies and a barrier, or after an mbarrier at which the copies arrive
+ * (wgmma/mbarrier.cuh). For kernel files only.
  *
- * cp.async needs compute capability 8.0. On older devices these are ordinary copies, complete at once, and
- * the same code is correct. */
+ * cp.async needs compute capability 8.0. On older devices these functions copy at once, and callers need no
+ * change. */
 #pragma once
 
-/* Begins to copy the first `count` of COUNT elements (4, 8 or 16 bytes in all), and to fill the rest with
- * zeros. It loads nothing past `count`, so edges need no other path; if `count` is 0, `from` may point
+/* Begins to copy the first `count` of COUNT elements (4, 8 or 16 bytes in all), and to fill the others with
+ * zeros. Loads nothing past `count`, so edges need no special code; if `count` is 0, `from` may point
  * anywhere. Both pointers are aligned to COUNT elements. */
 template <unsigned COUNT, typename ELEMENT>
 __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, unsigned count) {

@@ -1,10 +1,10 @@
-/* blas: NVIDIA's cuBLAS and cuBLASLt, the yardstick for our kernels. If the library does not take a matrix as
- * stored, the variant uses a copy in the workspace:
+/* blas: NVIDIA's cuBLAS and cuBLASLt, with which we compare our kernels. If the library cannot use a matrix
+ * as stored, the variant uses a copy in the workspace:
  *
  * - For 8-bit types the library needs k along the stored rows of both operands, and aligned addresses and
- *   rows. The variant copies any other operand, and the transposition `auto` transposes it if necessary.
- * - The library may lack C's type, or C's rows may not be aligned. Then it computes C in the type of the
- * sums, and a kernel rounds the result to C.
+ *   rows. The variant copies any other operand, and transposes it with `auto` if necessary.
+ * - If the library lacks C's type, or C's rows are not aligned, the library computes C in the type of the
+ *   sums. A kernel then rounds the result to C's type.
  *
  * These copies count as kernel time. */
 #include "gpu/cuda/variants/blas.h"
@@ -15,15 +15,14 @@
 
 #include <limits.h>
 
-/* The product for the library. Matrices that the library does not take are replaced by copies in the
- * workspace. */
+/* The product for the library. Copies in the workspace replace matrices that the library cannot use. */
 struct call {
     struct mm_product product;
     bool replaces_a;
     bool replaces_b;
     bool replaces_c;
     void *workspace; /* the library's part of the workspace */
-    size_t bytes;    /* of the whole workspace */
+    size_t bytes;    /* bytes of the whole workspace */
 };
 
 static void *reserve(struct call *call, char *scratch, size_t bytes) {
@@ -39,15 +38,16 @@ static struct mm_matrix reserve_matrix(struct call *call, char *scratch, enum mm
     return matrix;
 }
 
-/* Row ends must be aligned, too: cuBLASLt found no algorithm for a C whose rows only began aligned. */
+/* Ends of rows must be aligned too: cuBLASLt found no algorithm for a C of which only the starts of rows were
+ * aligned. */
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
     return (uintptr_t)matrix->data % alignment == 0 && matrix->ld * bytes % alignment == 0 &&
            matrix->cols * bytes % alignment == 0;
 }
 
-/* If `scratch` is NULL, only `bytes` is valid. The copies are aligned because the variant's `multiples` limit
- * the shapes. */
+/* Describes the call for a product. If `scratch` is NULL, the addresses of copies are NULL. The copies are
+ * aligned because the variant's `multiples` limit the shapes. */
 static struct call call_of(const struct mm_product *product, char *scratch) {
     const enum mm_dtype dtype = product->a.dtype;
     const struct mm_blas_type *type = &mm_blas_types[dtype];
@@ -136,7 +136,7 @@ static bool has_sizes(const struct mm_product *product) {
     return fits(&one.a) && fits(&one.b) && fits(&one.c);
 }
 
-bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product *product) {
+bool mm_cuda_blas_supports(const struct mm_device *device, const struct mm_product *product) {
     const struct mm_variant *row = &mm_cuda_variants[MM_CUDA_ROW_blas];
     return row->plan[product->a.dtype] != NULL && mm_variant_missing(row, device, product->a.dtype) == NULL &&
            has_sizes(product) && mm_variant_takes(row, product);
@@ -145,7 +145,8 @@ bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product 
 enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     const char *missing = mm_variant_missing(plan->variant, plan->device, product->a.dtype);
     if (!has_sizes(product))
-        return mm_fail(error, MM_UNSUPPORTED, "cuBLAS takes dimensions and rows up to %d elements", INT_MAX);
+        return mm_fail(error, MM_UNSUPPORTED, "cuBLAS supports dimensions and rows up to %d elements",
+                       INT_MAX);
     if (missing != NULL)
         return mm_fail(error, MM_UNSUPPORTED, "blas cannot run here: %s", missing);
     plan->workspace_bytes = product->k == 0 ? 0 : call_of(product, NULL).bytes;

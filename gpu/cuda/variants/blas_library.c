@@ -1,5 +1,5 @@
-/* Calls cuBLAS and cuBLASLt. The program looks for the libraries at run time and works without them. So this
- * file declares their few functions by the public binary interface, and needs no headers of theirs. */
+/* Calls cuBLAS and cuBLASLt. The program looks for the libraries at run time and works without them. This
+ * file declares the libraries' functions itself, so the build needs none of their headers. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/blas.h"
@@ -17,11 +17,10 @@ enum { DEFAULT_MATH = 0, PEDANTIC_MATH = 2, SUMS_STAY_WIDE = 16 };
 enum { COMPUTE_32F = 68, COMPUTE_32I = 72, ALGORITHM_DEFAULT = -1 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14, R_8F_E4M3 = 28 };
 
-/* PEDANTIC_MATH keeps all arithmetic in float32; the tensor cores would narrow the operands. float64 needs no
- * such mode, because the tensor cores' float64 is full float64. By default cuBLAS may round sums over a part
- * of k to C's narrow type before it adds them up; SUMS_STAY_WIDE forbids that. By default cuBLASLt promotes
- * sums of float8 to float32 often enough. Its workspace has the size that NVIDIA recommends for Hopper.
- * cuBLASLt has no product of two float8_e5m2 operands. */
+/* PEDANTIC_MATH keeps all arithmetic in float32, without tensor cores. float64 needs no such mode, because
+ * the tensor cores compute in full float64. SUMS_STAY_WIDE keeps cuBLAS from rounding sums over a part of k
+ * to C's narrow type. By default cuBLASLt promotes sums of float8 to float32 often enough. Its workspace has
+ * the size that NVIDIA recommends for Hopper. cuBLASLt cannot multiply two float8_e5m2 operands. */
 const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT] = {
     [MM_FLOAT32] = {.results = MM_32_BITS, .math = PEDANTIC_MATH, .data_type = R_32F},
     [MM_FLOAT64] = {.results = MM_DTYPE_BIT(MM_FLOAT64), .math = DEFAULT_MATH, .data_type = R_64F},
@@ -43,7 +42,7 @@ const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT] = {
                  .math = DEFAULT_MATH,
                  .data_type = R_8I,
                  .compute = COMPUTE_32I},
-    [MM_INT32] = {.data_type = R_32I}, /* only as C */
+    [MM_INT32] = {.data_type = R_32I}, /* only the type of C */
 };
 
 /* --- the libraries' functions -------------------------------------------------------------------- */
@@ -62,7 +61,8 @@ static struct {
     int (*gemm_ex)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                    const void *a, int a_type, int lda, const void *b, int b_type, int ldb, const void *beta,
                    void *c, int c_type, int ldc, int compute, int algorithm);
-    /* Functions for several products: a step is the distance of two products' matrices, in elements. */
+    /* Functions for several products. A step is the distance, in elements, from one product's matrix to the
+     * next product's matrix. */
     int (*sgemm_strided)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
                          const float *a, int lda, long long a_step, const float *b, int ldb, long long b_step,
                          const float *beta, float *c, int ldc, long long c_step, int count);
@@ -76,8 +76,8 @@ static struct {
                            long long c_step, int count, int compute, int algorithm);
 } cublas;
 
-/* Descriptions that cuBLASLt fills in. Their sizes are public, their content is not. The attributes and
- * values below come from cublasLt.h of CUDA 13.0. */
+/* Descriptions that cuBLASLt fills in. Only their sizes are public. The attributes and values below come from
+ * cublasLt.h of CUDA 13.0. */
 struct lt_operation {
     uint64_t opaque[32];
 };
@@ -121,7 +121,7 @@ static struct {
 
 struct symbol {
     const char *name;
-    void *function; /* points to the member of `cublas` or `lt` to set */
+    void *function; /* address of the member of `cublas` or `lt` to set */
 };
 
 static bool find_symbols(void *library, const struct symbol *symbols, size_t count) {
@@ -137,7 +137,7 @@ static bool find_symbols(void *library, const struct symbol *symbols, size_t cou
 static const char *missing_because = "libcublas.so.13 or .12 was not found";
 static const char *lt_missing_because = "the libcublas that was found lacks cuBLASLt's functions for float8";
 
-/* libcublas is linked with its libcublasLt, so dlsym finds the functions of both in it. */
+/* libcublas is linked with libcublasLt, so dlsym finds the functions of both libraries in libcublas. */
 static void find(void) {
     static const struct symbol of_cublas[] = {
         {"cublasCreate_v2", &cublas.create},
@@ -171,7 +171,7 @@ static void find(void) {
         dlclose(library);
         return;
     }
-    missing_because = NULL; /* and the library stays open as long as the process */
+    missing_because = NULL; /* the library stays open until the process ends */
     if (find_symbols(library, of_lt, sizeof of_lt / sizeof *of_lt))
         lt_missing_because = NULL;
 }
@@ -233,8 +233,9 @@ struct run {
     int count;
 };
 
-/* cuBLAS expects columns, but we store rows, so it sees each matrix transposed. We let it compute
- * op(B)ᵀ·op(A)ᵀ = Cᵀ, which is C in our order. Each operand keeps its own flag. */
+/* cuBLAS expects matrices stored by columns, and ours are stored by rows, so cuBLAS sees each matrix
+ * transposed. cuBLAS computes op(B)ᵀ·op(A)ᵀ = Cᵀ, which is C by rows. Each operand keeps its transpose flag.
+ */
 static int multiply(cublas_handle handle, const struct run *run) {
     const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
@@ -273,7 +274,7 @@ static int multiply(cublas_handle handle, const struct run *run) {
                           ldc, compute, ALGORITHM_DEFAULT);
 }
 
-/* Describes a matrix in columns, and the step to its counterparts in the other products. */
+/* Describes a matrix as cuBLASLt sees it, by columns, and the step to the next product's matrix. */
 static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count, struct lt_layout *layout) {
     int status = lt.init_layout(layout, sizeof *layout, mm_blas_types[matrix->dtype].data_type, matrix->cols,
                                 matrix->rows, (int64_t)matrix->ld);
@@ -284,8 +285,7 @@ static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count,
     return status;
 }
 
-/* The product as cuBLASLt sees it. It computes Cᵀ: it transposes B's matrix, and takes A's matrix as it is.
- */
+/* The product as cuBLASLt sees it. cuBLASLt computes Cᵀ: it transposes B's matrix, but not A's matrix. */
 struct lt_product {
     struct lt_operation operation;
     struct lt_layout a;
@@ -310,14 +310,15 @@ static int describe_products(const struct run *run, struct lt_product *described
     return status;
 }
 
-/* The largest power of two, up to 256, that divides the address. cuBLASLt distinguishes no larger ones. */
+/* Returns the largest power of two, up to 256, that divides the address. Larger alignments make no difference
+ * to cuBLASLt. */
 static uint32_t alignment_of(const void *address) {
     enum { MOST = 256 };
     const uintptr_t bits = (uintptr_t)address | MOST;
     return (uint32_t)(bits & (~bits + 1));
 }
 
-/* Chooses the first algorithm that cuBLASLt recommends. cuBLASLt caches its answers. */
+/* Chooses the first algorithm that cuBLASLt recommends. cuBLASLt caches its recommendations. */
 static int choose(cublas_handle handle, const struct mm_product *product, const struct lt_product *described,
                   struct lt_choice *choice) {
     const uint64_t workspace_bytes = mm_blas_types[product->a.dtype].workspace_bytes;

@@ -1,11 +1,11 @@
-/* The elements of matrices, as kernels compute with them: how they are multiplied and added, and how a sum
- * becomes an element of C. For kernel files alone. */
+/* The elements of matrices in kernels: how elements are multiplied and added, and how a sum becomes an
+ * element of C. For kernel files only. */
 #pragma once
 
 #include "gpu/matrix/sums.h"
 #include "gpu/product/product.h"
 
-/* a·b + sum, rounded once. Integers wrap around. */
+/* Returns a·b + sum, rounded once. Integers wrap around. */
 __device__ __forceinline__ float mm_cuda_multiply_add(float a, float b, float sum) {
     return fmaf(a, b, sum);
 }
@@ -40,15 +40,12 @@ template <enum mm_dtype DTYPE> struct mm_cuda_element;
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* float32 with a C of float32, the most frequent case. It has kernels of its own, which need not look at the
- * type of C. */
+/* Operands and C of float32, the most frequent case. It has its own kernels, which do not check C's type. */
 struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
     static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index, float sum) {
         static_cast<float *>(c.data)[index] = sum;
     }
 };
-
-/* A kernel whose threads own single elements of C stores its sums by one of the next three functions. */
 
 /* Stores the sum of element (row, col) of C. C has this element. */
 template <class ELEMENT = mm_cuda_float32>

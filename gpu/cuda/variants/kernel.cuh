@@ -1,11 +1,11 @@
-/* Wraps the block function of a variant, which multiplies or transposes, into two kernels: for one product,
- * and for a batch of small products. Both give the same bits. For kernel files alone.
+/* Makes two kernels from a variant's block function: one for a single product or transposition, one for a
+ * batch of small ones. Both kernels compute identical bits. For kernel files only.
  *
  * A variant's file gives a type with
  *     ROWS, COLS            elements of C that a block computes
  *     THREADS_X, THREADS_Y  threads of a block
- *     run                   what one block does: run<TRANSPOSE_A, TRANSPOSE_B>(product); of a transposition
- *                           run<ELEMENT>(product)
+ *     run                   what one block does: run<TRANSPOSE_A, TRANSPOSE_B>(product), or
+ *                           run<ELEMENT>(product) for a transposition
  * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks; blockIdx.x and blockIdx.y say which part of C a block computes. Each
  * block that calls `run` has at least one element of C. mm_cuda_launch (launch.c) starts the kernel, and cuts
  * C into bands of rows if the grid would have more than 65535 blocks along y. */
@@ -16,7 +16,7 @@
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/element.cuh"
 
-/* The sizes of a kernel whose block computes a square of C, one element a thread. */
+/* The sizes of a kernel whose block computes a square of C, with one element for each thread. */
 template <unsigned EDGE> struct mm_cuda_square {
     static constexpr unsigned ROWS = EDGE;
     static constexpr unsigned COLS = EDGE;
@@ -24,8 +24,9 @@ template <unsigned EDGE> struct mm_cuda_square {
     static constexpr unsigned THREADS_Y = EDGE;
 };
 
-/* Where element (row, col) of op(X) is stored; op(X) is X or its transpose. Row r of a stored matrix begins
- * r·ld elements after its first one. Offsets have 64 bits: a matrix may have more than 2³² elements. */
+/* Returns where element (row, col) of op(X) is stored; op(X) is X or its transpose. Row r of a stored matrix
+ * begins r·ld elements after row 0. Offsets have 64 bits, because a matrix may have more than 2³² elements.
+ */
 template <bool TRANSPOSE, typename TYPE = float>
 __device__ __forceinline__ const TYPE *mm_element(const struct mm_matrix &x, unsigned row, unsigned col) {
     return static_cast<const TYPE *>(x.data) + (TRANSPOSE ? col * x.ld + row : row * x.ld + col);
@@ -42,10 +43,10 @@ __device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsi
     matrix.data = const_cast<void *>(data);
     matrix.rows = rows;
     matrix.cols = matrix.ld = cols;
-    return matrix; /* an operand's element type is what the kernel was made for */
+    return matrix; /* needs no dtype: the kernel is compiled for the operands' type */
 }
 
-/* The product of a batch that the block computes, or the first of a stack; NULL if the block is outside C. */
+/* Returns the item that the block computes, for a stack item 0; NULL if the block is outside C. */
 __device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
     const struct mm_cuda_item &item = batch.items[batch.stack.rank == 0 ? blockIdx.z : 0];
     const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;
@@ -56,7 +57,7 @@ __device__ __forceinline__ void mm_cuda_move(struct mm_matrix *matrix, size_t by
     matrix->data = static_cast<char *>(matrix->data) + bytes;
 }
 
-/* Moves the views from the first product of a stack to the block's own product. */
+/* Moves the matrices from a stack's first product to the product that the block computes. */
 __device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stack,
                                                 struct mm_product *product) {
     if (stack.rank == 0)
@@ -132,7 +133,7 @@ template <class KERNEL> struct mm_layout mm_layout_over() {
     return layout;
 }
 
-/* The variant's kernels for the product's transposes, and their sizes. */
+/* Returns a layout with the variant's kernels for the product's transposes, and their sizes. */
 template <class KERNEL> struct mm_layout mm_layout_of(const struct mm_product *product) {
     static const mm_cuda_kernel ones[2][2] = {
         {mm_cuda_one<KERNEL, false, false>, mm_cuda_one<KERNEL, false, true>},
@@ -146,7 +147,7 @@ template <class KERNEL> struct mm_layout mm_layout_of(const struct mm_product *p
     return layout;
 }
 
-/* The `plan` of a variant for one element type: one launch of its kernel (mm_cuda_launch). */
+/* The `plan` function of a variant for one element type, which mm_cuda_launch launches. */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan *plan,
                                struct mm_error *error) {
@@ -155,8 +156,8 @@ enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan 
     return MM_OK;
 }
 
-/* The `plan` of a variant for every element type. KERNEL is a template, whose parameter is one of the types
- * mm_cuda_element above. */
+/* The `plan` function of a variant for every element type. KERNEL is a template whose parameter is an
+ * mm_cuda_element (element.cuh). */
 template <template <class ELEMENT> class KERNEL>
 enum mm_status mm_cuda_plan_by_dtype(const struct mm_product *product, struct mm_plan *plan,
                                      struct mm_error *error) {
@@ -180,8 +181,8 @@ template <class KERNEL, typename ELEMENT> struct mm_layout mm_transpose_layout_o
     return layout;
 }
 
-/* The `plan` of a transposition for every element type. Elements are moved as unsigned words of their size:
- * arithmetic might quiet a NaN, or flush a subnormal. */
+/* The `plan` function of a transposition for every element type. The kernel moves elements as unsigned words,
+ * because arithmetic could quiet a NaN or flush a subnormal. */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struct mm_plan *plan,
                                          struct mm_error *error) {

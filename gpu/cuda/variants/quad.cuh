@@ -1,12 +1,11 @@
-/* Quads: four neighbouring floats, by one access of 16 bytes. For kernel files alone. Each thread of a kernel
- * calls them for elements of its own. */
+/* Quads: four neighbouring floats, which one access of 16 bytes reads or stores. For kernel files only. */
 #pragma once
 
 #include "gpu/product/product.h"
 
 constexpr unsigned MM_QUAD = 4;
 
-/* Whether every row of X begins at a multiple of 16 bytes: then aligned quads of it can be one access. */
+/* Whether every row of X begins at a multiple of 16 bytes, so one access can read an aligned quad of X. */
 __device__ __forceinline__ bool mm_is_wide(const struct mm_matrix &x) {
     return reinterpret_cast<size_t>(x.data) % sizeof(float4) == 0 && x.ld % MM_QUAD == 0;
 }
@@ -20,8 +19,8 @@ __device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
     to[3] = quad.w;
 }
 
-/* Stores four sums in C from (row, col) on, unless they lie past the last column of C. C has this row. The
- * four are one access if C is `wide` and has all four columns; col must then be a multiple of 4. */
+/* Stores four sums in row `row` of C, from column `col` on. Sums past the last column are dropped. Uses one
+ * access if C is `wide` (mm_is_wide) and has all four columns; then `col` must be a multiple of 4. */
 __device__ __forceinline__ void mm_store_quad(const struct mm_product &product, bool wide, unsigned row,
                                               unsigned col, const float *sums) {
     float *to = static_cast<float *>(product.c.data) + row * product.c.ld + col;
@@ -35,10 +34,10 @@ __device__ __forceinline__ void mm_store_quad(const struct mm_product &product, 
             to[j] = sums[j];
 }
 
-/* Stores sums in row `row` of C: a quad from column first_col + col on, the next one STEP columns further,
- * and so on. What lies past an edge of C is not stored. If C is `wide`, all columns must be multiples of 4.
- * The first column has two parts because the compiler knows the low bits of col, the thread's place in its
- * block. With one number a kernel of `warp_tiled` took two registers more. */
+/* Stores sums in row `row` of C: a quad from column first_col + col on, and each next quad STEP columns
+ * further. Sums past an edge of C are dropped. If C is `wide`, all columns must be multiples of 4. The first
+ * column has two parts, because the compiler knows the low bits of `col`: with one part, `warp_tiled` used
+ * two more registers. */
 template <unsigned STEP, unsigned COUNT>
 __device__ __forceinline__ void mm_store_quads(const struct mm_product &product, bool wide, unsigned row,
                                                unsigned first_col, unsigned col, const float (&sums)[COUNT]) {

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
     const unsigned row = index / quads;
     const unsigned col = index % quads * MM_QUAD;
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     if (!mm_simt_should_run(params.run_flag) || row >= params.product.m)
         return;

@@ -377,7 +377,7 @@ template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
     mm_simt_tiles(const __grid_constant__ struct mm_simt_params params) {
     extern __shared__ float4 mm_simt_slabs[];
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     if (!mm_simt_should_run(params.run_flag))
         return;

@@ -1,4 +1,4 @@
-/* Lets another variant compute a product by `simt`: always, or only if the device sets a flag at run time.
+/* Lets another variant compute a product with `simt`: always, or only if the device sets a flag at run time.
  * Only the thread that uses the lane calls these functions. */
 #pragma once
 
@@ -12,10 +12,10 @@ __BEGIN_DECLS
 enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues the kernels of a plan that mm_cuda_simt made. `workspace` is device memory of
- * plan->workspace_bytes, aligned to 256 bytes. It may be reused once the kernels have run, and may be NULL if
- * plan->workspace_bytes is 0. `run_flag` points into device memory: if *run_flag is 0 when a kernel starts,
- * the kernel returns at once and stores nothing. NULL: the kernels always run. */
+/* Enqueues the kernels of a plan that mm_cuda_simt made. `workspace` has plan->workspace_bytes of device
+ * memory, aligned to 256 bytes, which the kernels use until they have run; NULL is allowed for 0 bytes.
+ * `run_flag` is in device memory: a kernel that reads 0 there at its start stores nothing. NULL: the kernels
+ * always run. */
 enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error);

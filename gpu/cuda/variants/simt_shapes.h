@@ -1,5 +1,5 @@
-/* The shapes of blocks that `simt` chooses from (simt.cuh has the kernel, simt.cu the choice). For C as well:
- * the traffic of `simt` follows from them. */
+/* The shapes of blocks from which `simt` chooses (simt.cu); simt.cuh has the kernel. C code includes this
+ * too, to compute the memory traffic of `simt`. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,22 +10,22 @@
 #define MM_SIMT_CONSTANT static const
 #endif
 
-/* A shape of block, and how fast it is. */
+/* A shape of a block, and its speed. */
 struct mm_simt_shape {
-    unsigned rows; /* of C that a block computes */
-    unsigned cols;
-    unsigned depth;       /* of a stage, along k */
-    unsigned stages;      /* in shared memory: one is multiplied, the others are being copied */
-    unsigned thread_rows; /* of C that a thread computes */
-    unsigned thread_cols;
-    unsigned lane_rows; /* threads of a warp down its part of C; 32/lane_rows threads go across */
-    unsigned resident;  /* blocks that must fit on a multiprocessor: the compiler limits registers to that */
-    bool keeps_k_major; /* a slab of A stored along k keeps that layout, and aligned rows are copied 16 bytes
-                           at a time; if not, 4-byte copies transpose it */
-    /* Fraction of a multiprocessor's peak: with `resident` blocks, and with one. Measured on an H200, on
-     * products of one round of blocks and k = 2048, whose data the caches hold. */
-    float rate;
-    float rate_alone;
+    unsigned rows;        /* rows of C that a block computes */
+    unsigned cols;        /* columns of C that a block computes */
+    unsigned depth;       /* elements of k in a stage */
+    unsigned stages;      /* stages in shared memory: one is multiplied while the others are filled */
+    unsigned thread_rows; /* rows of C that a thread computes */
+    unsigned thread_cols; /* columns of C that a thread computes */
+    unsigned lane_rows;   /* threads of a warp along a column of C; 32/lane_rows threads are along a row */
+    unsigned resident;  /* blocks that must fit on a multiprocessor; this limits the registers of a thread */
+    bool keeps_k_major; /* a slab of A that is contiguous along k stays so, and aligned rows are copied 16
+                           bytes at a time; false: 4-byte copies transpose the slab */
+    /* Fractions of a multiprocessor's peak rate. Measured on an H200, with one round of blocks, k = 2048, and
+     * operands in the caches. */
+    float rate;       /* with `resident` blocks on a multiprocessor */
+    float rate_alone; /* with one block on a multiprocessor */
 };
 
 /* All shapes. The first needs the least shared memory, so it fits every device. */

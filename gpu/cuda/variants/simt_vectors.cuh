@@ -195,7 +195,7 @@ template <unsigned VECTORS, bool K_CONTIGUOUS>
 __global__ void __launch_bounds__(MM_SIMT_VECTOR_THREADS, VECTORS == 1 ? 3 : 2)
     mm_simt_vector_kernel(const __grid_constant__ struct mm_simt_vector_params params) {
     __shared__ float staged[VECTORS][MM_SIMT_CHUNK];
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     if (!mm_simt_should_run(params.run_flag))
         return;

@@ -39,7 +39,7 @@ const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
     return missing(NO_TENSOR_CORES);
 }
 
-bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product *product) {
+bool mm_cuda_blas_supports(const struct mm_device *device, const struct mm_product *product) {
     return (flags & NO_BLAS) == 0;
 }
 

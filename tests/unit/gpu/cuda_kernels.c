@@ -150,7 +150,7 @@ static void blas_refuses_what_cublas_lacks(void **state) {
         const bool is_here = mm_variant_missing(blas, &hopper, cases[index].dtype) == NULL;
         const char *refusal = cases[index].refusal;
         (void)plan_of(blas, &product);
-        if (mm_cuda_blas_takes(&hopper, &product) != (refusal == NULL && is_here))
+        if (mm_cuda_blas_supports(&hopper, &product) != (refusal == NULL && is_here))
             fail_msg("case %zu", index);
         if (refusal != NULL && (status != MM_UNSUPPORTED || strstr(error.detail, refusal) == NULL))
             fail_msg("case %zu: %s", index, error.detail);

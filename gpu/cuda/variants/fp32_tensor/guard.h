@@ -1,6 +1,6 @@
-/* The guard of fp32_tensor: how an element is scaled and split into two float16, what of it counts as lost,
- * and how large a sum must be to be certain. The functions are for kernels and for the host, so the tests
- * compute what the kernels do. Any thread may call them.
+/* The guard of fp32_tensor: how an element is scaled and split into two float16, which part of it counts as
+ * lost, and how large a sum must be to be certified. Kernels and host share the functions, so tests compute
+ * what kernels compute. Any thread may call the functions.
  *
  * Let u = 2^-24, R the right sum and P = |op(A)|·|op(B)|, all in scaled units: the largest magnitudes of a
  * row of op(A) and a column of op(B), amax and bmax, lie in [2^14, 2^15). A step is t = min(k, 64) products
@@ -53,10 +53,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* k after which a sum is taken out of the tensor cores. */
+/* Elements of k in a step. After each step the kernel adds the tensor cores' sum to a sum in registers. */
 enum { MM_FP32_STEP = 64 };
 
-/* What was lost of a line is summed up in this unit of the scaled elements. */
+/* Unit, in scaled elements, in which the losses of a line are summed up. */
 #define MM_FP32_LOST_UNIT 0x1p-40f
 
 /* Exponents of normal floats. */
@@ -80,8 +80,8 @@ MM_FP32_FUNCTION float mm_fp32_from_half(mm_fp32_half x) {
 #define MM_FP32_FUNCTION static inline
 typedef float mm_fp32_half; /* C11 has no float16: a float with the value of one */
 
-/* The nearest float16, the even one of two; |x| is less than 2^15. Beside 1.5·2^23 quanta a float holds no
- * fraction of a quantum. */
+/* Rounds x to the nearest float16, ties to even; |x| is less than 2^15. Adding 1.5·2^23 quanta of float16
+ * leaves no bits for fractions of a quantum. */
 static inline mm_fp32_half mm_fp32_to_half(float x) {
     int exponent;
     frexpf(x, &exponent); /* |x| is in [2^(exponent - 1), 2^exponent) */
@@ -94,7 +94,7 @@ static inline float mm_fp32_from_half(mm_fp32_half x) {
 }
 #endif
 
-/* x as a float, rounded up. For the host; the device has instructions for it. */
+/* Rounds x up to a float, on the host. The device has instructions for this. */
 MM_FP32_FUNCTION float mm_fp32_round_up(double x) {
     const float nearest = (float)x;
     return (double)nearest < x ? nextafterf(nearest, INFINITY) : nearest;
@@ -116,7 +116,7 @@ MM_FP32_FUNCTION float mm_fp32_multiply_up(float x, float y) {
 #endif
 }
 
-/* x·y + z, rounded up. */
+/* Returns x·y + z, rounded up. */
 MM_FP32_FUNCTION float mm_fp32_fma_up(float x, float y, float z) {
 #ifdef __CUDA_ARCH__
     return __fmaf_ru(x, y, z);
@@ -127,7 +127,7 @@ MM_FP32_FUNCTION float mm_fp32_fma_up(float x, float y, float z) {
 
 /* --- scaling ------------------------------------------------------------------------------------- */
 
-/* 2^exponent, which is a normal float. */
+/* Returns 2^exponent, which must be a normal float. */
 MM_FP32_FUNCTION float mm_fp32_power_of_two(int exponent) {
     const int32_t bits = (exponent + 127) * (1 << 23);
     float power;
@@ -135,15 +135,15 @@ MM_FP32_FUNCTION float mm_fp32_power_of_two(int exponent) {
     return power;
 }
 
-/* The bits of |x|. They are ordered as magnitudes are, with Inf and NaN above all numbers. */
+/* Returns the bits of |x|, whose order is the order of magnitudes. Inf and NaN are above all numbers. */
 MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits & 0x7fffffffu;
 }
 
-/* The exponent of a line's scale, from the bits of its largest magnitude. That magnitude divided by
- * 2^exponent lies in [2^14, 2^15). Range: -163, of the smallest subnormal, to 113; 0 for a line of zeros. */
+/* Returns the exponent of a line's scale, from the bits of the line's largest magnitude. That magnitude
+ * divided by 2^exponent lies in [2^14, 2^15). The exponent is -163 to 113, and 0 for a line of zeros. */
 MM_FP32_FUNCTION int mm_fp32_exponent(unsigned max_bits) {
     if (max_bits == 0)
         return 0;
@@ -152,8 +152,8 @@ MM_FP32_FUNCTION int mm_fp32_exponent(unsigned max_bits) {
     return (int)(mm_fp32_magnitude((float)max_bits) >> 23) - 127 - 149 - 14; /* subnormal: max_bits·2^-149 */
 }
 
-/* 2^-exponent as two factors, because it can be 2^163. The intermediate product neither overflows nor loses
- * bits that the result keeps. */
+/* The scale 2^-exponent as two factors, because 2^163 is not a float. Multiplying by one factor after the
+ * other neither overflows nor loses bits of the result. */
 struct mm_fp32_scale {
     float first;
     float second;
@@ -170,7 +170,8 @@ MM_FP32_FUNCTION float mm_fp32_scaled(float x, struct mm_fp32_scale scale) {
     return x * scale.first * scale.second;
 }
 
-/* x·2^exponent, rounded once. The factor is a power of two, so only a subnormal result is rounded. */
+/* Returns x·2^exponent, rounded once. Only a subnormal result is rounded, because the factor is a power of
+ * two. */
 MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
     if (exponent >= MM_FP32_POWER_MIN && exponent <= MM_FP32_POWER_MAX)
         return x * mm_fp32_power_of_two(exponent);
@@ -179,7 +180,7 @@ MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
 
 /* --- splitting ----------------------------------------------------------------------------------- */
 
-/* Splits y = high + low + what is lost. Returns the magnitude of what is lost. */
+/* Splits y into high + low, and returns the magnitude of the rest, which is lost. */
 MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *low) {
     *high = mm_fp32_to_half(y);
     const float rest = y - mm_fp32_from_half(*high);
@@ -191,7 +192,7 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
  * elements. */
 #define MM_FP32_FAINT 0x1p-2f
 
-/* Whether the guard must look at what x loses. y is x, scaled. */
+/* Whether x is faint, so the guard must count what x loses. y is x, scaled. */
 MM_FP32_FUNCTION bool mm_fp32_is_faint(float x, float y) {
     return x != 0.0f && fabsf(y) < MM_FP32_FAINT;
 }
@@ -201,33 +202,33 @@ MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {
     return size > 0.0f && size < 0x1p-14f;
 }
 
-/* What a subnormal half may cost: 2^-35, in LOST_UNIT. */
+/* The most that a subnormal half may cost: 2^-35, in MM_FP32_LOST_UNIT. */
 #define MM_FP32_SUBNORMAL_LOST 32u
 
-/* What the guard counts as lost of x, in LOST_UNIT. */
+/* Returns what the guard counts as lost of x, in MM_FP32_LOST_UNIT. */
 MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
     const float y = mm_fp32_scaled(x, scale);
     mm_fp32_half high;
     mm_fp32_half low;
     const float lost = mm_fp32_split(y, &high, &low) / MM_FP32_LOST_UNIT;
     const bool is_coarse = mm_fp32_is_subnormal(high) || mm_fp32_is_subnormal(low);
-    /* If x becomes 0 by scaling, less than a unit is lost. */
+    /* If scaling makes x 0, less than a unit is lost. */
     const unsigned units = y == 0.0f ? 1 : (unsigned)ceilf(lost) + (is_coarse ? MM_FP32_SUBNORMAL_LOST : 0);
     return mm_fp32_is_faint(x, y) ? units : 0;
 }
 
 /* --- certifying ---------------------------------------------------------------------------------- */
 
-/* What the epilogue needs of a line: its share of the guard, and its scale. */
+/* The data of a line for the epilogue. `lost` and `largest` include a factor (mm_fp32_line_of). */
 struct mm_fp32_line {
-    float lost;
-    float largest;
-    int exponent;
+    float lost;    /* sum of what the line's elements lose, scaled */
+    float largest; /* largest magnitude of the line, scaled */
+    int exponent;  /* exponent of the line's scale */
 } __attribute__((aligned(16)));
 
-/* Makes the data of a line from the bits of its largest magnitude and what was lost of it, in LOST_UNIT. Both
- * are rounded up, which is the safe side, and multiplied by `factor`: mm_fp32_threshold for lines of A, 1 for
- * lines of B. */
+/* Makes the data of a line from the bits of its largest magnitude and from its loss in MM_FP32_LOST_UNIT.
+ * Rounds both up, so the guard errs on the safe side, and multiplies both by `factor`: mm_fp32_threshold for
+ * lines of A, 1 for lines of B. */
 MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned long long lost,
                                                      float factor) {
     struct mm_fp32_line line;
@@ -240,12 +241,13 @@ MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned
     return line;
 }
 
-/* The smallest scaled magnitude at which an element of C is certified. */
+/* Returns the smallest scaled magnitude at which an element of C is certified. */
 MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_line col) {
     return mm_fp32_fma_up(row.lost, col.largest, mm_fp32_multiply_up(row.largest, col.lost));
 }
 
-/* The factor of E in the bound above, for sums of k products, with 2^-22 more for rounding; k is not 0. */
+/* Returns the factor of bmax·Da + amax·Db in the bound for certified elements, for sums of k products.
+ * Includes 2^-22 for rounding; k is not 0. */
 MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     const double unit = 0x1p-24;
     const unsigned step = MM_FP32_STEP;
@@ -257,10 +259,10 @@ MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     return (float)((1.0 + 0x1p-10) * (1.0 + (1.0 + c * unit) / slack) * (1.0 + 0x1p-22));
 }
 
-/* 2^-23, squared. */
+/* The largest certified share of squared errors in the squared elements of C: 2^-23, squared. */
 #define MM_FP32_RANGE_SQUARES 0x1p-46
 
-/* E divided by mm_fp32_least, rounded up; k is not 0. */
+/* Returns the error bound E divided by mm_fp32_least, rounded up; k is not 0. */
 MM_FP32_FUNCTION float mm_fp32_range_share(unsigned k) {
     return (float)((1.0 + 0x1p-10) * (1.0 + 0x1p-22) / mm_fp32_threshold(k));
 }

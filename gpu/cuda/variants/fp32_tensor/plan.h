@@ -1,5 +1,5 @@
-/* What the kernels of fp32_tensor and the host share: the layout of split operands, and the kernels'
- * arguments. For this folder alone. fp32_tensor.c has the overview. */
+/* The layout of split operands, and the arguments of fp32_tensor's kernels, for the kernels and the host.
+ * Only files of this folder include it. fp32_tensor.c has the overview. */
 #pragma once
 
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
@@ -22,21 +22,21 @@ enum {
     MM_FP32_SLAB = 32,
     MM_FP32_CHUNK = 8, /* halves in 16 bytes */
     MM_FP32_LINE_BYTES = 128,
-    MM_FP32_CLUSTER = 2,             /* blocks, one below the other */
-    MM_FP32_FLUSH_STEPS = 128,       /* after which a running sum is flushed */
+    MM_FP32_CLUSTER = 2,             /* blocks of a cluster, whose tiles lie one below the other */
+    MM_FP32_FLUSH_STEPS = 128,       /* steps after which a running sum is flushed */
     MM_FP32_SUMS = MM_FP32_COLS / 2, /* elements of C that a consumer's thread computes */
     MM_FP32_CONSUMER_THREADS = MM_CONSUMERS * MM_WARPGROUP,
     MM_FP32_CONSUMER_WARPS = MM_FP32_CONSUMER_THREADS / 32
 };
 
-/* Partial sums: MM_FP32_SUMS of each consumer thread of each block. A block stores them at most once, because
- * only the first work of its cluster's share can begin past step 0. */
+/* Partial sums: MM_FP32_SUMS for each consumer thread of each block. A block stores partial sums at most
+ * once, because only the first work of its cluster's share can begin past step 0. */
 struct mm_fp32_partial {
     float *sums;
     unsigned *ready; /* for each consumer: 1 once its sums are stored; zeros at the start */
 };
 
-/* Flags that the kernels set; zeros at the start. Split operands that are kept have their own. */
+/* Flags that the kernels set; zeros at the start. A split operand that is kept has flags of its own. */
 struct mm_fp32_flags {
     unsigned uncertain; /* elements that were not certified */
     unsigned fallback;  /* 1 if simt must compute everything */
@@ -44,11 +44,11 @@ struct mm_fp32_flags {
     unsigned has_costs; /* 1 if a warp has added to its mm_fp32_cost */
 };
 
-/* What the range of float16 may cost: sums over unscaled elements of C. A thread of the product kernel adds
- * its elements of a tile unless the cost is negligible for them (guard.h). */
+/* What the limited range of float16 may cost: sums over unscaled elements of C. A thread of the product
+ * kernel adds its elements of a tile, unless their cost is negligible (guard.h). */
 struct mm_fp32_cost {
-    double error_squares; /* E², of certified elements */
-    double squares;       /* C² */
+    double error_squares; /* sum of E², the squared error bounds of certified elements */
+    double squares;       /* sum of the squared elements of C */
 };
 
 /* An operand to split. The caller zeroes `max`, `lost` and `flags`. */
@@ -56,18 +56,18 @@ struct mm_fp32_operand {
     const float *from;
     size_t ld;
     unsigned lines;
-    unsigned padded; /* lines of whole tiles; lines past the operand's last one are zeros */
+    unsigned padded; /* lines, padded to whole tiles with lines of zeros */
     unsigned k;
     unsigned steps;
-    unsigned tile_lines;      /* ROWS or COLS */
+    unsigned tile_lines;      /* lines of a tile: MM_FP32_ROWS or MM_FP32_COLS */
     bool k_contiguous;        /* a line's elements are neighbours in memory */
-    unsigned char *tiles;     /* 128 bytes for each line of each slab */
-    unsigned *max;            /* of each line: the bits of its largest magnitude */
-    unsigned long long *lost; /* of each line: what its halves do not hold, in LOST_UNIT */
+    unsigned char *tiles;     /* the split operand: 128 bytes for each line of each slab */
+    unsigned *max;            /* for each line, the bits of its largest magnitude */
+    unsigned long long *lost; /* for each line, the sum that its halves lose, in MM_FP32_LOST_UNIT */
     struct mm_fp32_flags *flags;
 };
 
-/* An element of C that was not certified. */
+/* The position of an element of C that was not certified. */
 struct mm_fp32_position {
     unsigned row;
     unsigned col;
@@ -87,22 +87,22 @@ struct mm_fp32_plan {
     struct mm_fp32_cost *costs; /* one for each warp of a consumer; zeros at the start */
     float *flushed;             /* running sums of earlier steps, in the layout of partial.sums */
     struct mm_fp32_flags *flags;
-    const struct mm_fp32_flags *a_flags; /* set by the splitting of A */
-    const struct mm_fp32_flags *b_flags;
-    struct mm_fp32_position *uncertain; /* memory for uncertain_max positions */
+    const struct mm_fp32_flags *a_flags; /* flags from splitting A */
+    const struct mm_fp32_flags *b_flags; /* flags from splitting B */
+    struct mm_fp32_position *uncertain;  /* memory for uncertain_max positions */
     unsigned uncertain_max;
-    float threshold;   /* of the guard */
-    float range_share; /* of the guard */
-    bool is_of_stack;  /* the reported path covers all products of the stack so far */
+    float threshold;   /* mm_fp32_threshold of k (guard.h) */
+    float range_share; /* mm_fp32_range_share of k (guard.h) */
+    bool is_of_stack;  /* the reported path covers all earlier products of the stack too */
 };
 
 #ifdef __CUDACC__
-/* Whether an operand could not be split. */
+/* Whether an operand could not be split, because it has Inf or NaN. */
 __device__ __forceinline__ bool mm_fp32_is_unsplit(const struct mm_fp32_plan &plan) {
     return (plan.flags->fallback | plan.a_flags->fallback | plan.b_flags->fallback) != 0;
 }
 
-/* The offset of a line's high or low halves of a chunk. */
+/* Returns the offset in bytes of the high or low halves of a line's chunk in a split operand. */
 __device__ __forceinline__ size_t mm_fp32_chunk_offset(unsigned tile_lines, unsigned steps, unsigned line,
                                                        unsigned chunk, bool is_low) {
     constexpr unsigned CHUNKS = MM_FP32_SLAB / MM_FP32_CHUNK;
@@ -113,15 +113,29 @@ __device__ __forceinline__ size_t mm_fp32_chunk_offset(unsigned tile_lines, unsi
 }
 #endif
 
-/* The kernels, and how many blocks to launch. `scan` finds the largest magnitude of each line, and splits
- * k-contiguous lines. `split` splits k-strided lines. */
+/* Threads of a block of each kernel. */
 enum { MM_FP32_SPLIT_THREADS = 256, MM_FP32_PRODUCT_THREADS = 384, MM_FP32_REPAIR_THREADS = 256 };
-extern const void *const mm_fp32_scan_kernel;    /* (a, b, a's blocks) */
-extern const void *const mm_fp32_split_kernel;   /* (a, b, a's blocks) */
-extern const void *const mm_fp32_product_kernel; /* (plan) */
-extern const void *const mm_fp32_repair_kernel;  /* (plan, struct mm_path *) */
+
+/* Finds the largest magnitude of each line, and splits k-contiguous lines. Arguments: operands A and B, and
+ * the blocks for A. */
+extern const void *const mm_fp32_scan_kernel;
+
+/* Splits k-strided lines. Arguments: operands A and B, and the blocks for A. */
+extern const void *const mm_fp32_split_kernel;
+
+/* Multiplies split operands. Argument: struct mm_fp32_plan. */
+extern const void *const mm_fp32_product_kernel;
+
+/* Recomputes uncertified elements and reports the path. Arguments: struct mm_fp32_plan, struct mm_path *. */
+extern const void *const mm_fp32_repair_kernel;
+
+/* Bytes of dynamic shared memory of a block of mm_fp32_product_kernel. */
 extern const size_t mm_fp32_product_shared_bytes;
+
+/* Returns the blocks of mm_fp32_scan_kernel for an operand. */
 unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand);
+
+/* Returns the blocks of mm_fp32_split_kernel for an operand; 0 for a k-contiguous operand. */
 unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand);
 
 __END_DECLS

@@ -278,7 +278,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             shared.own.cluster = next_cluster(plan); /* cleared before any kernel of the launch started */
     }
     __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     mm_cluster_sync(); /* the barriers of both blocks are initialised, and the cluster has its number */
     if (mm_fp32_is_unsplit(plan))

@@ -116,7 +116,7 @@ __device__ bool is_range_costly(const mm_fp32_plan &plan) {
 
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
     __shared__ float of_warp[2][WARPS]; /* used alternately, so one barrier for each element is enough */
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
     /* is_range_costly has barriers that all threads must reach. So it comes first: another block may set the

@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(THREADS, 3)
          unsigned blocks_of_a) {
     __shared__ shared_of_scan shared;
     const bool is_a = blockIdx.x < blocks_of_a;
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     const mm_fp32_operand &operand = is_a ? a : b;
     const unsigned block = is_a ? blockIdx.x : blockIdx.x - blocks_of_a;
     if (operand.k_contiguous)
@@ -295,7 +295,7 @@ __global__ void __launch_bounds__(THREADS)
     const bool is_a = last_first < blocks_of_a;
     const mm_fp32_operand &operand = is_a ? a : b;
     const unsigned block = is_a ? last_first : last_first - blocks_of_a;
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     is_wide(operand) ? split_k_strided<true>(operand, block, turned)
                      : split_k_strided<false>(operand, block, turned);

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     const unsigned four = blockIdx.y * MM_TENSOR_REDUCE_THREADS + threadIdx.x;
     const unsigned rank = blockIdx.x % plan.cluster;
     const unsigned shared_tile = blockIdx.x / plan.cluster;
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     const mm_tensor_tile tile = mm_tensor_tile_of(plan, schedule.whole_cluster_tiles + shared_tile,
                                                   plan.cluster, rank, plan.rows, plan.cols);
     const mm_sharers sharers = mm_sharers_of(&schedule, shared_tile);

@@ -1,5 +1,5 @@
-/* What the kernels of `tensor` and `tf32` share with the host. For this folder alone. tensor.c has the
- * overview, and product.cuh the structure of the kernel. */
+/* The arguments and tables of the kernels of `tensor` and `tf32`, for the kernels and the host. Only files of
+ * this folder include it. tensor.c has the overview, and product.cuh has the structure of the kernel. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/consumers.h"
@@ -12,43 +12,42 @@
 __BEGIN_DECLS
 
 enum {
-    MM_TENSOR_LINE_BYTES = 128, /* of k in a stage, for each line: a row of op(A) or a column of op(B) */
-    MM_TENSOR_REDUCE_THREADS = 128
+    MM_TENSOR_LINE_BYTES = 128,    /* bytes along k in a stage of each row of op(A) and column of op(B) */
+    MM_TENSOR_REDUCE_THREADS = 128 /* threads of a block of the fix-up */
 };
 
-/* The argument of the kernels. The tensor maps have three dimensions: along a stored row, down the rows, and
- * through the matrices of a stack. */
+/* The argument of the kernels. A tensor map has three dimensions: along a stored row, down the rows, and over
+ * the matrices of a stack. */
 struct mm_tensor_plan {
     CUtensorMap a;
     CUtensorMap b;
-    /* Operands of float64 that TMA cannot load, the first of a stack; data is NULL if TMA can. */
-    struct mm_matrix unaligned_a;
-    struct mm_matrix unaligned_b;
-    CUtensorMap of_c; /* only if maps_c */
-    bool maps_c;      /* TMA takes C */
-    unsigned a_lines; /* rows of op(A) that a block loads for each stage */
-    unsigned b_lines; /* columns of op(B) that it loads */
+    struct mm_matrix unaligned_a; /* A of float64 if TMA cannot load it (of product 0); else data is NULL */
+    struct mm_matrix unaligned_b; /* B of float64 if TMA cannot load it (of product 0); else data is NULL */
+    CUtensorMap of_c;             /* valid if maps_c */
+    bool maps_c;                  /* TMA stores C */
+    unsigned a_lines;             /* rows of op(A) that a block loads for each stage */
+    unsigned b_lines;             /* columns of op(B) that a block loads for each stage */
     struct mm_schedule schedule;
-    unsigned rows; /* of a tile */
-    unsigned cols;
-    unsigned cluster;          /* blocks, one below the other */
+    unsigned rows;             /* rows of a tile of C */
+    unsigned cols;             /* columns of a tile of C */
+    unsigned cluster;          /* blocks of a cluster, whose tiles lie one below the other */
     void *sums;                /* partial sums of shared tiles (mm_tensor_slot) */
-    struct mm_product product; /* the first of a stack */
-    unsigned rank;             /* of the stack; 0 if there is one product */
+    struct mm_product product; /* the product, or product 0 of a stack */
+    unsigned rank;             /* dimensions of the stack; 0: there is one product */
     unsigned dims[MM_STACK_RANK_MAX];
     unsigned a_steps[MM_STACK_RANK_MAX]; /* matrices of A from one index of a dimension to the next */
-    unsigned b_steps[MM_STACK_RANK_MAX];
+    unsigned b_steps[MM_STACK_RANK_MAX]; /* matrices of B from one index of a dimension to the next */
 };
 
-/* One kernel, and what it takes. */
+/* A kernel and its sizes. */
 struct mm_tensor_kernel {
-    const void *kernel; /* (struct mm_tensor_plan) */
-    unsigned rows;      /* of a block's tile of C */
-    unsigned cols;
+    const void *kernel; /* its argument is a struct mm_tensor_plan */
+    unsigned rows;      /* rows of a block's tile of C */
+    unsigned cols;      /* columns of a block's tile of C */
     unsigned threads;
-    unsigned cluster;    /* blocks, one below the other */
-    unsigned resident;   /* blocks of a multiprocessor */
-    size_t shared_bytes; /* dynamic */
+    unsigned cluster;    /* blocks of a cluster, whose tiles lie one below the other */
+    unsigned resident;   /* blocks that fit on a multiprocessor */
+    size_t shared_bytes; /* dynamic shared memory of a block */
 };
 
 /* Sizes of a block's tile, rows × columns. */
@@ -61,21 +60,21 @@ enum mm_tensor_size {
     MM_TENSOR_SIZES
 };
 
-/* The kernels of a type. */
+/* The kernels of an element type. */
 struct mm_tensor_kernels {
-    /* [size][A is MN-major][B is MN-major]. `kernel` is NULL if the type does not have the size, or its
-     * operands must be K-major. */
+    /* Kernels by [size][A is MN-major][B is MN-major]. `kernel` is NULL if the type does not have the size,
+     * or if its operands must be K-major. */
     struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];
-    bool threads_copy; /* threads load operands that TMA does not take, and store C */
+    bool threads_copy; /* threads load operands that TMA cannot load, and store C */
 };
 
-/* How many lines a block loads of an operand that has `all`; `whole` is the most. `square` is the lines of a
- * box if the operand is MN-major, else 0. TMA is slow at lines past an operand's end, so a block does not
- * load them. What shared memory has in their place reaches only rows and columns that C does not have.
- * 1×8192×8192 of bfloat16 took 76 us with them, and takes 50 us without (H100). */
+/* Returns how many of an operand's `all` lines a block loads, at most `whole`. `square` is the lines of a box
+ * if the operand is MN-major, else 0. A block does not load lines past an operand's end, because TMA loads
+ * them slowly. The bytes in their place reach only sums that C does not have. 1×8192×8192 of bfloat16 took 76
+ * µs with these loads, and takes 50 µs without them (H100). */
 unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square);
 
-/* Bytes of the partial sums of a cluster tile. */
+/* Returns the bytes of the partial sums of a cluster tile. */
 size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel);
 
 /* How a product is computed. */
@@ -85,18 +84,20 @@ struct mm_tensor_way {
     struct mm_schedule schedule;
 };
 
-/* The fastest way, with the tile that the product asks for, or with any. The type has that tile, and k is not
- * 0. If device memory is short, no tile is shared. */
+/* Returns the way with the shortest estimated time, with the tile of product->tile, or with any tile if that
+ * is 0. The type has that tile, and k is not 0. If plan->is_frugal, no tile is shared. */
 struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
                                       const struct mm_tensor_kernels *kernels);
 
-/* Whether a request may ask for this tile. It may always ask for 0, which is any tile. */
+/* Whether a request may ask for this tile. 0 means any tile, and is always allowed. */
 bool mm_tensor_has_tile(const struct mm_tensor_kernels *kernels, unsigned tile);
 
-/* The kernel (struct mm_tensor_plan) that adds up partial sums, for operands of a type. The grid's x counts
- * the blocks' tiles in all shared cluster tiles, its y the 512 elements of a tile that a block adds up. */
+/* Returns the kernel that adds up partial sums (the fix-up), for operands of a type. Its argument is a struct
+ * mm_tensor_plan. The grid has one x for each tile in shared cluster tiles, and one y for each 512 elements
+ * of a tile. */
 const void *mm_tensor_reduce_of(enum mm_dtype operand);
 
+/* The kernels of each element type; mm_tensor_tf32 is for float32, mm_tensor_uint8 also for bool. */
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,
     mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8, mm_tensor_float64;
 

@@ -205,7 +205,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
     __shared__ mm_ring<T::STAGES> ring;
     const mm_tensor_shared<T> shared = {ring, stages};
     mm_tensor_walk walk;
-    mm_let_kernel_behind_begin();
+    mm_trigger_dependent_launch();
     if (threadIdx.x / 32 == 1) {
         if (threadIdx.x == 32) {
             mm_ring_init(ring, T::EMPTY_ARRIVALS, ROLES::full_arrivals(plan));

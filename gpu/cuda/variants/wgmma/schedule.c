@@ -1,4 +1,4 @@
-/* Which schedule takes the least time (schedule.h). */
+/* Chooses the schedule that takes the least time (schedule.h). */
 #include "gpu/cuda/variants/wgmma/schedule.h"
 
 #include "gpu/matrix/matrix.h"
@@ -22,7 +22,8 @@ double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix
     return taken;
 }
 
-/* Boundaries move by up to MM_SHARE_STEPS_MIN - 1 steps. Two that are this far apart never meet. */
+/* The fewest steps of a share. Boundaries of shares move by up to MM_SHARE_STEPS_MIN - 1 steps, and two
+ * boundaries this far apart never meet. */
 enum { SHARE_MIN = 2 * MM_SHARE_STEPS_MIN - 1 };
 
 /* Shares `rest` cluster tiles among clusters. Returns false if the shares would be too small, or if 32 bits
@@ -39,8 +40,8 @@ static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *sche
     return true;
 }
 
-/* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. A larger divisor than 2^31 is replaced by
- * 2^31: whatever is divided is smaller. */
+/* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. A divisor above 2^31 is replaced by 2^31,
+ * because all dividends are smaller. */
 static struct mm_divisor divisor_of(uint64_t divisor) {
     const uint64_t largest = UINT64_C(1) << 31;
     unsigned shift = 31;
@@ -50,9 +51,9 @@ static struct mm_divisor divisor_of(uint64_t divisor) {
     return (struct mm_divisor){(unsigned)(((UINT64_C(1) << shift) + divisor - 1) / divisor), shift};
 }
 
-/* Only the tiles of the last round are shared, if it is not full. Sharing the round before it too was slower,
- * although fewer clusters then share a tile: clusters at different k read different parts of both operands.
- * tf32 at 4096³ took 0.50 ms instead of 0.38 (H100). */
+/* Shares only the tiles of the last round, if that round is not full. Sharing the round before it too was
+ * slower, because clusters at different k read different parts of both operands. tf32 at 4096³ then took 0.50
+ * ms instead of 0.38 ms (H100). */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max,
                                   const struct mm_fix_up_cost *fix_up) {
@@ -76,7 +77,7 @@ struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsi
             best = shared;
             least = taken;
         } else if (best.sharers > 0) {
-            break; /* more will not be faster */
+            break; /* more sharers will not be faster */
         }
         if (sharers == clusters_max)
             break;
