@@ -35,7 +35,7 @@ static void make_probe(struct mm_probe *probe) {
 static void assert_report(const struct mm_probe *probe, const char *expected) {
     size_t length = 0;
     char *text = mm_access_json(probe, &length);
-    expect_made(text, length, quoted(expected));
+    expect_text(text, length, quoted(expected));
 }
 
 #define HEAD                                                                                                 \
@@ -110,7 +110,7 @@ static void test_report_of_nothing(void **state) {
 static void assert_table(const struct mm_probe *probe, const char *expected) {
     size_t length = 0;
     char *text = mm_access_table(probe, &length);
-    expect_made(text, length, expected);
+    expect_text(text, length, expected);
 }
 
 static void test_table(void **state) {

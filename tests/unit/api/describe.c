@@ -101,7 +101,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 static void assert_variants(const struct mm_offer *offers, size_t count, const char *expected) {
     size_t length = 0;
     char *text = mm_describe_variants(offers, count, &length);
-    expect_made(text, length, quoted(expected));
+    expect_text(text, length, quoted(expected));
 }
 
 static void test_variants(void **state) {
@@ -200,7 +200,7 @@ static void test_devices(void **state) {
         "`fast`, `name`: `Lost`, `memory_bytes`: 64, `state`: `failed`}]}";
     size_t length = 0;
     char *text = mm_describe_devices(devices, 3, &length);
-    expect_made(text, length, quoted(expected));
+    expect_text(text, length, quoted(expected));
 }
 
 /* Of all backends, whatever was built in. */

@@ -108,7 +108,7 @@ static void test_powers_of_two(void **state) {
 }
 
 /* Nothing is written behind the text of a whole number. */
-static void expect_text(const char *end, char *text, const char *expected) {
+static void expect_digits(const char *end, char *text, const char *expected) {
     assert_ptr_equal(end, text + strlen(expected));
     assert_int_equal(strspn(end, "#"), TEXT_BYTES - strlen(expected));
     text[end - text] = '\0';
@@ -122,13 +122,13 @@ static void test_digits(void **state) {
     uint64_t number = 0;
     for (unsigned step = 0; step < 140; step++) {
         snprintf(expected, sizeof expected, "%" PRIu64, number);
-        expect_text(mm_put_digits(text, number), text, expected);
+        expect_digits(mm_put_digits(text, number), text, expected);
         snprintf(expected, sizeof expected, "%" PRIu64 ".%06" PRIu64, number / 1000000, number % 1000000);
-        expect_text(mm_put_millionths(text, number), text, expected);
+        expect_digits(mm_put_millionths(text, number), text, expected);
         number = step % 2 == 0 ? number * 2 + 1 : number + 1;
     }
-    expect_text(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
-    expect_text(mm_put_millionths(text, UINT64_MAX), text, "18446744073709.551615");
+    expect_digits(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
+    expect_digits(mm_put_millionths(text, UINT64_MAX), text, "18446744073709.551615");
 }
 
 RUN_TESTS(test_known, test_hard, test_random, test_powers_of_two, test_digits)

@@ -5,7 +5,7 @@
 static void assert_problem(const struct mm_error *error, const char *request_id, const char *expected) {
     size_t length = 0;
     char *text = mm_problem_json(error, request_id, &length);
-    expect_made(text, length, expected);
+    expect_text(text, length, expected);
 }
 
 static void test_members(void **state) {

@@ -69,7 +69,7 @@ static uint64_t key_of(const struct mm_variant *variant, enum change change) {
     if (change == MOST_COLS || change == TOO_MANY_COLS)
         set_blocks(product, 1, 32768 + (change == TOO_MANY_COLS));
     if (change == TRANSPOSED)
-        turn_job(&tests[0]);
+        transpose_job(&tests[0]);
     plan_job(&tests[0]);
     return jobs[0]->work.batch_key;
 }
@@ -133,7 +133,7 @@ static void run_batch(const struct batch *batch, bool turns) {
     for (unsigned index = 0; index < SHAPES; index++) {
         make(index, &ours, batch->shapes[index].m, batch->shapes[index].k, batch->shapes[index].n);
         if (turns)
-            turn_job(&tests[index]);
+            transpose_job(&tests[index]);
         assert_int_not_equal(jobs[index]->work.batch_key, 0);
         assert_int_equal(jobs[index]->work.batch_key, jobs[0]->work.batch_key);
         flops += mm_product_flops(&jobs[index]->product);
@@ -217,7 +217,7 @@ static void what_may_go_together_goes_so_alone(void **state) {
     assert_int_equal(jobs[0]->outcome.batched, 1);
     expect_spans_ms(jobs[0], 0, 2, 0);
     assert_int_equal(fake_cuda.batches, 1);
-    assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.taken, 0);
+    assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.allocations, 0);
 }
 
 /* Like `simt` with few splits of k: a product alone needs a workspace, and a batch none. */

@@ -5,15 +5,15 @@
 struct mm_cuda_device device;
 
 enum mm_status plan_ours(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
-    const bool turned = product->transpose_a;
-    plan->layout =
-        (struct mm_layout){.kernel = turned ? &fake_kernels.turned : &fake_kernels.plain,
-                           .batch_kernel = turned ? &fake_kernels.turned_batch : &fake_kernels.plain_batch,
-                           .block_rows = FAKE_BLOCK,
-                           .block_cols = FAKE_BLOCK,
-                           .threads_x = FAKE_BLOCK,
-                           .threads_y = FAKE_BLOCK,
-                           .split_depth = fake_split_depth(product->k)};
+    const bool transposed = product->transpose_a;
+    plan->layout = (struct mm_layout){.kernel = transposed ? &fake_kernels.transposed : &fake_kernels.plain,
+                                      .batch_kernel = transposed ? &fake_kernels.transposed_batch
+                                                                 : &fake_kernels.plain_batch,
+                                      .block_rows = FAKE_BLOCK,
+                                      .block_cols = FAKE_BLOCK,
+                                      .threads_x = FAKE_BLOCK,
+                                      .threads_y = FAKE_BLOCK,
+                                      .split_depth = fake_split_depth(product->k)};
     return MM_OK;
 }
 
@@ -56,7 +56,7 @@ void plan_job(struct test_job *test) {
     test->job.outcome.ran = test->job.plan.variant;
 }
 
-void turn_job(struct test_job *test) {
+void transpose_job(struct test_job *test) {
     struct mm_product *product = &test->job.product;
     product->transpose_a = true;
     product->a = mm_matrix_dense(MM_FLOAT32, product->k, product->m, test->a);

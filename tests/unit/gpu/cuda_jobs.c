@@ -110,11 +110,11 @@ static void the_largest_leave_nothing_taken(void **state) {
 /* It has half as much again as it needed. */
 static void a_lane_keeps_its_workspace(void **state) {
     static const struct {
-        unsigned lane, edge, taken;
+        unsigned lane, edge, allocations;
     } cases[] = {{0, 20, 1}, {0, 20, 1}, {0, 3, 1}, {0, 22, 1}, {0, 40, 2}, {1, 3, 3}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         run_square(cases[index].lane, cases[index].edge, MM_OK);
-        assert_int_equal(fake_cuda.taken, cases[index].taken);
+        assert_int_equal(fake_cuda.allocations, cases[index].allocations);
     }
 }
 
@@ -178,7 +178,7 @@ static void begin_long(bool turned) {
     job_init(&test, &ours, 60, 20, 31);
     job->is_locked = false;
     if (turned)
-        turn_job(&test);
+        transpose_job(&test);
     plan_job(&test);
     foretell_ms(&job->product, 399.0);
     fake_cuda.launches = fake_cuda.copies = 0;

@@ -210,7 +210,7 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
         pthread_mutex_lock(&fake->mutex);
         fake->makes_late = way == LATE;
         pthread_mutex_unlock(&fake->mutex);
-        submit_keyed(1, 0, HUNGRY_N);
+        submit_keyed(1, 0, NO_MEMORY_N);
         wait_begun(fake, 2);
         nanosleep(&while_, NULL);
         assert_int_equal(done_of(1), 0);
@@ -228,8 +228,8 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
 
 static void who_finds_no_memory_alone_fails(void **state) {
     open_async(2);
-    fake->is_starved = true;
-    submit_keyed(0, 0, HUNGRY_N);
+    fake->has_no_memory = true;
+    submit_keyed(0, 0, NO_MEMORY_N);
     job_wait(&jobs[0], MM_NO_DEVICE_MEMORY);
     assert_int_equal(begun_by(fake), 1);
 }

@@ -56,7 +56,7 @@ static void begin_one(struct fake_device *used, struct mm_job *job) {
         mm_fail(&job->work.error, MM_DEVICE_FAILED, "told to fail");
         return;
     }
-    if (job->product.n == HUNGRY_N && (used->under_way > 0 || used->is_starved)) {
+    if (job->product.n == NO_MEMORY_N && (used->under_way > 0 || used->has_no_memory)) {
         mm_fail(&job->work.error, MM_NO_DEVICE_MEMORY, "no memory as told");
         return;
     }
