@@ -1,4 +1,4 @@
-/* A CUDA runtime of the host's memory and processor. */
+/* A fake CUDA runtime on the host. */
 #include "fake_cuda.h"
 #include "gpu/check/verify.h"
 #include "gpu/matrix/sums.h"
@@ -32,7 +32,7 @@ const char *cudaGetErrorName(cudaError_t code) {
     return "told";
 }
 
-/* Each piece with its size in front of it. */
+/* Each allocation has its size in front. */
 enum { HEAD = 256 };
 
 cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
@@ -113,7 +113,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return fake_cuda.event_fails;
 }
 
-/* An event's number tells its time in milliseconds. */
+/* An event's number is its time in milliseconds. */
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     *ms = (float)((uintptr_t)to - (uintptr_t)from);
     return cudaSuccess;
