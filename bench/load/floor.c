@@ -1,4 +1,4 @@
-/* What the kernel gives, or the end: a floor without a port has nothing to serve. */
+/* Each failure ends the process, because a benchmark server without a port has no purpose. */
 #include "bench/load/floor.h"
 
 #include "bench/load/memory.h"

@@ -1,12 +1,14 @@
-/* What the floors have in common: a listening socket on a free port, and buffers. */
+/* Shared code of the benchmark servers (bare.c, sockets.c): a listening socket on a free port, and buffers.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* An accept on it waits for a connection, or does not. Says "listening on PORT" on stdout. Ends the process
- * where it cannot. */
+/* Opens a listening socket and prints "listening on PORT" to stdout. If `waits`, accept blocks. Ends the
+ * process on failure. */
 int mm_load_listen(const char *host, bool waits);
 
-/* Zeros, written once, so that no page is new to a request. They live as long as the process. */
+/* A buffer of zeros whose pages are already mapped. It is never freed. Ends the process if memory runs out.
+ */
 char *mm_load_warm_buffer(size_t bytes);

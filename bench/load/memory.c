@@ -1,4 +1,4 @@
-/* The C library's memory, or the end. */
+/* realloc that ends the process if memory runs out. */
 #include "bench/load/memory.h"
 
 #include <stdio.h>

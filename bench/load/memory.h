@@ -1,8 +1,7 @@
-/* Memory of the clients and floors, which have nothing to prove without it. What they keep lives as long as
- * their process. */
+/* Memory allocation for the benchmark servers. Their buffers live as long as the process. */
 #pragma once
 
 #include <stddef.h>
 
-/* realloc that ends the process if memory runs out; never NULL. NULL for `memory`: malloc. */
+/* realloc that ends the process if memory runs out, so it never returns NULL. The caller owns the result. */
 void *mm_load_resize(void *memory, size_t bytes);

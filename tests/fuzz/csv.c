@@ -1,6 +1,5 @@
-/* Fuzzes CSV. The input is a line with the name of a type, and a file. What is read of it, written as a
- * reply, reads back bit for bit; then the file is sent as each matrix of a form, which makes the same of it.
- */
+/* Fuzzes the CSV codec. The input is a line with an element type, then a CSV file. The elements are written
+ * as CSV and read back, bit for bit; then the file is decoded as each matrix of a form. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/csv/csv.h"
@@ -11,8 +10,8 @@
 
 #define BOUNDARY "----------fuzz"
 
-/* Reads a file into memory of just the size of its elements, which the caller frees. */
-static enum mm_status read(struct piece file, enum mm_dtype dtype, struct mm_matrix *matrix) {
+/* Reads a CSV file into memory of exactly its elements' size. The caller frees it. */
+static enum mm_status read(struct slice file, enum mm_dtype dtype, struct mm_matrix *matrix) {
     struct mm_csv csv;
     struct mm_error error = {0};
     enum mm_status status = mm_csv_open("a", file.text, file.bytes, dtype, &csv, &error);
@@ -41,14 +40,14 @@ static void require_round_trip(const struct mm_matrix *matrix) {
     REQUIRE(body.buffer.data != NULL);
     mm_csv_codec.encode(&answer, &body);
     REQUIRE(body.bytes <= bytes);
-    REQUIRE(read((struct piece){body.buffer.data, body.bytes}, matrix->dtype, &again) == MM_OK);
+    REQUIRE(read((struct slice){body.buffer.data, body.bytes}, matrix->dtype, &again) == MM_OK);
     fuzz_require_same(matrix, &again);
     free(again.data);
     free(body.buffer.data);
 }
 
-/* A form with this file as a and, of a product, as b, which the caller frees. */
-static char *make_form(enum mm_op op, enum mm_dtype dtype, struct piece file, size_t *bytes) {
+/* Returns a form with this file as `a`, and as `b` for a product. The caller frees it. */
+static char *make_form(enum mm_op op, enum mm_dtype dtype, struct slice file, size_t *bytes) {
     static const char begin[] =
         "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"; filename=x.csv\r\n\r\n";
     char *form = NULL;
@@ -67,14 +66,14 @@ static char *make_form(enum mm_op op, enum mm_dtype dtype, struct piece file, si
     return form;
 }
 
-/* Only limits can refuse in a form what is read alone. */
-static void check(enum mm_op op, struct piece file, enum mm_status status, const struct mm_matrix *matrix) {
+/* Once the file was read alone, only limits may reject it in a form. */
+static void check(enum mm_op op, struct slice file, enum mm_status status, const struct mm_matrix *matrix) {
     struct decoding decoding;
     size_t bytes;
     char *form = make_form(op, matrix->dtype, file, &bytes);
     mm_call_init(&decoding.call, op);
     fuzz_decode(&decoding, fuzz_codec("multipart/form-data"), "multipart/form-data; boundary=" BOUNDARY,
-                (struct piece){form, bytes});
+                (struct slice){form, bytes});
     REQUIRE(decoding.status == status || decoding.status == MM_TOO_LARGE || decoding.status == MM_BUSY);
     if (decoding.status == MM_OK) {
         REQUIRE(!decoding.call.operands.views_body);
@@ -87,8 +86,8 @@ static void check(enum mm_op op, struct piece file, enum mm_status status, const
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    struct piece file = {(const char *)data, bytes};
-    const struct piece name = fuzz_take(&file, '\n');
+    struct slice file = {(const char *)data, bytes};
+    const struct slice name = fuzz_split(&file, '\n');
     unsigned dtype = 0;
     while (dtype < MM_DTYPE_COUNT &&
            (strlen(mm_dtype_name((enum mm_dtype)dtype)) != name.bytes ||
@@ -99,10 +98,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct mm_matrix matrix;
     char *copy = fuzz_copy_bytes(file);
     const enum mm_status status =
-        read((struct piece){copy == NULL ? "" : copy, file.bytes}, (enum mm_dtype)dtype, &matrix);
+        read((struct slice){copy == NULL ? "" : copy, file.bytes}, (enum mm_dtype)dtype, &matrix);
     if (status == MM_OK)
         require_round_trip(&matrix);
-    /* A file that holds the boundary would be another one in a form. */
+    /* A file that contains the form's boundary would end early in the form. */
     if (file.bytes == 0 || memmem(file.text, file.bytes, BOUNDARY, sizeof BOUNDARY - 1) == NULL)
         FUZZ_EACH_OP(op) {
             check(op, file, status, &matrix);

@@ -1,4 +1,4 @@
-/* Decodes bodies, and checks what api/codec.h promises of every one that is taken or refused. */
+/* Decodes request bodies, and checks the promises of api/codec.h for accepted and for rejected ones. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/problem.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ALIGNMENT holds for a body, and for the second matrix of a JSON body. */
+/* alignment of a body, and of the second matrix in a JSON body */
 enum { BUDGET_BYTES = 8 << 10, ALIGNMENT = 64 };
 
 const struct mm_limits fuzz_limits = {
@@ -41,7 +41,7 @@ void fuzz_require_error(enum mm_status status, const struct mm_error *error) {
     free(text);
 }
 
-/* Reads every element, so that a sanitizer sees those that are not there. */
+/* Reads every element, so a sanitizer reports invalid views. */
 static void touch(const struct mm_matrix *matrix) {
     const size_t element_bytes = mm_dtype_bytes(matrix->dtype);
     const unsigned char *bytes = matrix->data;
@@ -98,7 +98,7 @@ static size_t elements_of(const struct mm_shape *shape) {
     return count;
 }
 
-/* That the last product of a stack lies in the views, and conforms. */
+/* Checks that the last product of a stack lies within the views and has matching dimensions. */
 static void require_last_item(enum mm_op op, const struct mm_product *product) {
     struct mm_product item = mm_product_item(product, mm_product_count(product) - 1);
     REQUIRE(lies_in(item.a.data, mm_matrix_bytes(&item.a), product->a.data, mm_matrix_bytes(&product->a)) ||
@@ -109,8 +109,7 @@ static void require_last_item(enum mm_op op, const struct mm_product *product) {
     REQUIRE(item.m == product->m && item.n == product->n && item.k == product->k);
 }
 
-/* That a product which conforms in the caller's shapes is the same product once it is turned, of the shape
- * that the call foretells. */
+/* Checks that swapping and transposing the operands keeps the product's dimensions. */
 static void require_turnable(const struct mm_call *call) {
     struct mm_error error = {0};
     struct mm_product product = mm_call_product(call);
@@ -162,8 +161,8 @@ static void require_decoded(const struct decoding *decoding) {
     require_turnable(call);
 }
 
-/* Gives a decoding a budget of its own. All budgets share one pool, because opening a pool costs more than
- * most decodings. What is free in the pool is poisoned for the address sanitizer. */
+/* Opens a budget for the decoding. All budgets share one pool, because opening a pool costs more than most
+ * decodings. Free memory of the pool is poisoned for the address sanitizer. */
 static void begin_memory(struct decoding *decoding) {
     static struct mm_budget empty;
     if (empty.buffers == NULL)
@@ -181,7 +180,7 @@ void fuzz_release(struct decoding *decoding) {
 }
 
 void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const char *content_type,
-                 struct piece text) {
+                 struct slice text) {
     decoding->error = (struct mm_error){0};
     begin_memory(decoding);
     decoding->body =
@@ -192,8 +191,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
         require_decoded(decoding);
         return;
     }
-    /* The system has memory, so not MM_INTERNAL. Nobody else reserves any, so MM_BUSY means a small budget.
-     */
+    /* The budget is small, so MM_BUSY is possible; the system has memory, so MM_INTERNAL is not. */
     REQUIRE(decoding->status == MM_BAD_REQUEST || decoding->status == MM_TOO_LARGE ||
             decoding->status == MM_UNSUPPORTED || decoding->status == MM_BAD_SHAPE ||
             (decoding->status == MM_BUSY &&
@@ -203,17 +201,17 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
     REQUIRE(decoding->memory.used_bytes == 0);
 }
 
-/* Puts a piece behind the body, which moves to memory of just its size. */
-static void extend(struct mm_body *body, struct piece piece) {
+/* Appends a chunk to the body, which moves to memory of exactly its new size. */
+static void extend(struct mm_body *body, struct slice slice) {
     void *copy = NULL;
-    REQUIRE(posix_memalign(&copy, ALIGNMENT, body->bytes + piece.bytes) == 0);
+    REQUIRE(posix_memalign(&copy, ALIGNMENT, body->bytes + slice.bytes) == 0);
     if (body->bytes > 0)
         memcpy(copy, body->data, body->bytes);
-    if (piece.bytes > 0)
-        memcpy((char *)copy + body->bytes, piece.text, piece.bytes);
+    if (slice.bytes > 0)
+        memcpy((char *)copy + body->bytes, slice.text, slice.bytes);
     free(body->data);
     body->data = copy;
-    body->bytes += piece.bytes;
+    body->bytes += slice.bytes;
 }
 
 static void require_same_decoding(const struct decoding *x, const struct decoding *y) {
@@ -243,7 +241,7 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
 }
 
 void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
-                       struct piece text, struct piece lengths) {
+                       struct slice text, struct slice lengths) {
     struct decoding read = {.body.content_type = whole->body.content_type};
     struct mm_body *body = &read.body;
     begin_memory(&read);
@@ -251,21 +249,21 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
     void *reading =
         codec->reader->begin(&read.call.operands, body->content_type, announced, &fuzz_limits, &read.memory);
     if (reading == NULL) {
-        REQUIRE(whole->status != MM_OK); /* the Content-Type is refused */
+        REQUIRE(whole->status != MM_OK); /* the Content-Type was rejected */
         fuzz_release(&read);
         return;
     }
     for (size_t at = 0, turn = 0; at < text.bytes; turn++) {
         size_t length = lengths.bytes == 0 ? text.bytes : (unsigned char)lengths.text[turn % lengths.bytes];
         length = length < text.bytes - at ? length + (length == 0) : text.bytes - at;
-        extend(body, (struct piece){text.text + at, length});
+        extend(body, (struct slice){text.text + at, length});
         at += length;
         body->bytes = codec->reader->feed(reading, body->data, body->bytes);
         REQUIRE(body->bytes <= at);
     }
     REQUIRE(read.memory.used_bytes <= fuzz_limits.memory_bytes_max + ALIGNMENT);
     if (body->data == NULL)
-        extend(body, (struct piece){NULL, 0});
+        extend(body, (struct slice){NULL, 0});
     read.status = codec->reader->finish(reading, &read.call.operands, body, &read.error);
     if (read.status != MM_OK)
         fuzz_require_error(read.status, &read.error);

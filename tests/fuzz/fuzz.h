@@ -1,75 +1,73 @@
-/* What the fuzz targets share: pieces of an input, and the decoding of a body under small limits, after
- * which all that codec.h promises is checked. A target that finds a promise broken ends by abort(). */
+/* Shared code of the fuzz targets: it cuts the input into slices, decodes a body under small limits, and
+ * checks the promises of codec.h. A broken promise ends the process by abort(). */
 #pragma once
 
 #include "api/call.h"
 #include "api/codec.h"
 
-/* The target, one in each program: called by libFuzzer, or by replay.c. Takes any bytes, which it does not
- * write to, and returns 0. */
+/* The fuzz target; each program has one. libFuzzer or replay.c calls it with arbitrary bytes. Always returns
+ * 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* Ends the process with a line that says what does not hold. Not an assert, since it is no debug aid but
- * what the program is for. */
+/* Unlike assert, REQUIRE also checks in builds with NDEBUG: the failed condition is printed, and the process
+ * aborts. */
 #define REQUIRE(condition) ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #condition))
 _Noreturn void fuzz_fail(const char *file, int line, const char *condition);
 
-/* Bytes of the input, or a copy of some. */
-struct piece {
+/* A slice of the fuzz input. It does not own the bytes, which need not end in NUL. */
+struct slice {
     const char *text;
     size_t bytes;
 };
 
-/* Takes what stands before the next separator, which goes too, or all that is left where there is none. */
-struct piece fuzz_take(struct piece *rest, char separator);
+/* Removes the text before the first separator from `rest` and returns it. The separator is dropped. Without a
+ * separator, returns all of `rest`. */
+struct slice fuzz_split(struct slice *rest, char separator);
 
-/* Takes so many bytes, or all that is left where there are fewer. */
-struct piece fuzz_take_bytes(struct piece *rest, size_t bytes_max);
+/* Removes the first bytes_max bytes from `rest` and returns them, or all of `rest` if it is shorter. */
+struct slice fuzz_split_bytes(struct slice *rest, size_t bytes_max);
 
-/* Copies in memory of just their size, so that a sanitizer sees the first byte that is read past them;
- * the caller frees. The bytes are aligned as a request's body is; NULL where there are none. The text
- * ends in NUL, and at the first one within it. */
-void *fuzz_copy_bytes(struct piece piece);
-char *fuzz_copy_text(struct piece piece);
+/* Copies a slice into memory of exactly its size, so a sanitizer reports reads past the end. The copy is
+ * aligned like a request's body. Returns NULL for an empty slice. The caller frees it. */
+void *fuzz_copy_bytes(struct slice slice);
+char *fuzz_copy_text(struct slice slice);
 
-/* Every input is decoded for each operation in turn: what is a product's can be malformed of a transposition.
- */
+/* Runs the statement once for each operation, because a body that is valid for one may be malformed for the
+ * other. */
 #define FUZZ_EACH_OP(op) for (enum mm_op op = (enum mm_op)0; op < MM_OP_COUNT; op = (enum mm_op)(op + 1))
 
-/* The one request codec that speaks this media type. */
+/* Returns the codec for request bodies of this media type. */
 const struct mm_codec *fuzz_codec(const char *media_type);
 
-/* Small, so that a size that is merely announced takes neither memory nor time, and so that the input of a
- * few kilobytes passes each limit. */
+/* Limits so small that an input of a few kilobytes can exceed each of them. */
 extern const struct mm_limits fuzz_limits;
 
-/* That a refusal says why, in an error that makes a proper problem document. */
+/* Checks that the error has a text, and that it makes a valid problem document. */
 void fuzz_require_error(enum mm_status status, const struct mm_error *error);
 
-/* A body that was decoded, or not: `status` tells. The body is the decoding's own copy. */
+/* The result of decoding a body. It owns a copy of the body, and must not be moved. */
 struct decoding {
     enum mm_status status;
     struct mm_call call;
     struct mm_error error;
     struct mm_body body;
     struct mm_budget budget;
-    struct mm_reservation memory; /* of the budget: the decoding does not move */
+    struct mm_reservation memory; /* reserved from `budget` */
 };
 
-/* Decodes a body into decoding->call, which the caller has begun, and checks either the error or the views:
- * shapes within the limits, every element readable, in the body or in the call's storage. fuzz_release checks
- * that no memory stays taken. */
+/* Decodes a body into decoding->call, which the caller has initialised. Checks the error, or that the views
+ * stay within the limits and all elements are readable. Call fuzz_release in both cases. */
 void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const char *content_type,
-                 struct piece text);
+                 struct slice text);
 void fuzz_release(struct decoding *decoding);
 
-/* Reads a body as it arrives, in pieces of these lengths in turn, or all at once if there are none, and
- * checks that it comes to the same as the body that was decoded whole. */
+/* Reads a body that arrives in chunks of these lengths in turn, and checks that the result equals `whole`.
+ * Without lengths the body arrives at once. */
 void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
-                       struct piece text, struct piece lengths);
+                       struct slice text, struct slice lengths);
 
-/* That both are the same. */
+/* Checks that two shapes are equal. */
 void fuzz_require_same_shape(const struct mm_shape *x, const struct mm_shape *y);
 
-/* That both have the same shape and, stored row by row, the same bits. */
+/* Checks that two matrices have equal shapes and equal elements, bit by bit, whatever their strides. */
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y);

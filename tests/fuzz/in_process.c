@@ -1,4 +1,4 @@
-/* A server as main makes it, but for signals, the sweep and the listening socket. */
+/* Starts a server like main does, but without signals, sweep or listening socket. */
 #include "tests/fuzz/in_process.h"
 
 #include "server/http/pool.h"
@@ -27,7 +27,7 @@ static struct mm_server server;
 static struct mm_keys *keys;
 static struct MHD_Daemon *mhd;
 
-/* In place of the real one: a line of the log is one line, and an object, whatever a request holds. */
+/* Replaces the real log output. Checks that a log entry is one line with one JSON object. */
 void __wrap_mm_log_put(const char *line, size_t bytes, bool one_of_many);
 void __wrap_mm_log_put(const char *line, size_t bytes, bool one_of_many) {
     (void)one_of_many;
@@ -101,12 +101,12 @@ void talk_begin(struct talk *talk) {
     REQUIRE(MHD_add_connection(mhd, pair[1], (const struct sockaddr *)&address, sizeof address) == MHD_YES);
 }
 
-/* Whether anything came, the end too. */
+/* Returns whether the service sent bytes or closed. */
 static bool receive(struct talk *talk) {
-    char piece[16 << 10];
+    char chunk[16 << 10];
     bool any = false;
     while (!talk->is_over) {
-        const ssize_t got = recv(talk->fd, piece, sizeof piece, 0);
+        const ssize_t got = recv(talk->fd, chunk, sizeof chunk, 0);
         if (got < 0) {
             REQUIRE(errno == EAGAIN || errno == ECONNRESET);
             if (errno == EAGAIN)
@@ -118,7 +118,7 @@ static bool receive(struct talk *talk) {
             break;
         char *grown = realloc(talk->reply, talk->reply_bytes + (size_t)got + 1);
         REQUIRE(grown != NULL);
-        memcpy(grown + talk->reply_bytes, piece, (size_t)got);
+        memcpy(grown + talk->reply_bytes, chunk, (size_t)got);
         talk->reply = grown;
         talk->reply_bytes += (size_t)got;
         grown[talk->reply_bytes] = '\0';
@@ -126,7 +126,7 @@ static bool receive(struct talk *talk) {
     return any;
 }
 
-/* Whether a request waits for another thread: the worker pool or the queue. */
+/* Returns whether a request waits for the worker pool or the queue. */
 static bool is_waiting(void) {
     bool waits = false;
     pthread_mutex_lock(&server.mutex);

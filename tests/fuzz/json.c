@@ -1,7 +1,5 @@
-/* Fuzzes the JSON codec. The input is a line, whose bytes are the lengths of the pieces in turn, and the
- * body. What is taken has the elements that Jansson reads, and is the same when it is written out and read
- * again; what is malformed to one is so to the other; and a body that arrives in pieces is the body. The
- * target number holds numbers against strtof. */
+/* Fuzzes the JSON codec. The input is a line whose bytes are chunk lengths, then a body. The result must
+ * equal what Jansson reads, what is read again after writing, and what chunks give. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/json/json_array.h"
@@ -20,8 +18,8 @@ static double nearest_to(enum mm_dtype dtype, double number) {
     return mm_dtype_get(dtype, &element, 0);
 }
 
-/* The element that is nearest to a text whose nearest double is known: the same, or, if the double lies in
- * the middle of two, either, since the text need not. */
+/* Returns whether the element is the nearest to a double. The neighbours are accepted too, because the double
+ * itself may be a rounded text. */
 static bool is_nearest(enum mm_dtype dtype, double element, double number) {
     return (signbit(element) != 0) == (signbit(number) != 0) &&
            (element == nearest_to(dtype, number) || element == nearest_to(dtype, nextafter(number, 0)) ||
@@ -50,7 +48,7 @@ static void require_element(const json_t *value, enum mm_dtype dtype, const void
         REQUIRE(number == got);
 }
 
-/* Of an array from its dimension `dim` on. Returns where its elements end. */
+/* Compares an array from dimension `dim` on. Returns the end of its elements. */
 static const char *require_elements(const struct mm_shape *shape, enum mm_dtype dtype, unsigned dim,
                                     const json_t *value, const char *element) {
     if (dim == shape->rank) {
@@ -63,9 +61,9 @@ static const char *require_elements(const struct mm_shape *shape, enum mm_dtype 
     return element;
 }
 
-/* Of a text without its byte order mark, which Jansson refuses. It also refuses numbers beyond all doubles,
- * passes over a zero byte behind a number or a word, and nests deeper. */
-static void require_grammar(const struct decoding *decoding, struct piece text) {
+/* Compares with Jansson, after removing the byte order mark that Jansson rejects. Jansson also rejects
+ * numbers beyond double, ignores a zero byte after a token, and allows deeper nesting. */
+static void require_grammar(const struct decoding *decoding, struct slice text) {
     static const char malformed[] = "the JSON body ";
     const bool is_fault = strncmp(decoding->error.detail, malformed, sizeof malformed - 1) == 0;
     json_error_t fault;
@@ -79,7 +77,7 @@ static void require_grammar(const struct decoding *decoding, struct piece text) 
     json_decref(root);
 }
 
-/* Writes the operands and their shapes as a new body of their type, which the caller frees. */
+/* Writes the operands with their shapes as a new JSON body. The caller frees it. */
 static char *write_body(const struct mm_call *call, size_t *bytes) {
     const struct mm_shape *const shapes[] = {&call->operands.of[0].shape, &call->operands.of[1].shape};
     void *const elements[] = {call->operands.of[0].view.data, call->operands.of[1].view.data};
@@ -109,8 +107,8 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     size_t bytes;
     char *text = write_body(call, &bytes);
     mm_call_init(&again.call, call->operands.kind->op);
-    fuzz_decode(&again, codec, NULL, (struct piece){text, bytes});
-    /* The options are not written, so that a result which fits by a transpose may be too large without. */
+    fuzz_decode(&again, codec, NULL, (struct slice){text, bytes});
+    /* The options are not written, so the result may exceed a limit that the transposed one keeps. */
     REQUIRE(again.status == MM_OK || again.status == MM_TOO_LARGE);
     if (again.status == MM_OK) {
         fuzz_require_same_shape(&call->operands.of[0].shape, &again.call.operands.of[0].shape);
@@ -122,7 +120,7 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     free(text);
 }
 
-static void check_taken(const struct mm_codec *codec, const struct mm_call *call, struct piece text) {
+static void check_taken(const struct mm_codec *codec, const struct mm_call *call, struct slice text) {
     const bool is_whole = call->operands.dtype == MM_INT32 || call->operands.dtype == MM_INT64;
     json_t *root = json_loadb(text.text, text.bytes, is_whole ? 0 : JSON_DECODE_INT_AS_REAL, NULL);
     REQUIRE(json_is_object(root) && memchr(text.text, '\0', text.bytes) == NULL);
@@ -136,10 +134,10 @@ static void check_taken(const struct mm_codec *codec, const struct mm_call *call
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const struct mm_codec *codec = fuzz_codec("application/json");
-    struct piece text = {(const char *)data, bytes};
-    const struct piece lengths = fuzz_take(&text, '\n');
+    struct slice text = {(const char *)data, bytes};
+    const struct slice lengths = fuzz_split(&text, '\n');
     const char *behind_mark = mm_skip_mark(text.text, text.text + text.bytes);
-    const struct piece unmarked = {behind_mark, text.bytes - (size_t)(behind_mark - text.text)};
+    const struct slice unmarked = {behind_mark, text.bytes - (size_t)(behind_mark - text.text)};
     FUZZ_EACH_OP(op) {
         struct decoding whole;
         mm_call_init(&whole.call, op);

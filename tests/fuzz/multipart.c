@@ -1,6 +1,5 @@
-/* Fuzzes forms. The input is a line, whose bytes are the lengths of the pieces in turn, the Content-Type in a
- * line, and the body. Its parts are read alone, and are the same when they are put together again; then the
- * form's codec decodes the body, which is the same however it arrives. */
+/* Fuzzes forms. The input is a line whose bytes are chunk lengths, a line with the Content-Type, then the
+ * body. Parts must survive being written and read again; chunks must give the same form. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/form/multipart.h"
@@ -11,8 +10,7 @@
 
 #define BOUNDARY "=_(fuzz)_="
 
-/* Reads all parts into an array of MM_MULTIPART_PARTS_MAX, and checks that each lies in the body behind the
- * one before. */
+/* Reads up to MM_MULTIPART_PARTS_MAX parts. Checks that each lies in the body, after the previous one. */
 static enum mm_status read_parts(const struct mm_body *body, struct mm_part *parts, size_t *count) {
     struct mm_multipart multipart;
     struct mm_error error = {0};
@@ -44,7 +42,7 @@ static bool is_same(const char *x, size_t x_bytes, const char *y, size_t y_bytes
     return x_bytes == y_bytes && (x_bytes == 0 || memcmp(x, y, x_bytes) == 0);
 }
 
-/* Puts the parts into a body with a boundary of our own, and reads that. */
+/* Writes the parts into a body with another boundary, and reads that body. */
 static void require_round_trip(const char *sent, const struct mm_part *parts, size_t count) {
     struct mm_part again[MM_MULTIPART_PARTS_MAX];
     struct mm_body body = {.content_type = "multipart/form-data; boundary=\"" BOUNDARY "\""};
@@ -72,8 +70,8 @@ static void require_round_trip(const char *sent, const struct mm_part *parts, si
     free(text);
 }
 
-/* Whether it can be put between quotes and our boundaries. A name that came without quotes may end in a
- * backslash, and one of almost the limit may pass it in our longer line. */
+/* Returns whether the part can be written with quotes and our boundary. A name ending in a backslash cannot,
+ * and a long name may exceed the limit in our longer line. */
 static bool can_be_written(const char *sent, const struct mm_part *parts, size_t count) {
     for (size_t index = 0; index < count; index++)
         if (memchr(sent + parts[index].name, '\\', parts[index].name_length) != NULL ||
@@ -85,9 +83,9 @@ static bool can_be_written(const char *sent, const struct mm_part *parts, size_t
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const struct mm_codec *codec = fuzz_codec("multipart/form-data");
-    struct piece text = {(const char *)data, bytes};
-    const struct piece lengths = fuzz_take(&text, '\n');
-    char *content_type = fuzz_copy_text(fuzz_take(&text, '\n'));
+    struct slice text = {(const char *)data, bytes};
+    const struct slice lengths = fuzz_split(&text, '\n');
+    char *content_type = fuzz_copy_text(fuzz_split(&text, '\n'));
     const struct mm_body body = {
         .data = fuzz_copy_bytes(text), .bytes = text.bytes, .content_type = content_type};
     struct mm_part parts[MM_MULTIPART_PARTS_MAX];
@@ -103,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         fuzz_decode(&whole, codec, content_type, text);
         REQUIRE(status == MM_OK || whole.status != MM_OK);
         fuzz_require_read(&whole, codec, MM_LENGTH_UNKNOWN, text, lengths);
-        fuzz_require_read(&whole, codec, MM_LENGTH_UNKNOWN, text, (struct piece){NULL, 0});
+        fuzz_require_read(&whole, codec, MM_LENGTH_UNKNOWN, text, (struct slice){NULL, 0});
         fuzz_release(&whole);
     }
     free(content_type);

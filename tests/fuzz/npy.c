@@ -1,5 +1,5 @@
-/* Fuzzes the .npy parser. The input is a file: its header is read alone, and is the same when it is
- * written and read again; then the file is sent as each matrix of a form. */
+/* Fuzzes the .npy parser. The input is a file. Its header must survive being written and read again; then the
+ * file is decoded as each matrix of a form. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/npy/npy.h"
@@ -22,8 +22,8 @@ static void require_header(const struct mm_npy_header *header, size_t bytes) {
     REQUIRE(!again.is_fortran);
 }
 
-/* A form with this file as a and, of a product, as b, which the caller frees. */
-static char *make_form(enum mm_op op, struct piece file, size_t *bytes) {
+/* Returns a form with this file as `a`, and as `b` for a product. The caller frees it. */
+static char *make_form(enum mm_op op, struct slice file, size_t *bytes) {
     static const char begin[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n";
     static const char end[] = "--" BOUNDARY "--\r\n";
     char *form = NULL;
@@ -40,22 +40,22 @@ static char *make_form(enum mm_op op, struct piece file, size_t *bytes) {
     return form;
 }
 
-static void decode(struct decoding *decoding, enum mm_op op, struct piece file) {
+static void decode(struct decoding *decoding, enum mm_op op, struct slice file) {
     size_t bytes;
     char *form = make_form(op, file, &bytes);
     mm_call_init(&decoding->call, op);
     fuzz_decode(decoding, fuzz_codec("multipart/form-data"), "multipart/form-data; boundary=" BOUNDARY,
-                (struct piece){form, bytes});
+                (struct slice){form, bytes});
     free(form);
 }
 
-/* Whether a file with this header has to be taken as each matrix. */
+/* Returns whether the codec must accept a file with this header. */
 static bool is_good(enum mm_op op, const struct mm_npy_header *header, size_t bytes) {
     struct mm_call call;
     size_t sizes[MM_OPERANDS_MAX];
     mm_call_init(&call, op);
     if (header->is_void)
-        return false; /* the form does not name its type */
+        return false; /* a form cannot name this type */
     call.operands.dtype = header->dtype;
     call.operands.of[0].shape = header->shape;
     call.operands.of[1].shape = op == MM_MATMUL ? header->shape : mm_shape_of_matrix(0, 0);
@@ -64,7 +64,7 @@ static bool is_good(enum mm_op op, const struct mm_npy_header *header, size_t by
            bytes - header->bytes == sizes[0];
 }
 
-static void check(enum mm_op op, struct piece input, char *file) {
+static void check(enum mm_op op, struct slice input, char *file) {
     const size_t bytes = input.bytes;
     struct mm_npy_header header;
     struct mm_error error = {0};
@@ -73,7 +73,7 @@ static void check(enum mm_op op, struct piece input, char *file) {
         require_header(&header, bytes);
     else
         fuzz_require_error(status, &error);
-    /* A file that holds the boundary would be another one in a form. */
+    /* A file that contains the form's boundary would end early in the form. */
     if (bytes > 0 && memmem(file, bytes, BOUNDARY, sizeof BOUNDARY - 1) != NULL)
         return;
     struct decoding decoding;
@@ -96,7 +96,7 @@ static void check(enum mm_op op, struct piece input, char *file) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    const struct piece input = {(const char *)data, bytes};
+    const struct slice input = {(const char *)data, bytes};
     char *file = fuzz_copy_bytes(input);
     FUZZ_EACH_OP(op) {
         check(op, input, file);

@@ -1,6 +1,5 @@
-/* Fuzzes the reader of numbers. The input is words, each read as a number of every type: it is one by JSON's
- * grammar, as that is written here once more, or none, and the value is that of strtof, strtod, or strtold.
- * (unit/api/float_text has the writer.) */
+/* Fuzzes the reader of numbers. Each word of the input is read as every type. The result must match JSON's
+ * grammar, written here a second time, and strtof, strtod or strtold. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/element.h"
@@ -14,7 +13,7 @@ static const char *skip_digits(const char *at) {
     return at + strspn(at, "0123456789");
 }
 
-/* Where JSON's number ends that begins here; NULL where there is none, or one that is cut off. */
+/* Returns the end of the JSON number that begins here, or NULL if there is none or it is cut off. */
 static const char *number_end(const char *text) {
     const char *first = text + (*text == '-');
     const char *at = skip_digits(first);
@@ -42,7 +41,7 @@ static long double read_rounded(const char *number, int rounding) {
     return value;
 }
 
-/* Whether number.h says that the whole number is held; sets it then. A long double holds all of int64_t. */
+/* Returns whether number.h promises an exact integer, and sets it. A long double holds every int64_t. */
 static bool hold_whole(const char *number, int64_t least, int64_t most, int64_t *whole) {
     const long double value = read_rounded(number, FE_DOWNWARD);
     if (value != read_rounded(number, FE_UPWARD) || value != rintl(value) || value < (long double)least ||
@@ -52,8 +51,8 @@ static bool hold_whole(const char *number, int64_t least, int64_t most, int64_t 
     return strpbrk(number, ".eE") == NULL || (long double)(double)value == value;
 }
 
-/* Reads the whole of a word, of whose end the reader is told alone. */
-static const char *read_as(mm_number_reader *reader, struct piece word, void *element, bool *held) {
+/* Reads a word that is followed by nothing, so a sanitizer reports reads past its end. */
+static const char *read_as(mm_number_reader *reader, struct slice word, void *element, bool *held) {
     *held = true;
     char *copy = word.bytes == 0 ? malloc(1) : fuzz_copy_bytes(word);
     const char *stop = reader(copy, copy + word.bytes, element, held);
@@ -62,7 +61,7 @@ static const char *read_as(mm_number_reader *reader, struct piece word, void *el
     return in_word;
 }
 
-static void check_floats(struct piece word, const char *number) {
+static void check_floats(struct slice word, const char *number) {
     float read, nearest = strtof(number, NULL);
     double read_double, nearest_double = strtod(number, NULL);
     bool held;
@@ -74,7 +73,7 @@ static void check_floats(struct piece word, const char *number) {
     REQUIRE(!held || memcmp(&read_double, &nearest_double, sizeof read_double) == 0);
 }
 
-static void check_whole(struct piece word, const char *number) {
+static void check_whole(struct slice word, const char *number) {
     int32_t read;
     int64_t read_long, whole;
     bool held;
@@ -86,7 +85,7 @@ static void check_whole(struct piece word, const char *number) {
     REQUIRE(!held || read_long == whole);
 }
 
-static void check_word(struct piece word) {
+static void check_word(struct slice word) {
     char *text = fuzz_copy_text(word);
     const char *end = number_end(text);
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -105,8 +104,8 @@ static void check_word(struct piece word) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    struct piece rest = {(const char *)data, bytes};
+    struct slice rest = {(const char *)data, bytes};
     while (rest.bytes > 0)
-        check_word(fuzz_take(&rest, ' '));
+        check_word(fuzz_split(&rest, ' '));
     return 0;
 }

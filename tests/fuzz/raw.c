@@ -1,17 +1,17 @@
-/* Fuzzes the options and the raw format. The first line of the input is a query, split at & and =, with no
- * escapes; the rest is the body. What the plan takes, decode turns into views. */
+/* Fuzzes the raw format. The first line of the input is a query, split at & and = without escapes; the rest
+ * is the body. An accepted query must decode a body of the right length. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static enum mm_status set_query(struct mm_call *call, enum mm_op op, struct piece query) {
+static enum mm_status set_query(struct mm_call *call, enum mm_op op, struct slice query) {
     struct mm_error error = {0};
     enum mm_status status = MM_OK;
     mm_call_init(call, op);
     while (status == MM_OK && query.bytes > 0) {
-        struct piece value = fuzz_take(&query, '&');
-        struct piece name = fuzz_take(&value, '=');
+        struct slice value = fuzz_split(&query, '&');
+        struct slice name = fuzz_split(&value, '=');
         char *name_copy = fuzz_copy_bytes(name);
         char *value_copy = fuzz_copy_bytes(value);
         status =
@@ -63,7 +63,7 @@ static void require_shapes(const struct mm_call *call) {
     REQUIRE((b->is_transposed ? b->view.rows : b->view.cols) == numbers[MM_DIMENSION_N]);
 }
 
-/* Of an operand in the body: none of one that is made. */
+/* Checks an operand in the body. A generated operand has no bytes there. */
 static size_t bytes_of(const struct mm_operand *operand) {
     return mm_operand_is_generated(operand) ? 0 : mm_matrix_bytes(&operand->view);
 }
@@ -80,8 +80,8 @@ static void require_views(const struct mm_call *call, const struct mm_body *body
         REQUIRE(a_bytes == 0 || (const char *)b->view.data == (const char *)body->data + a_bytes);
 }
 
-/* Decodes a body that the plan has taken. */
-static void decode(const struct mm_call *call, struct piece text) {
+/* Decodes a body of the planned length. */
+static void decode(const struct mm_call *call, struct slice text) {
     struct decoding decoding = {.call = *call};
     fuzz_decode(&decoding, fuzz_codec("application/octet-stream"), NULL, text);
     REQUIRE(decoding.status == MM_OK);
@@ -89,19 +89,19 @@ static void decode(const struct mm_call *call, struct piece text) {
     fuzz_release(&decoding);
 }
 
-/* A body of zeros, as long as the plan wants it. */
+/* Decodes a body of zeros of the planned length. */
 static void decode_fitting(struct mm_call *call) {
     size_t bytes = bytes_of(&call->operands.of[0]) + bytes_of(&call->operands.of[1]);
     char *zeros = calloc(1, bytes + 1);
     REQUIRE(zeros != NULL);
     REQUIRE(plan(call, bytes + 1) == MM_BAD_REQUEST && plan(call, bytes) == MM_OK);
-    decode(call, (struct piece){zeros, bytes});
+    decode(call, (struct slice){zeros, bytes});
     free(zeros);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    struct piece rest = {(const char *)data, bytes};
-    struct piece query = fuzz_take(&rest, '\n');
+    struct slice rest = {(const char *)data, bytes};
+    struct slice query = fuzz_split(&rest, '\n');
     FUZZ_EACH_OP(op) {
         struct mm_call call;
         if (set_query(&call, op, query) != MM_OK)

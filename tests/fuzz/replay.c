@@ -1,5 +1,5 @@
-/* Replays a corpus without libFuzzer: runs the target once on each file named, and on each file of the
- * folders named. Prints the name first, so that the last line tells on which one it ended. */
+/* Runs the fuzz target without libFuzzer, on each file named and on each file of the folders named. Prints
+ * each name before its run, so the last line names the failing input. */
 #include "tests/fuzz/fuzz.h"
 
 #include <ftw.h>

@@ -1,4 +1,4 @@
-/* RFC 9112's form of a reply, and the contract's table of statuses. */
+/* Checks replies against the form of RFC 9112 and the documented statuses. */
 #include "tests/fuzz/replies.h"
 
 #include "api/problem.h"
@@ -15,27 +15,27 @@ enum { REPLY_HEADERS_MAX = 32 };
 struct reply {
     unsigned status;
     size_t header_count;
-    struct piece names[REPLY_HEADERS_MAX];
-    struct piece values[REPLY_HEADERS_MAX];
-    struct piece body;
-    bool is_ours; /* it has an X-Request-Id: libmicrohttpd's own refusals have none */
+    struct slice names[REPLY_HEADERS_MAX];
+    struct slice values[REPLY_HEADERS_MAX];
+    struct slice body;
+    bool is_ours; /* has an X-Request-Id, which libmicrohttpd's own error pages lack */
 };
 
-/* How far replies are known before they are read. */
+/* What the requests allow their replies to be. */
 struct reply_bounds {
-    bool has_deadline;  /* some request may have asked for little time */
-    bool has_head_only; /* some request may have been HEAD, whose reply has no body */
+    bool has_deadline;  /* a request may have had a short deadline */
+    bool has_head_only; /* a request may have been HEAD, whose reply has no body */
 };
 
-static bool piece_is(struct piece piece, const char *text) {
-    return piece.bytes == strlen(text) && strncasecmp(piece.text, text, piece.bytes) == 0;
+static bool slice_equals(struct slice slice, const char *text) {
+    return slice.bytes == strlen(text) && strncasecmp(slice.text, text, slice.bytes) == 0;
 }
 
-/* The value of a header; no text where there is none. */
-static struct piece reply_header(const struct reply *reply, const char *name) {
-    struct piece value = {NULL, 0};
+/* Returns the value of a header, or an empty slice. */
+static struct slice reply_header(const struct reply *reply, const char *name) {
+    struct slice value = {NULL, 0};
     for (size_t index = 0; index < reply->header_count; index++)
-        if (piece_is(reply->names[index], name))
+        if (slice_equals(reply->names[index], name))
             value = reply->values[index];
     return value;
 }
@@ -43,13 +43,13 @@ static struct piece reply_header(const struct reply *reply, const char *name) {
 static size_t count_headers(const struct reply *reply, const char *name) {
     size_t count = 0;
     for (size_t index = 0; index < reply->header_count; index++)
-        count += piece_is(reply->names[index], name);
+        count += slice_equals(reply->names[index], name);
     return count;
 }
 
-/* A line, which ends in CRLF and has no other control characters. */
-static struct piece take_line(struct piece *rest) {
-    struct piece line = fuzz_take(rest, '\n');
+/* Removes a line, and checks that it ends in CRLF and has no other control characters. */
+static struct slice take_line(struct slice *rest) {
+    struct slice line = fuzz_split(rest, '\n');
     REQUIRE(line.bytes > 0 && line.text[line.bytes] == '\n' && line.text[line.bytes - 1] == '\r');
     line.bytes--;
     for (size_t index = 0; index < line.bytes; index++)
@@ -57,8 +57,8 @@ static struct piece take_line(struct piece *rest) {
     return line;
 }
 
-static unsigned take_status(struct piece *rest) {
-    const struct piece line = take_line(rest);
+static unsigned take_status(struct slice *rest) {
+    const struct slice line = take_line(rest);
     REQUIRE(line.bytes >= 12 && memcmp(line.text, "HTTP/1.", 7) == 0);
     REQUIRE((line.text[7] == '0' || line.text[7] == '1') && line.text[8] == ' ');
     for (size_t index = 9; index < 12; index++)
@@ -67,22 +67,22 @@ static unsigned take_status(struct piece *rest) {
     return (unsigned)strtoul(line.text + 9, NULL, 10);
 }
 
-static void take_headers(struct piece *rest, struct reply *reply) {
+static void take_headers(struct slice *rest, struct reply *reply) {
     static const char token[] =
         "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     for (;;) {
-        struct piece line = take_line(rest);
+        struct slice line = take_line(rest);
         if (line.bytes == 0)
             return;
-        const struct piece name = fuzz_take(&line, ':');
+        const struct slice name = fuzz_split(&line, ':');
         REQUIRE(name.bytes > 0 && strspn(name.text, token) == name.bytes);
         REQUIRE(line.bytes > 0 && *line.text == ' ' && reply->header_count < REPLY_HEADERS_MAX);
         reply->names[reply->header_count] = name;
-        reply->values[reply->header_count++] = (struct piece){line.text + 1, line.bytes - 1};
+        reply->values[reply->header_count++] = (struct slice){line.text + 1, line.bytes - 1};
     }
 }
 
-/* Ours, by api/problem.c's switch; and those that libmicrohttpd gives before our handler sees a request. */
+/* The statuses in api/problem.c, and those that libmicrohttpd sends before our handler runs. */
 static void check_status(const struct reply *reply, const struct reply_bounds *bounds) {
     static const unsigned library[] = {400, 413, 414, 431, 501, 505};
     bool known = reply->is_ours && (reply->status == 200 || reply->status == 204);
@@ -91,7 +91,8 @@ static void check_status(const struct reply *reply, const struct reply_bounds *b
     for (size_t index = 0; index < sizeof library / sizeof library[0] && !reply->is_ours; index++)
         known |= reply->status == library[index];
     REQUIRE(known);
-    /* One connection, a queue with room, a device that works: nothing is busy, and nothing fails. */
+    /* Statuses for overload and device failures cannot occur: there is one connection and a working device.
+     */
     REQUIRE(reply->status != 429 && (reply->status < 500 || reply->status == 504 || !reply->is_ours));
     REQUIRE(reply->status != 504 || bounds->has_deadline);
 }
@@ -113,15 +114,15 @@ static void check_problem(const struct reply *reply, const json_t *problem) {
     REQUIRE(strcmp(text_of(problem, "title"), mm_status_title((enum mm_status)status)) == 0);
     REQUIRE(strncmp(text_of(problem, "type"), "urn:matmuld:problem:", 20) == 0);
     text_of(problem, "detail");
-    REQUIRE(piece_is(reply_header(reply, "X-Request-Id"), text_of(problem, "request_id")));
+    REQUIRE(slice_equals(reply_header(reply, "X-Request-Id"), text_of(problem, "request_id")));
 }
 
 static void check_body(const struct reply *reply, bool has_body) {
-    const struct piece type = reply_header(reply, "Content-Type");
-    const bool is_problem = piece_is(type, "application/problem+json");
+    const struct slice type = reply_header(reply, "Content-Type");
+    const bool is_problem = slice_equals(type, "application/problem+json");
     REQUIRE(is_problem == (reply->status >= 400));
     REQUIRE(is_problem || reply->status == 204 || type.bytes > 0);
-    if (!has_body || !(is_problem || piece_is(type, "application/json")))
+    if (!has_body || !(is_problem || slice_equals(type, "application/json")))
         return;
     json_t *root = json_loadb(reply->body.text, reply->body.bytes, JSON_REJECT_DUPLICATES, NULL);
     REQUIRE(root != NULL);
@@ -133,19 +134,19 @@ static void check_body(const struct reply *reply, bool has_body) {
 static void check_headers(const struct reply *reply) {
     static const char id_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     REQUIRE(count_headers(reply, "Content-Length") == (reply->status != 204) ||
-            piece_is(reply_header(reply, "Content-Length"), "0"));
+            slice_equals(reply_header(reply, "Content-Length"), "0"));
     REQUIRE(count_headers(reply, "Transfer-Encoding") == 0 && count_headers(reply, "Date") <= 1);
     REQUIRE(count_headers(reply, "X-Request-Id") <= 1 && count_headers(reply, "Content-Type") <= 1);
     if (!reply->is_ours)
         return;
-    const struct piece id = reply_header(reply, "X-Request-Id");
+    const struct slice id = reply_header(reply, "X-Request-Id");
     REQUIRE(id.bytes >= 1 && id.bytes <= 128 && strspn(id.text, id_characters) == id.bytes);
     REQUIRE((count_headers(reply, "Allow") == 1) == (reply->status == 405 || reply->status == 204));
     REQUIRE((count_headers(reply, "WWW-Authenticate") == 1) == (reply->status == 401));
 }
 
 static size_t content_length(const struct reply *reply) {
-    const struct piece value = reply_header(reply, "Content-Length");
+    const struct slice value = reply_header(reply, "Content-Length");
     size_t bytes = 0;
     REQUIRE(value.bytes < 10);
     for (size_t index = 0; index < value.bytes; index++) {
@@ -155,14 +156,14 @@ static size_t content_length(const struct reply *reply) {
     return bytes;
 }
 
-/* Where it is not known whether HEAD was asked, what follows tells: no body begins like a reply. */
-static bool has_body(struct piece rest, const struct reply_bounds *bounds) {
+/* If a request may have been HEAD, a reply's body is absent if the next reply follows directly. */
+static bool has_body(struct slice rest, const struct reply_bounds *bounds) {
     return !bounds->has_head_only ||
            (rest.bytes > 0 && (rest.bytes < 7 || memcmp(rest.text, "HTTP/1.", 7) != 0));
 }
 
-/* Takes the next reply that is no 1xx from what came back; false where nothing is left. */
-static bool reply_take(struct piece *rest, const struct reply_bounds *bounds, struct reply *reply) {
+/* Removes the next final reply from `rest`. Returns false if there is none. */
+static bool reply_take(struct slice *rest, const struct reply_bounds *bounds, struct reply *reply) {
     do {
         if (rest->bytes == 0)
             return false;
@@ -173,29 +174,29 @@ static bool reply_take(struct piece *rest, const struct reply_bounds *bounds, st
     check_status(reply, bounds);
     check_headers(reply);
     if (!reply->is_ours) {
-        /* The library's own refusal, and the last reply; 0.9.75 writes the head of some twice. */
-        REQUIRE(piece_is(reply_header(reply, "Connection"), "close"));
-        *rest = (struct piece){rest->text + rest->bytes, 0};
+        /* libmicrohttpd closes after its own error page, and 0.9.75 writes the head of some pages twice. */
+        REQUIRE(slice_equals(reply_header(reply, "Connection"), "close"));
+        *rest = (struct slice){rest->text + rest->bytes, 0};
         return true;
     }
     const size_t bytes = content_length(reply);
     const bool with_body = bytes > 0 && has_body(*rest, bounds);
     if (with_body) {
         REQUIRE(bytes <= rest->bytes);
-        reply->body = (struct piece){rest->text, bytes};
-        *rest = (struct piece){rest->text + bytes, rest->bytes - bytes};
+        reply->body = (struct slice){rest->text, bytes};
+        *rest = (struct slice){rest->text + bytes, rest->bytes - bytes};
     }
     check_body(reply, with_body);
-    if (piece_is(reply_header(reply, "Connection"), "close"))
+    if (slice_equals(reply_header(reply, "Connection"), "close"))
         REQUIRE(rest->bytes == 0);
     return true;
 }
 
-static bool has_word(struct piece sent, const char *word) {
+static bool has_word(struct slice sent, const char *word) {
     return sent.bytes > 0 && memmem(sent.text, sent.bytes, word, strlen(word)) != NULL;
 }
 
-void replies_check(struct piece sent, struct piece came) {
+void replies_check(struct slice sent, struct slice came) {
     const struct reply_bounds bounds = {.has_deadline = has_word(sent, "timeout"),
                                         .has_head_only = has_word(sent, "HEAD")};
     struct reply reply;

@@ -1,8 +1,8 @@
-/* What came back over a connection: each reply is well-formed HTTP with a status of the contract's, a refusal
- * is a problem that says why, JSON is JSON. */
+/* Checks the service's replies: each is well-formed HTTP with a documented status, an error is a problem
+ * document, and JSON is valid. */
 #pragma once
 
 #include "tests/fuzz/fuzz.h"
 
-/* Checks what is promised of all replies. What was sent tells which statuses and bodies there may be. */
-void replies_check(struct piece sent, struct piece came);
+/* Checks all replies to the requests in `sent`; a broken rule ends the process by abort(). */
+void replies_check(struct slice sent, struct slice came);

@@ -1,9 +1,6 @@
-/* How Hopper's tensor cores add: that what is exact for certain comes out so, and that single instructions of
- * `wgmma` have the bits of the models (tensor_core.h) by which we derive the guard of fp32_tensor, for
- * float16, and the bound of float8 (gpu/check/bounds.h). Exits 77 where there is no device of compute
- * capability 9.0.
- *
- * usage: accumulator */
+/* Compares single `wgmma` instructions on a Hopper GPU with the models of tensor_core.h, bit by bit, and
+ * checks that exact sums are exact. The error bounds of fp32_tensor and float8 rest on these models. Exits
+ * with 77 without a device of compute capability 9.0. usage: accumulator */
 #include "gpu/matrix/random.h"
 #include "tests/kernels/tensor_core.h"
 
@@ -20,12 +17,12 @@
 namespace {
 
 constexpr int EXIT_SKIPPED = 77;
-constexpr unsigned M = 64; /* of one wgmma */
+constexpr unsigned M = 64; /* rows of one wgmma */
 constexpr unsigned N = 8;
-constexpr unsigned THREADS = 128; /* a warpgroup */
+constexpr unsigned THREADS = 128; /* one warpgroup */
 
-/* Shared memory without a swizzle, K-major: core matrices of 8 rows of 16 bytes, 128 bytes each; the two
- * along k lie one after the other, and the next 8 rows behind them. */
+/* Shared memory without a swizzle, K-major. A core matrix is 8 rows of 16 bytes. The two along k are
+ * adjacent, and the next 8 rows follow them. */
 constexpr unsigned CORE_BYTES = 128;
 constexpr unsigned ROWS_BYTES = 2 * CORE_BYTES;
 
@@ -50,11 +47,11 @@ __device__ uint64_t descriptor(const void *shared) {
                  : "l"(a), "l"(b)                                                                            \
                  : "memory")
 
-/* The operands' type: its instruction, whose DEPTH elements take 32 bytes, and how we take it to add. */
+/* Type of the operands: its wgmma instruction of DEPTH elements (32 bytes), and its model. */
 struct float16 {
     using type = __half;
     static constexpr unsigned DEPTH = 16;
-    static constexpr int LARGE = 24; /* powers of two, of the largest numbers and the smallest subnormals */
+    static constexpr int LARGE = 24; /* exponent range of the random numbers */
     static constexpr int SMALL = 10;
     static constexpr const char *name = "float16";
     static const struct tensor_core &core() {
@@ -90,7 +87,7 @@ struct e5m2 : float8<__nv_fp8_e5m2, -14, 24, 2> {
     }
 };
 
-/* C (64×8) += A (64×depth) · B (8×depth)ᵀ, both row by row, an instruction a step. */
+/* Adds A·Bᵀ to C, one instruction per step. A is 64×depth, B is 8×depth, both row by row. */
 template <class ELEMENT>
 __global__ void __launch_bounds__(THREADS)
     run(const typename ELEMENT::type *a, const typename ELEMENT::type *b, float *c, unsigned depth) {
@@ -112,10 +109,11 @@ __global__ void __launch_bounds__(THREADS)
         for (unsigned index = threadIdx.x; index < N * DEPTH; index += THREADS)
             *reinterpret_cast<type *>(b_tile + core_offset(index / DEPTH, index % DEPTH * sizeof(type))) =
                 b[static_cast<size_t>(index / DEPTH) * depth + k + index % DEPTH];
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* the tensor cores read what we wrote */
+        asm volatile("fence.proxy.async.shared::cta;" ::
+                         : "memory"); /* makes our writes visible to the tensor cores */
         __syncthreads();
         ELEMENT::multiply_add(d, descriptor(a_tile), descriptor(b_tile));
-        __syncthreads(); /* no one overwrites what is still read */
+        __syncthreads(); /* the next step overwrites the operands */
     }
     for (unsigned i = 0; i < 4; i++)
         *places[i] = d[i];
@@ -142,7 +140,7 @@ template <class T> struct buffer {
     buffer &operator=(const buffer &) = delete;
 };
 
-/* One product by the tensor cores. */
+/* Computes one product on the tensor cores. */
 template <class ELEMENT> struct trial {
     using type = typename ELEMENT::type;
     unsigned depth;
@@ -165,7 +163,7 @@ template <class ELEMENT> struct trial {
 
 unsigned failures;
 
-/* A product of whole numbers is exact: else the layout is not what this file takes it for. */
+/* Checks that products of small whole numbers are exact, which proves the assumed memory layout. */
 template <class ELEMENT> void check_layout() {
     using type = typename ELEMENT::type;
     trial<ELEMENT> t(64);
@@ -186,7 +184,7 @@ template <class ELEMENT> void check_layout() {
     failures += wrong > 0;
 }
 
-/* An element of C by the model; the trial is one instruction deep. */
+/* Computes one element of C by the model, for a trial of one instruction. */
 template <class ELEMENT>
 float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned alignment) {
     constexpr unsigned DEPTH = ELEMENT::DEPTH;
@@ -199,11 +197,11 @@ float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned ali
                            static_cast<tensor_core_alignment>(alignment));
 }
 
-uint64_t random_count; /* numbers taken so far */
+uint64_t random_count; /* random numbers drawn so far */
 
-/* Often a large one meets one that is subnormal or zero, and nothing else is as large. */
+/* Returns a random number. Often one large number meets only subnormals and zeros. */
 template <class ELEMENT> float random_element() {
-    /* Added to the exponent of the smallest normal number. */
+    /* The exponent is relative to the smallest normal number. */
     static const int exponents[] = {
         ELEMENT::LARGE, -ELEMENT::SMALL, -ELEMENT::SMALL / 2, -100, -100, 2, 4, 6};
     const uint64_t bits = mm_random_bits(1, random_count++);
@@ -213,7 +211,7 @@ template <class ELEMENT> float random_element() {
                       exponent + static_cast<int>(bits >> 8 & 0xff) % 5);
 }
 
-/* Single instructions at random, bit by bit. */
+/* Compares random single instructions with the model, bit by bit. */
 template <class ELEMENT> void check_model() {
     enum { TRIALS = 200 };
     const struct tensor_core &core = ELEMENT::core();

@@ -1,6 +1,5 @@
-/* The harness's accuracy mode: which variants are how exact on which data, on one device, beside its library
- * and its plain reference. It judges, but nothing fails: check.c is what tests. The data, the reference and
- * the bound are the tests' as well; here every element of C counts, and every C is of the same few shapes. */
+/* The harness's accuracy mode: the error of each variant on each family of data, on one device, beside the
+ * vendor's library and the naive kernel. It only reports; check.c decides what fails. */
 #include "tests/kernels/options.h"
 #include "tests/kernels/table.h"
 
@@ -8,58 +7,58 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The host takes as long for a C of its edge as a GPU for one of the other, or longer. */
+/* The host's default edge of C is smaller, because the host is slower. */
 enum { EDGE_OF_HOST = 64, EDGE_OF_GPU = 256 };
 
 static const size_t usual_depths[] = {64, 1024, 4096, 16384, 131072};
 
-/* A variant on one set of data. */
+/* Results of a variant on one set of data. */
 struct accuracy_row {
     const struct subject *subject;
-    const struct mm_variant *ran; /* what `auto` chose, else the subject's own */
-    struct mm_error error;        /* MM_OK, or why there are no figures */
+    const struct mm_variant *ran; /* the variant that ran: the subject's, or the choice of `auto` */
+    struct mm_error error;        /* MM_OK, or why there are no results */
     struct exactness exactness;
 };
 
-/* A set of data, and what its rows are compared with: the same device's plain reference and its library, of
- * which the latter may be missing (MM_UNSUPPORTED). */
+/* A set of data, with the results of the naive kernel and of the library on the same device. The library's
+ * status is MM_UNSUPPORTED if it cannot run. */
 struct set {
     const struct family *family;
     struct shape shape;
     uint64_t seed;
     struct operands operands;
     struct reference reference;
-    struct one_case one; /* dense */
+    struct one_case one; /* with a dense layout */
     struct image a;
     struct image b;
     struct image c;
 
-    /* How many elements ‖R‖ rests on: all of them where they are as large as one another, about one where one
-     * is far larger than the rest. A norm that rests on few says what chance had in store for these. */
+    /* Number of elements that dominate ‖R‖: all if they have equal size, about one if one is far larger. A
+     * norm of few elements is a matter of chance. */
     double norm_elements;
 
     struct accuracy_row naive;
     struct accuracy_row blas;
-    double allowed; /* norm that a claim of float32 accuracy allows; negative: none is asked for */
+    double allowed; /* largest norm that a claim of float32 accuracy allows; negative: no claim */
 };
 
-/* What is measured, and what came of it so far. */
+/* What is measured, and the counters of rows. */
 struct survey {
     const struct options *options;
     struct subject *subjects; /* owned */
     size_t count;
     struct subject naive;
-    struct subject blas; /* its variant is NULL where the device cannot run it */
+    struct subject blas; /* the vendor's library; its variant is NULL if the device cannot run it */
     size_t edge;
-    struct table csv; /* without a file: none */
+    struct table csv; /* has no file if no CSV is wanted */
     struct table markdown;
     size_t rows;
     size_t outside;
-    size_t left_out; /* shapes that a variant does not do */
+    size_t left_out; /* shapes that a variant does not support */
 };
 
-/* ‖C−R‖/‖R‖; negative where it says nothing (it did not run, nothing is finite, zeros, or so small that the
- * rounding to subnormals decides it). */
+/* Returns ‖C−R‖/‖R‖, or a negative number if that is meaningless: no result, no finite elements, zeros, or
+ * subnormals. */
 static double norm_of(const struct accuracy_row *row) {
     const struct exactness *exactness = &row->exactness;
     if (row->error.status != MM_OK || !isfinite(exactness->difference_squares) ||
@@ -68,8 +67,8 @@ static double norm_of(const struct accuracy_row *row) {
     return sqrt(exactness->difference_squares / exactness->sum_squares);
 }
 
-/* What a claim of float32 accuracy allows it to be: 1.5 times naive's, or 2.5e-7 where that is larger.
- * Negative where naive's says nothing, or C has so few elements that the comparison would be one of luck. */
+/* Returns the largest norm that float32 accuracy allows: 1.5 times naive's, and at least 2.5e-7. Negative if
+ * naive has no norm, or too few elements dominate. */
 static double norm_allowed(double naive, size_t elements) {
     enum { ELEMENTS_MIN = 256 };
     if (naive < 0.0 || elements < ELEMENTS_MIN)
@@ -77,12 +76,12 @@ static double norm_allowed(double naive, size_t elements) {
     return fmax(1.5 * naive, 2.5e-7);
 }
 
-/* The library has no such claim to keep. */
+/* The library claims no float32 accuracy. */
 static bool is_over(const struct accuracy_row *row, const struct set *set) {
     return row->ran != set->blas.ran && set->allowed >= 0.0 && norm_of(row) > set->allowed;
 }
 
-/* Whether the row ran, each of its elements keeps its bound, and its norm is at most what is allowed. */
+/* Returns whether the row ran, all elements keep their bound, and the norm is at most `allowed`. */
 static bool is_within(const struct accuracy_row *row, const struct set *set) {
     return row->error.status == MM_OK && row->exactness.wrong == 0 && !is_over(row, set);
 }
@@ -104,7 +103,7 @@ static void print_units(struct table *table, const char *csv, const char *markdo
     table_number(table, csv, markdown, -3, table_known(row->exactness.unit_max, row->error.status == MM_OK));
 }
 
-/* What is outside, where something is. */
+/* Prints which bound or norm the row exceeds. */
 static void print_verdict(struct table *table, const struct accuracy_row *row, const struct set *set) {
     char text[sizeof row->error.detail + 80];
     const bool is_wrong = row->exactness.wrong > 0;
@@ -161,7 +160,7 @@ static void print_row(struct table *table, const struct accuracy_row *row, const
 
 /* --- measuring --------------------------------------------------------------------------------------- */
 
-/* (Σx)² / Σx² of the squares x: as many as there are where they are equal. */
+/* Returns (Σx)² / Σx² of the squares x, which is their number if all are equal. */
 static double count_norm_elements(const struct reference *reference) {
     double sum = 0.0;
     double sum_squares = 0.0;
@@ -175,7 +174,7 @@ static double count_norm_elements(const struct reference *reference) {
     return sum_squares > 0.0 ? sum * sum / sum_squares : 0.0;
 }
 
-/* Runs a subject as the service would, as a whole job. An element that is not written stays a NaN. */
+/* Runs a subject as a whole job, like the service does. Elements that are not written stay NaN. */
 static struct accuracy_row run(const struct subject *subject, struct set *set) {
     struct mm_job job;
     const struct mm_product product = image_product(&set->a, &set->b, &set->c, &set->one, false);
@@ -201,7 +200,7 @@ static void add_row(struct survey *survey, const struct accuracy_row *row, const
         survey->outside++;
 }
 
-/* The yardsticks are run in any case, and not again where they are among the subjects. */
+/* The reference rows always run, but not twice if they are among the subjects. */
 static void run_set(struct survey *survey, struct set *set) {
     operands_make(&set->operands, survey->options->timing.dtype, set->shape, set->family, set->seed);
     reference_make_whole(&set->reference, &set->operands, survey->options->threads);

@@ -1,6 +1,5 @@
-/* Small products that go together, and small transpositions, in locked pages of the host: whatever the batch,
- * each gives the very bits that it gives alone and by copies, and writes nothing but its C. Their values are
- * judged elsewhere. */
+/* Small jobs in locked host memory that share a launch. In every batch each job must give the bits that it
+ * gives alone, and write only its C. Other tests check the values. */
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>
@@ -8,10 +7,10 @@
 
 enum { JOBS = MM_BATCH_MAX, GUARD_WORDS = 64, ALIGNMENT_WORDS = 64 };
 
-static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation makes */
+static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation gives */
 
-/* Around the blocks' edges, so that some are read where they lie and some are gathered, without depth too;
- * and the most bytes that may go together, about. */
+/* Shapes around the blocks' edges, some of which are gathered, and about the most bytes that a batch may
+ * have. */
 static const struct shape shapes[] = {
     {1, 1, 1},     {8, 8, 8},       {16, 16, 16},  {17, 15, 16},  {32, 32, 32},   {33, 31, 34},
     {2, 3, 0},     {40, 50, 0},     {64, 64, 64},  {5, 90, 7},    {90, 5, 7},     {31, 33, 100},
@@ -20,10 +19,10 @@ static const struct shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* What all jobs of a set have in common. */
+/* What all jobs of a set share. */
 struct kind {
     enum mm_op op;
-    enum mm_dtype dtype; /* of a product, the plan's */
+    enum mm_dtype dtype; /* type of products; transpositions use the plan's */
     bool transpose_a;
     bool transpose_b;
 };
@@ -35,21 +34,21 @@ static const struct kind kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* A job, and what is compared: its C between two guards. */
+/* A job, and its expected result. C lies between two guards. */
 struct member {
     struct mm_job job;
     uint32_t *storage;
-    uint32_t *alone; /* what must be there: what the job gives by itself, and guards; owned */
-    size_t words;    /* of the storage */
+    uint32_t *alone; /* the expected words of C and its guards; owned */
+    size_t words;    /* words of C and its guards */
     bool is_done;
 };
 
 struct set {
-    uint32_t *pool; /* all that is locked, and how much of it is in use */
+    uint32_t *pool; /* the locked memory, and how many words are used */
     size_t pool_bytes;
     size_t used_words;
     struct member members[JOBS];
-    uint32_t beside[1 << 19]; /* C of one that is run beside a batch */
+    uint32_t beside[1 << 19]; /* C of a job that runs beside a batch */
 };
 
 static uint32_t *cut(struct set *set, size_t words) {
@@ -62,7 +61,7 @@ static size_t words_of(enum mm_dtype dtype, size_t elements) {
     return mm_size_divide_up(elements * mm_dtype_bytes(dtype), sizeof(uint32_t));
 }
 
-/* Of numbers from −1 to 1, or whole ones; of a transposition, any bits. */
+/* Fills with numbers from −1 to 1, or integers; for transpositions with any bits. */
 static struct mm_matrix operand(struct set *set, size_t rows, size_t cols, bool transposed,
                                 const struct kind *kind, struct random *random) {
     const size_t words = words_of(kind->dtype, rows * cols);
@@ -121,7 +120,7 @@ static void tell(struct subject *subject, const struct plan *plan, const struct 
     subject_fail(subject, plan, &one, "in a batch of %u", job->outcome.batched);
 }
 
-/* By itself, and by copies: what the others are held to. */
+/* Runs the job alone, with copies. The result is the expected one. */
 static void run_alone(struct member *member, struct subject *subject, const struct plan *plan) {
     struct mm_job *job = &member->job;
     member->is_done = true;
@@ -140,7 +139,7 @@ static void run_alone(struct member *member, struct subject *subject, const stru
     member->is_done = job->work.error.status != MM_OK || job->work.batch_key == 0;
 }
 
-/* A sum of all that was locked and is only read. */
+/* Returns a checksum of the locked memory that jobs only read. */
 static uint64_t sum_operands(const struct set *set) {
     uint64_t sum = 0;
     for (unsigned index = 0; index < JOBS; index++) {
@@ -155,7 +154,7 @@ static uint64_t sum_operands(const struct set *set) {
     return sum;
 }
 
-/* What a job wrote, against what it writes alone. */
+/* Compares what a job wrote with what it writes alone. */
 static void check(const struct mm_job *job, const uint32_t *got, const uint32_t *alone, size_t bytes,
                   struct subject *subject, const struct plan *plan) {
     subject->cases++;
@@ -165,7 +164,7 @@ static void check(const struct mm_job *job, const uint32_t *got, const uint32_t 
         tell(subject, plan, job, "other bits than alone, or written outside C");
 }
 
-/* All that share the first's key go together, and beside them, in a lane of its own, the first once more, by
+/* Runs all jobs with the first one's key in one batch. In another lane the first job runs once more, with
  * copies. */
 static void run_together(struct set *set, unsigned first, struct subject *subject, const struct plan *plan) {
     struct mm_device *device = subject->device;
@@ -203,7 +202,7 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
         const struct member *member = which[index];
         check(&member->job, member->storage, member->alone, member->words * sizeof(uint32_t), subject, plan);
         if (member->job.work.error.status == MM_OK &&
-            (member->job.outcome.batched != count || !job_told(&member->job)))
+            (member->job.outcome.batched != count || !job_reports_all(&member->job)))
             tell(subject, plan, &member->job, "its spans or its batch are not told");
     }
 }
@@ -240,13 +239,13 @@ static size_t pool_bytes(void) {
 
 void batches_run(struct subject *subjects, size_t count, const struct plan *plan) {
     const struct mm_backend *backend = subjects[0].device->backend;
-    if (backend->page_locking == NULL) /* the host's: each goes alone */
+    if (backend->page_locking == NULL) /* the host has no batches */
         return;
     struct set *set = harness_allocate(sizeof *set);
     set->pool_bytes = pool_bytes();
     set->pool = mm_pages_map(set->pool_bytes);
     if (set->pool == NULL || !backend->page_locking->lock(set->pool, set->pool_bytes)) {
-        subject_tell(&subjects[0], "no locked pages for batches");
+        subject_print(&subjects[0], "no locked pages for batches");
     } else {
         for (size_t index = 0; index < count; index++) {
             const size_t cases = subjects[index].cases;
@@ -262,7 +261,7 @@ void batches_run(struct subject *subjects, size_t count, const struct plan *plan
             const bool must = op == MM_TRANSPOSE ||
                               (subjects[index].variant == &backend->variants[0] && plan->dtype == MM_FLOAT32);
             if (must && subjects[index].cases == cases)
-                subject_tell(&subjects[index], "goes together with no other");
+                subject_print(&subjects[index], "goes together with no other");
         }
         backend->page_locking->unlock(set->pool);
     }

@@ -1,5 +1,5 @@
-/* The harness's timing mode: times rows by the domain's benchmark (gpu/lab/benchmark.h), so that the command
- * measures as the service does. The host's rows stand first; beside a GPU its reference alone is timed. */
+/* The harness's timing mode. It times variants by gpu/lab/benchmark.h, so it measures like the service does.
+ * The host's rows come first; beside a GPU only the host's reference is timed. */
 #include "tests/kernels/options.h"
 #include "tests/kernels/benchmark_wrong.h"
 #include "tests/kernels/table.h"
@@ -8,26 +8,25 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* What the host's reference, and its other rows, are asked for without --slow, as m·n·k: seconds a run. */
+/* Largest m·n·k for the host's reference and for its other variants without --slow; a run takes seconds. */
 static const double reference_cost_max = 0x1p31;
 static const double host_cost_max = 0x1p36;
 
-/* A device that takes part, with its rows that do. */
+/* A device with the variants to time on it. */
 struct entrant {
     struct mm_device *device;
     struct subject *subjects; /* owned */
     size_t count;
 };
 
-/* One line of the table. */
+/* A row of the table. */
 struct timed_row {
-    const struct subject
-        *subject; /* NULL: not transposed, but only copied: the yardstick of transpositions */
-    struct mm_benchmark_row figures; /* `ran` is NULL where nothing was chosen */
-    double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 where there are no figures */
-    bool wrong;                      /* by benchmark_is_wrong; the copy is not judged */
-    struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
-    struct mm_traffic traffic;       /* of one run, predicted; unknown of the copy */
+    const struct subject *subject;   /* NULL: the plain copy with which transpositions are compared */
+    struct mm_benchmark_row figures; /* `ran` is NULL if no variant was chosen */
+    double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 without a result */
+    bool wrong;                      /* set by benchmark_is_wrong; the plain copy is not checked */
+    struct mm_attributes attributes; /* attributes of the variant that ran; 0 if the device reports none */
+    struct mm_traffic traffic;       /* predicted traffic of one run; unknown for the plain copy */
 };
 
 /* --- which rows -------------------------------------------------------------------------------------- */
@@ -57,7 +56,7 @@ static bool too_slow(const struct subject *subject, struct shape shape) {
            cost > (is_reference(subject) ? reference_cost_max : host_cost_max);
 }
 
-/* The rows that are wanted of the shape; tells of those that are left out. */
+/* Collects the rows that support the shape, and prints which do not. */
 static size_t make_rows(const struct options *options, const struct entrant *entrant, struct shape shape,
                         struct timed_row *rows) {
     size_t count = 0;
@@ -76,7 +75,7 @@ static size_t make_rows(const struct options *options, const struct entrant *ent
 
 /* --- how --------------------------------------------------------------------------------------------- */
 
-/* For a transposition, the shape of the result. The copy is the benchmark's own, and no subject. */
+/* Returns the benchmark's request. For a transposition m and n are the result's shape. */
 static struct mm_benchmark_request make_request(const struct timed_row *rows, size_t count,
                                                 struct shape shape, const struct timing *timing) {
     const bool multiplies = timing->op == MM_MATMUL;
@@ -101,7 +100,7 @@ static struct mm_benchmark_request make_request(const struct timed_row *rows, si
     return request;
 }
 
-/* The host's matrices take half of its memory; the benchmark itself sees to that of other devices. */
+/* The host's matrices may use half of its memory. The benchmark limits other devices itself. */
 static enum mm_status open_benchmark(const struct mm_device *device,
                                      const struct mm_benchmark_request *request,
                                      struct mm_benchmark **benchmark, struct mm_error *error) {
@@ -123,7 +122,7 @@ static void tell(const struct mm_benchmark *benchmark, struct mm_device *device,
     const struct mm_backend *backend = device->backend;
     for (size_t index = 0; index < count; index++) {
         struct timed_row *row = &rows[index];
-        const size_t number = (size_t)(next - first); /* of the next one */
+        const size_t number = (size_t)(next - first); /* subjects in the next benchmark */
         const struct mm_plan *plan = row->subject == NULL ? NULL : mm_benchmark_plan(benchmark, number);
         struct mm_error none;
         row->traffic = row->subject == NULL ? mm_traffic_unknown() : mm_benchmark_traffic(benchmark, number);
@@ -136,7 +135,7 @@ static void tell(const struct mm_benchmark *benchmark, struct mm_device *device,
     }
 }
 
-/* Times the rows of a device in turn; at most MM_BENCHMARK_ROWS_MAX beside the copy. */
+/* Times the rows of a device in turn, at most MM_BENCHMARK_ROWS_MAX at once. */
 static void time_rows(struct mm_device *device, struct timed_row *rows, size_t count, struct shape shape,
                       const struct timing *timing) {
     const struct mm_benchmark_request request = make_request(rows, count, shape, timing);
@@ -220,18 +219,18 @@ static void print_row(struct table *table, const struct timed_row *row, const st
     } while (table_end(table));
 }
 
-/* What is timed, and what came of it. */
+/* What is timed, and the counters of rows. */
 struct field {
     const struct options *options;
     struct entrant entrants[DEVICES_MAX];
     size_t count;
-    struct table csv; /* without a file: none */
+    struct table csv; /* has no file if no CSV is wanted */
     size_t timed;
     size_t failures;
 };
 
-/* A product that a row does not do, or that does not fit into the device's or the host's memory, is no
- * failure; one that is wrong is. */
+/* Counts a wrong row as a failure. A row that does not fit into memory, or does not support the shape, is no
+ * failure. */
 static void add_row(struct field *field, const struct timed_row *row) {
     const enum mm_status status = row->figures.error.status;
     field->timed += status == MM_OK;
@@ -239,10 +238,11 @@ static void add_row(struct field *field, const struct timed_row *row) {
                                       status != MM_NO_DEVICE_MEMORY && status != MM_TOO_LARGE);
 }
 
-/* Times one shape on a device. */
+/* Times one shape on one device. */
 static void time_device(struct field *field, const struct entrant *entrant, struct shape shape) {
     const struct timing *timing = &field->options->timing;
-    struct timed_row *rows = harness_allocate((entrant->count + 1) * sizeof *rows); /* and the copy */
+    struct timed_row *rows =
+        harness_allocate((entrant->count + 1) * sizeof *rows); /* one more for the plain copy */
     struct table markdown = {.out = stdout, .is_head = true};
     const size_t count = make_rows(field->options, entrant, shape, rows);
     if (count > 0) {
@@ -261,7 +261,7 @@ static void time_device(struct field *field, const struct entrant *entrant, stru
     free(rows);
 }
 
-/* On all devices, one after the other: the host at work would let a GPU's clocks sink. */
+/* Times the devices one after the other, because work on the host lowers a GPU's clocks. */
 static void time_shape(struct field *field, struct shape shape) {
     const struct timing *timing = &field->options->timing;
     if (timing->op == MM_TRANSPOSE)
@@ -277,7 +277,7 @@ static void time_shape(struct field *field, struct shape shape) {
 int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv) {
     struct field field = {.options = options, .csv = {.out = csv, .is_csv = true, .is_head = true}};
     size_t chosen = 0;
-    while (count-- > 0) { /* in reverse: the preferred one stands first, the host last */
+    while (count-- > 0) { /* reversed: the host comes first */
         struct entrant *entrant = &field.entrants[field.count++];
         *entrant = entrant_make(options, devices[count], !devices[0]->backend->is_host);
         chosen += entrant->count;

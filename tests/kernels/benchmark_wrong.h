@@ -1,22 +1,20 @@
-/* What tests ask of a benchmark's rows: the plain copy's, and which are certainly wrong. */
+/* Decides which rows of a benchmark are certainly wrong, and finds the row of the plain copy. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"
 
 #include <math.h>
 
-/* The row of the plain copy with which transpositions are compared; NULL of a product. */
+/* Returns the row of the plain copy with which a benchmark of transpositions compares, or NULL for products.
+ */
 static inline const struct mm_benchmark_row *benchmark_copy(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
     return request->op == MM_TRANSPOSE ? &mm_benchmark_rows(benchmark)[request->subject_count] : NULL;
 }
 
-/* Whether a row that ran is certainly wrong: an element of a transposition is out of place, a product is not
- * finite or in its sample past the bound, or its relative error is over 10^-6 and over 10^-7·√k as well,
- * which is four times what float32 adds up to in turn (2.4·10^-8·√k); of float64 by as much less as its unit
- * roundoff is, and of a narrower result by what that is rounded more. The sums of tensor cores are held to
- * their bound alone. This is not asked of a product of fewer than 16 elements, whose norm may be small by
- * chance. */
+/* Returns whether the row's result is certainly wrong. A transposition must be exact. A product must be
+ * within the bound, and its relative error within 10^-6 or 10^-7·√k. Wider limits apply to narrow types and
+ * tf32. Below 16 elements only the bound counts. */
 static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
                                       const struct mm_benchmark_row *row) {
     enum { ELEMENTS_MANY = 16 };
@@ -32,7 +30,7 @@ static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
     if (row->error.status != MM_OK)
         return false;
     if (row->ran->rounds_to_tf32)
-        relative_error_max += 0x1p-10; /* both factors are off by 2^-11 at most */
+        relative_error_max += 0x1p-10; /* each factor is rounded with a relative error of at most 2^-11 */
     if (request->op == MM_TRANSPOSE)
         return row->max_error > 0.0;
     return row->max_error > 1.0 || isinf(row->relative_error) ||

@@ -1,6 +1,5 @@
-/* Runs cases in the device's memory: one layout of some data, by every subject. Each case is run at least
- * twice, over two different poisons in C: an element that is not written, or that depends on what C held,
- * differs then even where the reference is only a sample. */
+/* Runs cases in device memory: one layout of one set of data, on every subject. Each case runs at least twice
+ * with different poisons in C, so an element that is not written gives different results. */
 #include "tests/kernels/harness.h"
 
 #include <inttypes.h>
@@ -11,7 +10,7 @@
 
 enum { FAILURES_TOLD = 5 };
 
-void subject_tell(struct subject *subject, const char *text) {
+void subject_print(struct subject *subject, const char *text) {
     subject->failures++;
     if (subject->failures <= FAILURES_TOLD)
         printf("FAIL %s %s:%s: %s\n", mm_op_name(subject->variant->op), subject->device->backend->name,
@@ -35,7 +34,7 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
              layout->transpose_b ? ", b transposed" : "", layout->a_extra, layout->b_extra, layout->c_extra,
              layout->a_shift, layout->b_shift, layout->c_shift, mm_dtype_name(one->dtype),
              mm_dtype_name(one->c_dtype), one->data, plan->seed);
-    subject_tell(subject, text);
+    subject_print(subject, text);
 }
 
 static void check_values(struct subject *subject, const struct plan *plan, const struct one_case *one,
@@ -44,9 +43,10 @@ static void check_values(struct subject *subject, const struct plan *plan, const
     const enum mm_arithmetic by = subject_arithmetic(subject, one->dtype);
     struct exactness exactness;
     if (by == MM_OF_TF32 && strcmp(one->data, "subnormals") == 0)
-        return; /* in tf32 these have fewer bits than the bound counts on */
+        return; /* tf32 keeps fewer bits than the bound assumes */
     reference_compare(reference, c, by, &exactness);
-    const bool is_rounded = one->c_dtype != mm_dtype_sum(one->dtype); /* then it is always about 1 */
+    const bool is_rounded =
+        one->c_dtype != mm_dtype_sum(one->dtype); /* a rounded C has errors near the bound anyway */
     if (exactness.fraction_max > subject->fraction_max && !is_rounded)
         subject->fraction_max = exactness.fraction_max;
     if (exactness.wrong > 0) {
@@ -96,16 +96,16 @@ static bool same_result(const struct image *c, const struct image *before) {
     return true;
 }
 
-/* Where a case lies on the device while all variants run it. */
+/* Device memory of a case, used by all variants. */
 struct stage {
     struct image a;
     struct image b;
     struct image c;
-    struct image first; /* C of a variant's first run; host only */
+    struct image first; /* C of a variant's first run; on the host only */
     unsigned char *scratch;
 };
 
-/* Fills C with poison, runs, and fetches it. */
+/* Fills C with poison, runs the variant, and copies C to the host. */
 static enum mm_status run_once(struct subject *subject, const struct stage *stage, unsigned poison,
                                const struct one_case *one, struct mm_error *error) {
     struct mm_device *device = subject->device;
@@ -124,7 +124,7 @@ static enum mm_status run_once(struct subject *subject, const struct stage *stag
     return status;
 }
 
-/* Whether the variant's row says that it does the case. */
+/* Returns whether the variant's table row supports the case. */
 static bool takes(const struct subject *subject, const struct one_case *one) {
     const struct mm_product product = {
         .m = one->shape.m, .n = one->shape.n, .k = one->shape.k, .a.dtype = one->dtype};
@@ -136,7 +136,7 @@ static bool takes(const struct subject *subject, const struct one_case *one) {
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error) {
     if (takes(subject, one))
-        return false; /* whatever went wrong, it is no refusal */
+        return false; /* the row supports the case, so this is no refusal */
     if (status == MM_UNSUPPORTED && error->detail[0] != '\0')
         subject->unsupported++;
     else
@@ -146,7 +146,7 @@ bool subject_refuses(struct subject *subject, const struct plan *plan, const str
     return true;
 }
 
-/* Runs one case on one subject and judges it. */
+/* Runs one case on one subject, and checks the results. */
 static void run_case(struct subject *subject, const struct plan *plan, struct stage *stage,
                      const struct one_case *one) {
     const struct image *c = &stage->c;

@@ -1,8 +1,6 @@
-/* Deterministic data of several families, each of which shows another kind of mistake. They are made in
- * float64, or as whole words, and then rounded to the element type. Nine of them, from `hidden` on, are
- * meant for kernels that scale each row of A and each column of B by a power of two and split what is scaled
- * into narrower numbers: there elements far below the largest of their line lose bits, and these families
- * make such elements count. */
+/* Families of deterministic test data; each finds another kind of error. Numbers are made in float64 or
+ * 64-bit integers, then rounded to the element type. The families from `hidden` on make elements far below
+ * the largest of their line count, for kernels that scale and split lines. */
 #include "gpu/matrix/random.h"
 #include "tests/kernels/harness.h"
 
@@ -27,7 +25,7 @@ uint64_t random_mix(uint64_t a, uint64_t b) {
     return random_next(&random);
 }
 
-/* U[0, 1) in steps of 2^-53, and U(-1, 1) in odd steps, so never 0. */
+/* Uniform in [0, 1) in steps of 2^-53, and in (-1, 1) in odd steps, so never 0. */
 static double unit(struct random *random) {
     return (double)(random_next(random) >> 11) * 0x1p-53;
 }
@@ -37,7 +35,7 @@ static double symmetric(struct random *random) {
     return (double)(odd - (INT64_C(1) << 52)) * 0x1p-52;
 }
 
-/* A sign and a mantissa in [1, 2). */
+/* A random sign and a mantissa in [1, 2). */
 static double mantissa(struct random *random) {
     const double value = 1.0 + unit(random);
     return random_next(random) & 1 ? value : -value;
@@ -47,8 +45,7 @@ static int exponent(struct random *random, int limit) {
     return (int)random_below(random, 2 * (size_t)limit + 1) - limit;
 }
 
-/* What the type can hold: the exponents of its smallest normal and its largest number, and its binary digits.
- */
+/* The exponents of a type's smallest normal and largest number, and its binary digits. */
 struct range {
     int least_normal;
     int largest;
@@ -61,7 +58,7 @@ static struct range range_of(enum mm_dtype dtype) {
     return (struct range){ilogb(precision.least) + digits - 1, ilogb(precision.largest), digits};
 }
 
-/* An exponent that suits float32, in proportion for a type of a smaller range. */
+/* Maps an exponent of float32 into the smaller range of a type. */
 static int fit(const struct lines *lines, int wanted) {
     enum { ENOUGH = 64 };
     const int largest = range_of(lines->dtype).largest;
@@ -82,14 +79,14 @@ static void fill_symmetric(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Without cancellation: a bias of truncation shows, and zeros are outside every bound. */
+/* Positive numbers: a bias of truncation shows, and zeros exceed every bound. */
 static void fill_unit(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *at(lines, line, depth) = unit(random) + 0x1p-24;
     }
 }
 
-/* By the method of Box and Muller. */
+/* Normally distributed numbers by the Box-Muller method. */
 static void fill_normal(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         double radius = sqrt(-2.0 * log(1.0 - unit(random)));
@@ -97,7 +94,7 @@ static void fill_normal(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Signs, mantissas and exponents at random, the latter up to the limit either way. */
+/* Random signs, mantissas and exponents, over the type's whole range of exponents. */
 static void fill_wide(struct random *random, const struct lines *lines, int limit) {
     limit = fit(lines, limit);
     FOR_EACH_ELEMENT(lines) {
@@ -125,8 +122,8 @@ static void fill_huge_element(struct random *random, const struct lines *lines) 
         *at(lines, line, random_below(random, lines->depth)) *= 0x1p20;
 }
 
-/* A's elements lie below the type's smallest normal number, in half of its rows far above it too. B is such
- * that half of the products are normal again and half are not. */
+/* A has subnormal elements, and very large ones in half of its rows. B makes half of the products normal
+ * again. */
 static void fill_subnormal(struct random *random, const struct lines *lines) {
     const struct range range = range_of(lines->dtype);
     FOR_EACH_ELEMENT(lines) {
@@ -149,8 +146,8 @@ static void fill_signed_zeros(struct random *random, const struct lines *lines) 
     }
 }
 
-/* A special value in about a third of the lines, one in eight others zero, so that 0·Inf occurs and
- * yet many elements of C stay finite. */
+/* Special values in about a third of the lines, and zeros in one line of eight. So 0·Inf occurs, and many
+ * elements of C stay finite. */
 static void fill_nonfinite(struct random *random, const struct lines *lines) {
     static const double special[] = {NAN, -NAN, INFINITY, -INFINITY, INFINITY};
     fill_symmetric(random, lines);
@@ -163,8 +160,8 @@ static void fill_nonfinite(struct random *random, const struct lines *lines) {
             *at(lines, line, random_below(random, lines->depth)) = special[random_below(random, 5)];
 }
 
-/* Products around the type's largest number: a third of the lines is positive (its longer sums overflow for
- * certain, unless they are wider), a third mixed, a third small enough for all to stay finite. */
+/* Products near the type's largest number. A third of the lines is positive and may overflow, a third has
+ * mixed signs, and a third stays finite. */
 static void fill_overflow(struct random *random, const struct lines *lines) {
     const int half = range_of(lines->dtype).largest / 2;
     FOR_EACH_ELEMENT(lines) {
@@ -174,9 +171,8 @@ static void fill_overflow(struct random *random, const struct lines *lines) {
     }
 }
 
-/* One element of each line is 2^30 times as large as the others, and counts for nothing, since the other
- * operand is zero there: scaling by the largest of a line serves that one alone. A's lie where the depth is a
- * multiple of 8, B's halfway between. What is shorter has no room for that, and hides nothing. */
+/* One element of each line is 2^30 times as large as the others, but meets a zero. Kernels that scale lines
+ * by their largest element lose accuracy here. */
 static void fill_hidden(struct random *random, const struct lines *lines) {
     const size_t own = lines->is_a ? 0 : 4;
     const size_t others = 4 - own;
@@ -193,11 +189,9 @@ static void fill_wider_elements(struct random *random, const struct lines *lines
     fill_wide(random, lines, 30);
 }
 
-/* A's elements come in pairs of x and -x(1 + 2^-20), B's in pairs of equals, so that what is left of a pair
- * is 2^-20 of its products. (A type of fewer digits takes a larger part.) Of the two one stands in either
- * half of the depth: next to each other, they would favour kernels that add in turn. Every fourth row of A is
- * not such, for zeros to be refused there, but as small as what the others leave, for the norm to hear of all
- * rows. */
+/* A has pairs of x and -x(1 + 2^-20), B pairs of equal elements, so products almost cancel. The halves of a
+ * pair lie in different halves of the depth. Every fourth row of A has small elements without cancellation.
+ */
 static void fill_cancellation(struct random *random, const struct lines *lines) {
     const size_t half = lines->depth / 2;
     const double part = fmax(0x1p-20, 4.0 * mm_dtype_precision(lines->dtype).unit);
@@ -211,8 +205,8 @@ static void fill_cancellation(struct random *random, const struct lines *lines) 
     }
 }
 
-/* One element in a hundred is not zero, and those are of a wide range. The first line of either operand has
- * no zeros, since C would often have nothing else without. */
+/* Sparse data: one element in a hundred is not zero, over a wide range. The first line of each operand is
+ * dense, so C is not zero. */
 static void fill_sparse(struct random *random, const struct lines *lines) {
     fill_wide(random, lines, 20);
     FOR_EACH_ELEMENT(lines) {
@@ -221,9 +215,8 @@ static void fill_sparse(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Four blocks on the diagonal and zeros beside them; a block of A is 2^24 times as large as the one before,
- * and one of B 2^20 times as small, so that those of C differ by 2^4 and the norm hears of the smallest, too.
- */
+/* Four diagonal blocks, zeros elsewhere. Each block of A is 2^24 times as large as the previous one, and each
+ * block of B 2^20 times as small. */
 static void fill_blocks(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const size_t block = 4 * line / lines->count;
@@ -233,8 +226,8 @@ static void fill_blocks(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Along the depth A's elements grow by 2^60 while B's shrink by as much: all products are about as large, so
- * that the smallest elements of a line count as much as its largest. */
+/* Along the depth A's elements grow by 2^60 and B's shrink by 2^60, so all products have about equal size.
+ */
 static void fill_balanced(struct random *random, const struct lines *lines) {
     fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
@@ -244,9 +237,8 @@ static void fill_balanced(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Of each eight elements along the depth, the first is A's largest and meets a zero of B, so that it counts
- * for nothing; the fifth is 1 in A, and B has zeros there but for one, its largest. Whatever is aligned to
- * that product as if A's factor were not as small as it is, cuts off the others. */
+/* Of eight elements along the depth, A's first is the largest and meets a zero of B. The fifth is 1 in A and
+ * meets B's largest element. Kernels that align products too coarsely lose all others. */
 static void set_largest(struct random *random, const struct lines *lines, double largest_of_b) {
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         for (size_t depth = 0; depth < lines->depth; depth += 4)
@@ -256,7 +248,7 @@ static void set_largest(struct random *random, const struct lines *lines, double
     }
 }
 
-/* Positive and exact in two float16, once they are scaled. */
+/* Positive numbers that two scaled float16 represent exactly. */
 static void fill_whole_numbers(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *at(lines, line, depth) = (double)(1 + random_below(random, lines->is_a ? 1023 : 4));
@@ -264,7 +256,7 @@ static void fill_whole_numbers(struct random *random, const struct lines *lines)
     set_largest(random, lines, 0x1p26);
 }
 
-/* Exact in one, and of either sign. */
+/* Numbers of either sign that one scaled float16 represents exactly. */
 static void fill_powers_of_two(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const int power = (lines->is_a ? 10 : -26) + (int)random_below(random, 4);
@@ -273,9 +265,8 @@ static void fill_powers_of_two(struct random *random, const struct lines *lines)
     set_largest(random, lines, 1.0);
 }
 
-/* The first element of each row of A is the largest, and meets a zero of B. The second is tiny beside it, and
- * meets the largest of B. A kernel that splits elements may align all other products of a row to this one,
- * and lose most of them. */
+/* The first element of each row of A is the largest and meets a zero. The second is tiny and meets B's
+ * largest element. Kernels that split elements may lose all other products of the row. */
 static void fill_small_fractions(struct random *random, const struct lines *lines) {
     static const double of_a[] = {0x1p37, 1.0, 0x1p10}, of_b[] = {0.0, 1.0, 61.0 * 0x1p-31};
     (void)random;
@@ -284,8 +275,8 @@ static void fill_small_fractions(struct random *random, const struct lines *line
     }
 }
 
-/* Every number of a small type: bits at random. Those that are no number, or infinite, stand in every fourth
- * line alone, so that much of C stays finite. */
+/* All encodings of a small type: random bits. NaN and Inf occur in every fourth line only, so much of C stays
+ * finite. */
 static void fill_encodings(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const uint64_t bits = random_next(random);
@@ -300,7 +291,7 @@ static uint64_t *word_at(const struct lines *lines, size_t line, size_t depth) {
     return &lines->x[line * lines->line_step + depth * lines->depth_step].whole;
 }
 
-/* Sums of these wrap around. */
+/* Sums of these numbers wrap around. */
 static void fill_words(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *word_at(lines, line, depth) = random_next(random);
@@ -313,7 +304,7 @@ static void fill_small_words(struct random *random, const struct lines *lines) {
     }
 }
 
-/* The smallest, the largest, and those around 0. */
+/* The smallest and the largest numbers of the type, and numbers around 0. */
 static void fill_extreme_words(struct random *random, const struct lines *lines) {
     const uint64_t highest = UINT64_C(1) << (8 * mm_dtype_bytes(lines->dtype) - 1);
     const uint64_t extremes[] = {highest, highest - 1, highest + 1, 0, 1, UINT64_MAX};
@@ -359,11 +350,11 @@ bool family_is_of(const struct family *family, enum mm_dtype dtype) {
     const size_t index = (size_t)(family - families);
     if (!mm_dtype_is_float(dtype))
         return index >= FAMILY_WORDS;
-    const bool has_small_range = range_of(dtype).largest < 64; /* their products are within that of float32 */
+    const bool has_small_range = range_of(dtype).largest < 64; /* products of such a type fit into float32 */
     return index < FAMILY_ENCODINGS || (index == FAMILY_ENCODINGS && has_small_range);
 }
 
-/* Rounds a number to the type. What is finite stays so. */
+/* Rounds a number to the type. Finite numbers stay finite. */
 static void settle(union number *number, enum mm_dtype dtype, void *elements, size_t index) {
     if (mm_dtype_is_float(dtype)) {
         const double largest = mm_dtype_precision(dtype).largest;
@@ -375,7 +366,7 @@ static void settle(union number *number, enum mm_dtype dtype, void *elements, si
     }
     const size_t bytes = mm_dtype_bytes(dtype);
     const uint64_t word = dtype == MM_BOOL ? number->whole & 1 : number->whole;
-    memcpy((char *)elements + index * bytes, &word, bytes); /* little-endian, as everywhere here */
+    memcpy((char *)elements + index * bytes, &word, bytes); /* little-endian */
     number->whole = bytes == sizeof word ? word : (uint64_t)(int64_t)mm_dtype_get(dtype, elements, index);
 }
 

@@ -1,6 +1,5 @@
-/* Every backend's `fill` of every type against the numbers that the host makes: counts below and past one
- * round of the device's threads, streams that begin in the middle, and guards behind what is filled. Ends
- * with 77 where the backend asked for has no device. */
+/* Compares every backend's `fill` with the numbers that the host generates, for every type, several counts
+ * and offsets, with guards around them. Exits with 77 if the backend has no device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/random.h"
 
@@ -12,7 +11,7 @@ enum { GUARDS = 64, LARGE = 1 << 20 };
 
 static const uint64_t seed = UINT64_C(0xfedcba9876543210);
 
-/* How many elements, guards included, are not what they must be. */
+/* Returns how many elements, guards included, are wrong. */
 static size_t count_wrong(enum mm_dtype dtype, const char *got, const char *guards, size_t first,
                           size_t count) {
     size_t wrong = 0;
@@ -64,7 +63,7 @@ int main(int argc, char **argv) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (size_t index = 0; index < sizeof counts / sizeof counts[0]; index++) {
             if (dtype != MM_FLOAT32 && counts[index] > LARGE)
-                continue; /* one type shows what many elements show */
+                continue; /* large counts are tested with one type only */
             good = check(device, dtype, 0, counts[index]) && good;
             good = check(device, dtype, 12345, counts[index]) && good;
         }

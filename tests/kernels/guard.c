@@ -1,9 +1,6 @@
-/* What the guard of fp32_tensor certifies, against float64, by a model of the tensor cores (tensor_core.h):
- * on data that splits without loss, so that only their own cutting is left, and on every family of data.c.
- * With `cuda` the kernels compute the same, and must have the bits of the model wherever it certifies.
- *
- * usage: guard cpu|cuda [N]; of the search each Nth row and column. Ends with 77 where there is no device
- * that runs fp32_tensor. */
+/* Checks the error bound that the guard of fp32_tensor certifies, against float64, with the tensor core model
+ * and on all families of data. With `cuda` the GPU must give the model's bits. usage: guard cpu|cuda [N],
+ * where N thins the search. Exits with 77 without a device that runs fp32_tensor. */
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
 #include "tests/kernels/harness.h"
 #include "tests/kernels/tensor_core.h"
@@ -13,21 +10,21 @@
 
 enum { DEPTH = TENSOR_CORE_DEPTH, BLOCK = 32 };
 
-/* What the guard is derived for: the alignments before this one. */
+/* The guard's derivation covers the alignments before this one. */
 enum { PROMISED = TENSOR_CORE_WITH_ZEROS };
 
 static unsigned failures;
 
-/* Counts a failure; whether it is one of the first, which are told. */
+/* Counts a failure. Returns whether it is one of the first, which are printed. */
 static bool fail(void) {
     return ++failures <= 10;
 }
 
-/* Rows of op(A), or columns of op(B), scaled and split. They own x and lines. */
+/* Scaled and split rows of op(A) or columns of op(B). Owns its arrays. */
 struct side {
     size_t count;
     size_t k;
-    size_t padded; /* k, to whole instructions */
+    size_t padded; /* k rounded up to whole instructions */
     float *x;      /* count × k, finite */
     float *high;   /* count × padded, zeros behind k */
     float *low;
@@ -49,7 +46,7 @@ static struct side side_make(size_t count, size_t k) {
     return side;
 }
 
-/* Memory for so many lines; x is not filled yet. */
+/* Allocates the lines without filling x. */
 static struct pair pair_make(size_t rows, size_t cols, size_t k) {
     return (struct pair){side_make(rows, k), side_make(cols, k)};
 }
@@ -61,7 +58,7 @@ static void pair_free(const struct pair *pair) {
     free(pair->a.x);
 }
 
-/* Fills in all but x. */
+/* Computes all members from x. */
 static void side_split(struct side *side, bool is_a) {
     const float factor = is_a ? mm_fp32_threshold((unsigned)side->k) : 1.0F;
     for (size_t index = 0; index < side->count; index++) {
@@ -93,9 +90,8 @@ static void pair_split(struct pair *pair) {
     side_split(&pair->b, false);
 }
 
-/* The value of an element by a model, and whether the guard certifies it; as the kernels have it while one
- * cluster does all steps of a tile: for k of at most 448. As product.cu adds up a step: the small products
- * first. */
+/* Computes an element by the model, and whether the guard certifies it. Kernels add in this order for k up to
+ * 448, when one cluster does all steps. */
 static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned model, float *value) {
     const enum tensor_core_alignment alignment = (enum tensor_core_alignment)model;
     const struct mm_fp32_line of_row = pair->a.lines[row], of_col = pair->b.lines[col];
@@ -118,7 +114,7 @@ static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned 
     return fabsf(sum) >= mm_fp32_least(of_row, of_col);
 }
 
-/* Whether the range of float16 costs the element, if it is all of C, no more than the guard allows. */
+/* Returns whether the range of float16 costs this element no more than the guard allows. */
 static bool costs_little(const struct pair *pair, size_t row, size_t col, float value) {
     const struct mm_fp32_line of_row = pair->a.lines[row], of_col = pair->b.lines[col];
     const double error =
@@ -140,10 +136,10 @@ static struct expected expected_of(const struct pair *pair, size_t row, size_t c
 
 struct totals {
     const char *name;
-    double relative_max; /* allowed error, in parts of the element; 0: float32's bound alone counts */
+    double relative_max; /* allowed error relative to the element; 0: only float32's bound counts */
     size_t elements;
     size_t certified[PROMISED];
-    double worst[PROMISED]; /* of the certified: error over bound */
+    double worst[PROMISED]; /* largest error over bound of certified elements */
 };
 
 static void totals_print(const struct totals *totals) {
@@ -156,12 +152,11 @@ static void totals_print(const struct totals *totals) {
                i + 1 < PROMISED ? ";" : "\n");
 }
 
-static struct mm_device *device; /* NULL: the host alone */
+static struct mm_device *device; /* NULL: the host's model only */
 static size_t differing[TENSOR_CORE_ALIGNMENTS];
 static size_t compared;
 
-/* A block of C by fp32_tensor, dense. `is_split` says whether the tensor cores computed it: if the range of
- * float16 may cost too much, simt did. */
+/* Computes a block of C by fp32_tensor. Sets is_split if the tensor cores computed it, and not simt. */
 static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t col, size_t cols, float *c,
                       bool *is_split) {
     const size_t k = pair->a.k;
@@ -179,14 +174,14 @@ static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t c
     return job.work.error.status == MM_OK;
 }
 
-/* That a value is as exact as `totals` asks for beside the bound. */
+/* Checks that a value keeps float32's bound and the relative bound of `totals`. */
 static void check_relative(const struct expected *expected, float value, const struct totals *totals) {
     if (totals->relative_max > 0.0 &&
         fabs((double)value - expected->sum) > totals->relative_max * fabs(expected->sum) && fail())
         printf("FAIL %s: %.9g, not %.9g\n", totals->name, (double)value, expected->sum);
 }
 
-/* Its error over its bound. */
+/* Returns the error divided by the bound. */
 static double check_value(const struct expected *expected, size_t k, float value, const char *by,
                           const char *name) {
     const struct arithmetic arithmetic = arithmetic_of(MM_FLOAT32, MM_FLOAT32, k, MM_ROUNDED);
@@ -197,8 +192,8 @@ static double check_value(const struct expected *expected, size_t k, float value
     return fraction;
 }
 
-/* By the model, if that certifies it; and what the GPU computed, if `got` is not NULL. If the GPU's tensor
- * cores computed it (`is_split`), the two are compared. */
+/* Checks an element by the model, if the guard certifies it, and the GPU's value unless `got` is NULL. If
+ * is_split, the two must have equal bits. */
 static void check_element(const struct pair *pair, size_t row, size_t col, const float *got, bool is_split,
                           struct totals *totals) {
     const struct expected expected = expected_of(pair, row, col);
@@ -224,7 +219,7 @@ static void check_element(const struct pair *pair, size_t row, size_t col, const
     }
 }
 
-/* Judges each element of C, by blocks. */
+/* Checks each element of C, block by block. */
 static void check_and_free(struct pair *pair, struct totals *totals) {
     float c[BLOCK * BLOCK];
     pair_split(pair);
@@ -240,10 +235,8 @@ static void check_and_free(struct pair *pair, struct totals *totals) {
     pair_free(pair);
 }
 
-/* Products of one element. The first element of A is its largest and meets a zero. Equal elements follow two
- * others. The guard once certified the first five cases, whose results were wrong, or far less exact than
- * those of other variants. In the last two, a single product counts, and nothing is left of its factor in A:
- * scaling makes it 0, or no half can hold it. */
+/* Products of one element, found by earlier searches. The guard once certified the first five, whose results
+ * were wrong. In the last two, scaling or splitting loses A's factor of the only product that counts. */
 static void check_known(void) {
     static const struct {
         const char *name;
@@ -272,12 +265,11 @@ static void check_known(void) {
     }
 }
 
-/* All that float16 has below 2^15, subnormals included: scaled elements are that large at most. */
+/* All float16 numbers below 2^15, subnormals included; scaled elements are no larger. */
 enum { LEAST = -24, MOST = 14, EXPONENTS = MOST + 1 - LEAST };
 
-/* A line for each pair of exponents. Its first element is the largest of a row and the last that of a column,
- * and each meets a zero. Of the two significands the first belongs to the element that may coarsen the
- * others. */
+/* Tests each pair of exponents. The largest element of each line meets a zero, and the first significand
+ * belongs to the element that coarsens the others. */
 static void make_searched(struct side *side, bool is_a, const float *significands, size_t thin) {
     for (size_t index = 0; index < side->count; index++) {
         float *x = side->x + index * DEPTH;
@@ -290,7 +282,7 @@ static void make_searched(struct side *side, bool is_a, const float *significand
 }
 
 static void search(size_t thin) {
-    /* Of whole halves, and with low ones. */
+    /* Numbers that are whole halves, and numbers with low halves. */
     static const float pairs[][2][2] = {
         {{1.0F, 1.0F}, {1.0F, 1.90625F}},
         {{1.0F + 0x1p-12F, 1.0F}, {1.0F, 1.90625F}},
@@ -311,8 +303,8 @@ static void search(size_t thin) {
     }
 }
 
-/* At random: which of four kinds stands where is the same for rows and columns, how large a kind is belongs
- * to the line, and an element's significand, of at most 11 bits, to itself. */
+/* Random products whose elements are of four kinds. Rows and columns have the kinds in equal places; a kind's
+ * size depends on the line. */
 static void make_random(struct side *side, bool is_a, struct random *random, const unsigned *kinds) {
     for (size_t index = 0; index < side->count; index++) {
         const bool is_positive = random_below(random, 2) == 0;
@@ -370,7 +362,7 @@ static bool is_finite(const struct side *side) {
     return true;
 }
 
-/* `simt` is left with what has an Inf or a NaN. */
+/* simt computes blocks with an Inf or a NaN. */
 static void check_families(void) {
     static const size_t depths[] = {1, 16, 80, 200};
     for (size_t index = 0; index < FAMILY_ENCODINGS; index++) {
@@ -386,8 +378,8 @@ static void check_families(void) {
     }
 }
 
-/* Of ordinary data next to nothing may be left to be computed again: at most what product.cu takes for little
- * enough. Sums in float64 stand for those of the tensor cores. */
+/* On ordinary data at most a small share of elements may need repair. Sums in float64 replace those of the
+ * tensor cores. */
 static void check_shares(void) {
     static const char *const ordinary[] = {"symmetric", "unit", "normal"};
     static const size_t depths[] = {64, 1024, 8192};
@@ -413,7 +405,7 @@ static void check_shares(void) {
         }
 }
 
-/* Which hardware this is. What it is taken for must be as coarse as it at least. */
+/* Names the hardware whose alignment the GPU shows; the guard must cover it. */
 static void tell_hardware(void) {
     for (unsigned alignment = 0; alignment < TENSOR_CORE_ALIGNMENTS; alignment++)
         printf("%s: of %zu elements %zu certified ones differ from the model, subnormals %s\n", device->name,

@@ -1,11 +1,10 @@
-/* Whole jobs on host memory: begin and end, on every lane at once, as the queue's workers use them.
- * It looks at what check.c cannot see: that C outside its m×n stays as it is on the host, and what a
- * finished job tells. */
+/* Runs whole jobs from host memory, on every lane at once, like the queue's workers. Checks that memory
+ * around C is unchanged on the host, and what an ended job reports. */
 #include "tests/kernels/harness.h"
 
 #include <string.h>
 
-/* Lanes past these are not tried. */
+/* Only this many lanes are tested. */
 enum { LANES_MAX = 4 };
 
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product) {
@@ -17,11 +16,12 @@ void job_prepare(struct mm_job *job, const struct subject *subject, const struct
     };
     job->product.tile = subject->tile;
     memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
-    (void)mm_job_plan(job, subject->device, &job->work.error); /* of one that fails, no more is asked */
+    (void)mm_job_plan(job, subject->device,
+                      &job->work.error); /* a job that fails to plan is checked no further */
     job->outcome.ran = job->plan.variant;
 }
 
-bool job_told(const struct mm_job *job) {
+bool job_reports_all(const struct mm_job *job) {
     static const enum mm_span spans[] = {MM_SPAN_UPLOAD, MM_SPAN_KERNEL, MM_SPAN_DOWNLOAD};
     for (unsigned index = 0; index < 3; index++)
         if (job->outcome.span_ns[spans[index]] == UINT64_MAX)
@@ -35,7 +35,7 @@ static void check(struct subject *subject, const struct plan *plan, const struct
     if (job->work.error.status != MM_OK)
         subject_fail(subject, plan, one, "job: %s: %s", mm_status_name(job->work.error.status),
                      job->work.error.detail);
-    else if (!job_told(job))
+    else if (!job_reports_all(job))
         subject_fail(subject, plan, one, "job: its spans or its batch are not told");
     else if (!image_surroundings_intact(c, poison, &byte))
         subject_fail(subject, plan, one, "job: wrote outside C, at byte %td from its start", byte);
@@ -44,7 +44,7 @@ static void check(struct subject *subject, const struct plan *plan, const struct
     subject->cases++;
 }
 
-/* One case, begun on every lane with a C of its own, and then ended. */
+/* Begins one case on every lane, each with its own C, then ends them all. */
 static void run_jobs(struct subject *subject, const struct plan *plan, const struct one_case *one) {
     struct mm_device *device = subject->device;
     const unsigned lanes = device->lane_count < LANES_MAX ? device->lane_count : LANES_MAX;

@@ -1,6 +1,5 @@
-/* The harness's front: runs the cases of every backend, and sums up. Exit status: 0 where all is right,
- * 1 where something failed, 2 for a bad command line, 77 where the backend that was asked for has no
- * device. */
+/* The harness's main: runs the cases of every backend, and prints totals. Exit status: 0 all right, 1 a
+ * failure, 2 a bad command line, 77 if the backend that was asked for has no device. */
 #include "tests/kernels/options.h"
 
 #include <inttypes.h>
@@ -8,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The CPU is not asked for products of a named list that would take it minutes, nor for transpositions, of
- * which an element takes the harness as long as so many multiplications. */
+/* Limits of the CPU for named lists: products and transpositions that would take minutes are left out. */
 static const double cpu_cost_max = 4e8;
 static const double moved_cost = 100.0;
 
@@ -23,9 +21,8 @@ static double cost_of(enum mm_op op, const struct shape *shape) {
     return (double)shape->m * (double)shape->n * (op == MM_MATMUL ? (double)shape->k : moved_cost);
 }
 
-/* Of float32 all shapes of a set are checked, in many cases. What other types do not share with it, a part of
- * the shapes shows, another part for each type, and fewer cases; but what is asked for by --dtype is checked
- * as float32 is. */
+/* float32 is checked with all shapes. Other types share most of its code, so each gets another part of the
+ * shapes. --dtype checks a type like float32. */
 enum { SHAPES_SHARE = 8, CASES_SHARE = 16 };
 
 static bool is_left_to_others(const struct options *options, enum mm_op op, enum mm_dtype dtype,
@@ -34,8 +31,7 @@ static bool is_left_to_others(const struct options *options, enum mm_op op, enum
            shape % SHAPES_SHARE != dtype % SHAPES_SHARE;
 }
 
-/* They are the same whatever the shapes, so one run has them: not that of large shapes, nor one that repeats.
- */
+/* Whole jobs do not depend on the list of shapes, so one run checks them. */
 static bool has_jobs(const struct options *options) {
     return options->set != NULL && strcmp(options->set, "large") != 0 && options->repeat == 2;
 }
@@ -77,8 +73,8 @@ static bool must_run(const struct plan *plan, const struct subject *subject) {
     return plan->has_jobs && (subject->device->backend->is_host || mm_dtype_bytes(plan->dtype) > 1);
 }
 
-/* What the op's subjects add up to. One that no case reached has shown nothing; of shapes that were given one
- * by one it may have refused all, and of a small type the library of a GPU. */
+/* Adds up the subjects' results. A subject without any case fails, unless --shape or a small type explains
+ * it. */
 static void add_up(const struct plan *plan, const struct subject *subjects, size_t count,
                    struct totals *totals) {
     for (size_t index = 0; index < count; index++) {

@@ -1,5 +1,5 @@
-/* A CUDA device's measure tells the device's own time, however long the host takes to enqueue: by a row whose
- * launch dawdles, for less than a gate waits and for longer. Ends with 77 where there is no device. */
+/* Checks that a CUDA device's `measure` reports the device's time, even if the host enqueues slowly: for less
+ * than the gate waits, and for longer. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/plan.h"
 
@@ -14,7 +14,7 @@ static long dawdle_ns;
 
 static struct mm_plan plain;
 
-/* The plain kernel, late. */
+/* Launches the plain kernel after a delay. */
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
     const struct timespec pause = {.tv_nsec = dawdle_ns};
@@ -23,7 +23,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return plain.launch(&plain, product, lane, error);
 }
 
-/* The least of several, since a host that is busy may wake up late; UINT64_MAX if it fails. */
+/* Returns the least of several measurements, because a busy host may be late; UINT64_MAX on failure. */
 static uint64_t measure(struct mm_device *device, void *memory, long pause_ns) {
     struct mm_product product = {.m = EDGE, .n = EDGE, .k = EDGE};
     struct mm_error error;
@@ -48,7 +48,7 @@ static uint64_t measure(struct mm_device *device, void *memory, long pause_ns) {
     return UINT64_MAX;
 }
 
-/* A product of 4×4 takes a GPU some microseconds. */
+/* a GPU needs some microseconds for a 4×4 product */
 static bool check(struct mm_device *device, void *memory) {
     const uint64_t prompt_ns = measure(device, memory, 0);
     const uint64_t late_ns = measure(device, memory, MS);

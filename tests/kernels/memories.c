@@ -1,6 +1,5 @@
-/* The memories of each CUDA device, timed in every pattern, against what the hardware cannot do otherwise: a
- * bank serves one word in a cycle, and what lies farther away takes longer. Prints the tables. Exits 77 where
- * there is no device. */
+/* Times the memories of each CUDA device in every access pattern, prints tables, and checks physical limits:
+ * a bank serves one word per cycle, and farther memory is slower. Exits with 77 without a device. */
 #include "api/lab/access.h"
 #include "gpu/clock.h"
 
@@ -10,12 +9,12 @@
 
 enum { EXIT_SKIPPED = 77 };
 
-/* What one slice of a probe may take, once the first has loaded the kernels. */
+/* Longest allowed slice of a probe, once kernels are loaded. */
 #define SLICE_NS_MAX UINT64_C(200000000)
 
 static unsigned failures;
 
-/* `access` is what it is said of; NULL: the device. */
+/* Counts a failure. NULL for `access`: it concerns the device. */
 static void expect_less(double less, double more, const char *law, const struct mm_access *access) {
     if (isfinite(less) && isfinite(more) && less < more)
         return;
@@ -28,7 +27,7 @@ static void expect_less(double less, double more, const char *law, const struct 
     printf("\n");
 }
 
-/* A cycle is left for how the first and the last of the reads fall. */
+/* One cycle of tolerance. */
 static void check_access(const struct mm_probe *probe, size_t index) {
     const struct mm_access *access = &probe->accesses[index];
     const struct mm_access_time *time = &probe->times[index];
@@ -53,7 +52,7 @@ static const struct mm_access_time *find(const struct mm_probe *probe, unsigned 
     abort();
 }
 
-/* Of strides that are powers of two the degree is the stride; padding undoes the conflict. */
+/* For strides that are powers of two the degree of conflict is the stride. Padding removes the conflict. */
 static void check_strides(const struct mm_probe *probe) {
     for (unsigned stride = 2; stride <= 32; stride *= 2)
         expect_less(find(probe, stride / 2, false)->latency_cycles,
@@ -75,7 +74,7 @@ static void check_speed(const struct mm_memory_speed *speed) {
                 NULL);
 }
 
-/* Does the whole probe, and tells how long its longest slice took; false if it failed. */
+/* Runs a whole probe, and reports its longest slice. Returns false on failure. */
 static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *longest_ns) {
     struct mm_task task = mm_probe_task(probe, device->backend);
     enum mm_task_state state = MM_TASK_AGAIN;
@@ -94,7 +93,7 @@ static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *long
     return false;
 }
 
-/* Twice, since the first time loads the kernels. */
+/* Runs twice, because the first run loads the kernels. */
 static void check_device(struct mm_device *device) {
     struct mm_probe probe;
     uint64_t longest_ns;

@@ -1,4 +1,3 @@
-/* Reads the harness's command line. */
 #include "tests/kernels/options.h"
 
 #include <errno.h>
@@ -7,13 +6,13 @@
 
 enum { DIMENSION_MAX = 1 << 24, EDGE_MAX = 1024, COUNT_MAX = 1000000 };
 
-/* An option, how its value is read, and where it goes. */
+/* A row of the options' table. */
 struct option {
     const char *name;
-    const char *value; /* for people; "": it has none */
+    const char *value; /* name of the value in the help; "": the option has no value */
     const char *help;
     bool (*read)(const struct option *option, char ***next, struct options *options);
-    size_t offset; /* in struct options, where `read` does not know it */
+    size_t offset; /* offset in struct options; unused if `read` knows the member */
     uint64_t min;
     uint64_t max;
 };
@@ -22,7 +21,7 @@ static void *target(const struct option *option, struct options *options) {
     return (char *)options + option->offset;
 }
 
-/* The next argument, which may be missing. */
+/* Returns the next argument, or NULL with a message. */
 static const char *take(char ***next) {
     return **next != NULL ? *(*next)++ : "";
 }
@@ -53,7 +52,7 @@ static bool read_number(const struct option *option, char ***next, struct option
     return is_good;
 }
 
-/* M K N, in the order in which the operands are written: M×K times K×N. */
+/* Reads M K N: A is M×K, B is K×N. */
 static bool read_shape(const struct option *option, char ***next, struct options *options) {
     uint64_t m, k, n;
     if (!number(take(next), 1, DIMENSION_MAX, '\0', &m) ||
@@ -106,7 +105,7 @@ static bool read_family(const struct option *option, char ***next, struct option
     return true;
 }
 
-/* Numbers with commas between them. */
+/* Reads numbers separated by commas. */
 static bool read_depths(const struct option *option, char ***next, struct options *options) {
     const char *text = take(next);
     (void)option;

@@ -1,7 +1,7 @@
-/* The cases of products: every row over shapes, families of data, layouts and types of the result. */
+/* Cases of products: every variant over shapes, families of data, layouts and result types. */
 #include "tests/kernels/harness.h"
 
-/* A family's data for a shape, made for the first layout that is tried. */
+/* Data for a shape, made when the first layout needs it. */
 struct data {
     struct operands operands;
     struct reference reference;
@@ -24,7 +24,7 @@ static bool is_thinned_out(const struct plan *plan, uint64_t seed, unsigned layo
     return random_mix(seed, 0x7417 + layout) % plan->thin != 0;
 }
 
-/* A layout, and a type of the result: mostly the usual one. */
+/* Returns the result type of a layout, mostly the usual one. */
 static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
     enum { USUAL_OF = 8 };
     struct random random = {random_mix(seed, 0xd7e + index)};
@@ -37,7 +37,7 @@ static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
     while ((mm_dtype_results(one->dtype) & MM_DTYPE_BIT(one->c_dtype)) == 0);
 }
 
-/* The families of the type; how many there are. */
+/* Lists the families of the type, and returns their number. */
 static size_t families_of(enum mm_dtype dtype, const struct family *chosen[FAMILY_COUNT]) {
     size_t count = 0;
     for (size_t index = 0; index < FAMILY_COUNT; index++)
@@ -50,10 +50,10 @@ void products_check(struct subject *subjects, size_t count, const struct plan *p
     const struct family *chosen[FAMILY_COUNT];
     const size_t family_count = families_of(plan->dtype, chosen);
     const size_t pieces = plan->shapes.count * family_count;
-    for (size_t piece = plan_take(plan); piece < pieces; piece = plan_take(plan)) {
+    for (size_t piece = plan_next_unit(plan); piece < pieces; piece = plan_next_unit(plan)) {
         const size_t which = piece / family_count;
         const size_t family = piece % family_count;
-        /* However few are tried, one of every shape is. */
+        /* At least one case of every shape runs. */
         const size_t sure = random_mix(plan->seed, 0x5afe + which) % (family_count * LAYOUT_COUNT);
         const uint64_t seed = random_mix(plan->seed, piece);
         struct data data = {0};

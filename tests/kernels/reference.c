@@ -111,7 +111,7 @@ static void sample(struct reference *reference, const struct operands *operands,
 struct whole {
     const struct operands *operands;
     struct expected *expected;
-    atomic_size_t taken;
+    atomic_size_t next_row;
 };
 
 /* A row of C at a time, since B's rows are read as they lie. */
@@ -124,7 +124,7 @@ static void *make_rows(void *data) {
     const struct sums sums = {memory, memory + shape.n, memory + 2 * shape.n,
                               (uint64_t *)(void *)(memory + 3 * shape.n)};
     size_t row;
-    while ((row = atomic_fetch_add_explicit(&whole->taken, 1, memory_order_relaxed)) < shape.m) {
+    while ((row = atomic_fetch_add_explicit(&whole->next_row, 1, memory_order_relaxed)) < shape.m) {
         memset(memory, 0, 4 * bytes);
         for (size_t depth = 0; depth < shape.k; depth++)
             add_products(&sums, operands->dtype, operands->a.numbers[row * shape.k + depth],

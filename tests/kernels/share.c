@@ -1,6 +1,5 @@
-/* Shares the cases among threads. A device is used by one thread at a time, so each has its own: on a GPU all
- * of them are in one context, which is what processes of their own would not be. Those take turns on the
- * GPU, and eight of them were slower than one. */
+/* Shares the cases among threads. Each thread has its own device, because only one thread may use a device at
+ * a time. Processes would take turns on a GPU and be slower. */
 #include "tests/kernels/harness.h"
 
 #include <pthread.h>
@@ -10,8 +9,8 @@
 struct sharer {
     cases_function *check;
     const struct plan *plan;
-    struct mm_device *device; /* of its own, but for the first, which has the caller's */
-    struct subject *subjects; /* owned: copies */
+    struct mm_device *device; /* its own; the first thread uses the caller's */
+    struct subject *subjects; /* owned copies */
     size_t count;
     pthread_t thread;
 };
@@ -22,7 +21,7 @@ static void *run(void *data) {
     return NULL;
 }
 
-/* Copies of the subjects, for which nothing is found yet, on the sharer's device. */
+/* Copies the subjects for a thread's device, with empty results. */
 static void take_subjects(struct sharer *sharer, const struct subject *subjects, size_t count) {
     sharer->subjects = harness_allocate(count * sizeof *subjects);
     sharer->count = count;
@@ -45,9 +44,9 @@ bool share_check(cases_function *check, unsigned threads, struct subject *subjec
     struct sharer sharers[SHARE_THREADS_MAX] = {0};
     struct mm_device *device = subjects[0].device;
     struct plan shared = *plan;
-    atomic_size_t taken = 0;
+    atomic_size_t next_unit = 0;
     unsigned started = 0;
-    shared.taken = &taken;
+    shared.next_unit = &next_unit;
     for (; started < threads; started++) {
         struct sharer *sharer = &sharers[started];
         struct mm_error error = {0};

@@ -1,6 +1,5 @@
-/* Stacks: each product of one must be right, and nothing but C be written. Elements are small whole numbers,
- * of which every type holds every sum, so right means equal; a transposition is right bit by bit. Timing and
- * rounding are judged elsewhere. */
+/* Tests stacks: each product must be right, and only C may be written. Elements are small integers whose sums
+ * are exact in every type, so results must be equal. */
 #include "gpu/product/shape.h"
 #include "tests/kernels/harness.h"
 
@@ -9,8 +8,8 @@
 
 enum { GUARD_BYTES = 256, GUARD = 0xa5 };
 
-/* The dimensions before the matrices': operands that both have one, that share one of B or of A, that
- * broadcast crosswise, in two runs that cannot be joined, and more products than a grid has layers. */
+/* Stack dimensions: both operands have one, one operand is shared, crosswise broadcasting, two runs that
+ * cannot be joined, and more products than a grid has layers. */
 static const struct {
     struct mm_shape a;
     struct mm_shape b;
@@ -30,8 +29,8 @@ static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {3
                                       {33, 5, 70}, {1, 64, 40}, {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* Whether the test is made: of stacks that take long, none, and of types that share most with float32 a part,
- * another for each. The host has no grid, so it gets no stack past one, and all sizes are alike to it. */
+/* Returns whether to run the test. Slow combinations are left out; types that share float32's code get a part
+ * of the shapes; the host needs no large stacks. */
 static bool is_wanted(bool is_host, enum mm_dtype dtype, size_t stack, const struct shape *shape,
                       size_t number) {
     enum { COST_MAX = 1 << 20, HOST_COST_MAX = 1 << 18, SHARE = 4, HOST_COUNT_MAX = 1000 };
@@ -47,7 +46,7 @@ static void append(struct mm_shape *shape, size_t rows, size_t cols) {
     shape->dims[shape->rank++] = cols;
 }
 
-/* Elements of -1, 0 and 1; of types without a sign 0 and 1; of a transposition any bits. */
+/* Returns an element: -1, 0 or 1; 0 or 1 for unsigned types; any bits for a transposition. */
 static struct mm_matrix make(const struct mm_shape *shape, enum mm_dtype dtype, enum mm_op op,
                              struct random *random) {
     struct mm_matrix matrix = mm_shape_view(shape, false, dtype);
@@ -79,8 +78,7 @@ static bool is_element_right(const struct mm_product *item, enum mm_op op, size_
     return mm_dtype_get(item->c.dtype, item->c.data, row * item->c.ld + col) == sum;
 }
 
-/* The matrices of a product are found here by another way than by mm_product_item: from the index along each
- * dimension. */
+/* Finds a product's matrices from the index along each dimension, unlike mm_product_item. */
 static size_t matrix_of(const struct mm_shape *shape, const struct mm_shape *c, size_t index) {
     const unsigned rank = c->rank - 2, own = shape->rank - 2;
     size_t matrix = 0, weight = 1;
@@ -136,7 +134,7 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
     product->c.dtype = op == MM_MATMUL ? mm_dtype_result(dtype) : dtype;
     (void)mm_shape_result(op, a, b, product->transpose_a, product->transpose_b, &c);
     if (mm_shape_conform(op, a, b, product, &stack, NULL) != MM_OK)
-        subject_tell(subject, "FAIL: a stack does not conform");
+        subject_print(subject, "FAIL: a stack does not conform");
     const size_t bytes = mm_matrix_bytes(&product->c);
     unsigned char *memory = harness_allocate(bytes + 2 * GUARD_BYTES);
     memset(memory, GUARD, bytes + 2 * GUARD_BYTES);

@@ -1,5 +1,4 @@
-/* What is to be run, and on which device: rows of a table, and of a row that leaves its tile open each tile
- * as a subject of its own, where the options select it and the device can run it. */
+/* Chooses devices and subjects. A variant that leaves its tile open makes one subject for each tile. */
 #include "tests/kernels/options.h"
 
 #include <assert.h>
@@ -39,7 +38,8 @@ size_t devices_open(const struct options *options, struct mm_device *devices[DEV
     return count;
 }
 
-/* By the row's name, or by that of one subject of the row. A row that is wrong on purpose has to be named. */
+/* Returns whether the options select the subject, by its own name or its variant's. A variant that is wrong
+ * on purpose must be named. */
 static bool selected(const struct options *options, const struct subject *subject) {
     for (unsigned index = 0; index < options->variant_count; index++)
         if (strcmp(options->variants[index], subject->variant->name) == 0 ||
@@ -48,8 +48,7 @@ static bool selected(const struct options *options, const struct subject *subjec
     return options->variant_count == 0 && !subject->variant->wrong_on_purpose;
 }
 
-/* Whether the device can run the subject's tile. It may have too little shared memory for one that others
- * run, and says so for every product. */
+/* Returns whether the device supports the subject's tile. It may have too little shared memory. */
 static enum mm_status try_tile(const struct subject *subject, enum mm_dtype dtype, struct mm_error *error) {
     uint64_t elements[3] = {0};
     const struct mm_backend *backend = subject->device->backend;
@@ -64,7 +63,7 @@ static enum mm_status try_tile(const struct subject *subject, enum mm_dtype dtyp
     return error->status;
 }
 
-/* Sets subject->name and appends it where the options select it and the device can run it. */
+/* Sets subject->name, and appends the subject if it is selected and supported. */
 static void add_subject(const struct options *options, enum mm_dtype dtype, struct subject *subject,
                         struct subject *subjects, size_t *count) {
     struct mm_error error;

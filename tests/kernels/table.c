@@ -1,10 +1,10 @@
-/* Figures as Markdown for people and as CSV for programs. It knows no figure. */
+/* Writes tables as Markdown and as CSV. */
 #include "tests/kernels/table.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The cell's name in this form, or NULL. Of a head, that is all there is. */
+/* Returns the column's name for the format, or NULL to leave the column out. */
 static bool begin(struct table *table, const char *csv, const char *markdown) {
     const char *name = table->is_csv ? csv : markdown;
     if (name == NULL)
@@ -18,7 +18,7 @@ static bool begin(struct table *table, const char *csv, const char *markdown) {
     return !table->is_head;
 }
 
-/* In quotes where commas or spaces are in it; its own quotes are then written twice (RFC 4180). */
+/* Quotes texts with commas or spaces, and doubles quotes inside (RFC 4180). */
 static void print_csv_text(FILE *out, const char *text) {
     const bool is_quoted = strpbrk(text, " ,\"") != NULL;
     fputs(is_quoted ? "\"" : "", out);

@@ -1,28 +1,28 @@
-/* Tables of figures, as CSV or as Markdown: a row is written cell by cell. A cell is given its column's name
- * in either form; NULL: the column is not shown there. The first row is written twice, since a table begins
- * with a head of names. */
+/* Writes a table as CSV or as Markdown, cell by cell. Each cell gives its column's name for both formats;
+ * NULL leaves the column out. The caller writes the first row twice, once as the head. */
 #pragma once
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-/* To be set by the caller, with is_head. */
+/* The caller sets out, is_csv and is_head. */
 struct table {
     FILE *out;
     bool is_csv;
-    bool is_head;   /* the names of the row that is written, and not its figures */
-    unsigned cells; /* of this row, so far */
+    bool is_head;   /* write the columns' names instead of the cells */
+    unsigned cells; /* cells written in the current row */
 };
 
 void table_text(struct table *table, const char *csv, const char *markdown, const char *text);
 
-/* So many digits behind the point, or, where negative, so many that count. NaN: not known, and empty. */
+/* Writes a number with `digits` digits behind the point, or with -digits significant digits if negative. NaN
+ * makes an empty cell. */
 void table_number(struct table *table, const char *csv, const char *markdown, int digits, double number);
 
 static inline double table_known(double number, bool is_known) {
     return is_known ? number : (double)NAN;
 }
 
-/* Ends the row. Whether it was the head: the figures are then still to be written. */
+/* Ends the row. Returns true if it was the head, so the caller writes the row again with its values. */
 bool table_end(struct table *table);

@@ -1,5 +1,5 @@
-/* The model of tensor_core.h, in integers: what is cut is a multiple of 2^-fraction_bits of the largest power
- * of two. */
+/* The model of tensor_core.h in integers: a truncated addend is a multiple of 2^-fraction_bits of the largest
+ * power of two. */
 #include "tests/kernels/tensor_core.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ const struct tensor_core tensor_core_float16 = {.depth = TENSOR_CORE_DEPTH,
 
 const char *const tensor_core_names[TENSOR_CORE_ALIGNMENTS] = {"normalized", "as stored", "with zeros"};
 
-/* Of a float that is normal. */
+/* Returns the exponent of a normal float. */
 static int exponent_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -34,7 +34,7 @@ static int factor_exponent(float x, int exponent_min, enum tensor_core_alignment
     return alignment == TENSOR_CORE_NORMALIZED ? exponent : larger(exponent, exponent_min);
 }
 
-/* 2^exponent, of a normal double. */
+/* Returns 2^exponent, which must be a normal double. */
 static double power(int exponent) {
     const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double value;
@@ -42,7 +42,7 @@ static double power(int exponent) {
     return value;
 }
 
-/* Cut to so many bits, a float's 24 at most; it is not subnormal there. */
+/* Truncates to `bits` significant bits, at most 24. The result must not be subnormal. */
 static float cut(double x, int sum_bits) {
     union {
         double value;
@@ -59,7 +59,7 @@ float tensor_core_add(const struct tensor_core *core, const float *a, const floa
         if (alignment == TENSOR_CORE_WITH_ZEROS || (a[i] != 0.0F && b[i] != 0.0F))
             largest = larger(largest, factor_exponent(a[i], core->exponent_min_a, alignment) +
                                           factor_exponent(b[i], core->exponent_min_b, alignment));
-    const double quanta = power(core->fraction_bits - largest); /* in 1 */
+    const double quanta = power(core->fraction_bits - largest); /* quanta in 1 */
     int64_t sum = (int64_t)((double)c * quanta);
     for (unsigned i = 0; i < core->depth; i++)
         sum += (int64_t)((double)a[i] * (double)b[i] * quanta);

@@ -1,11 +1,11 @@
-/* The cases of transpositions: every row over shapes, element types, layouts and alignments. Nothing is
- * computed, so nothing is near enough: C must be op(A) bit for bit, whatever its bits mean as numbers. */
+/* Cases of transpositions: every variant over shapes, types, layouts and alignments. C must equal op(A) bit
+ * for bit. */
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What an element is made of. */
+/* What the elements of a case are made of. */
 struct pattern {
     const char *name;
     uint64_t (*element)(struct random *random, size_t element_bytes);
@@ -16,9 +16,8 @@ static uint64_t any_bits(struct random *random, size_t element_bytes) {
     return random_next(random);
 }
 
-/* Numbers that arithmetic, or a conversion, would not leave as they are: signalling and quiet NaNs with
- * payloads, zeros of both signs, the smallest and largest subnormals, and infinities. The short types have
- * the upper bytes of float32s, where nothing else stands for them. */
+/* Bit patterns that arithmetic or a conversion would change: signalling and quiet NaNs, signed zeros,
+ * subnormals, infinities. Short types get the upper bytes of float32s. */
 static uint64_t special_bits(struct random *random, size_t element_bytes) {
     static const uint32_t narrow[] = {0x7f800001, 0xffa5a5a5, 0x7fc0dead, 0x80000000, 0x00000000,
                                       0x00000001, 0x807fffff, 0x7f800000, 0xff800000, 0xffffffff};
@@ -34,9 +33,9 @@ static uint64_t special_bits(struct random *random, size_t element_bytes) {
 static const struct pattern patterns[] = {{"any bits", any_bits}, {"NaN, zeros, subnormals", special_bits}};
 enum { PATTERN_COUNT = sizeof patterns / sizeof *patterns };
 
-/* How a transposition lies in memory: whether A is transposed, 2² leading dimensions, 2² alignments. */
+/* Number of layouts: A transposed or not, 2² leading dimensions, 2² alignments. */
 static struct layout layout_of(unsigned index, uint64_t seed) {
-    /* Multiples of 4 keep the alignment of 16-byte accesses where there is one; odd ones break it. */
+    /* Extra elements of a row: multiples of 4 keep 16-byte alignment, odd numbers break it. */
     static const size_t extras[] = {1, 2, 3, 4, 5, 8, 16, 31};
     struct random random = {random_mix(seed, index)};
     struct layout layout = {.transpose_a = !(index & 1)};
@@ -51,7 +50,7 @@ static struct layout layout_of(unsigned index, uint64_t seed) {
     return layout;
 }
 
-/* A shape of one element type, not laid out yet; `a` is the caller's to free. */
+/* Returns a case of one shape and type with a dense layout. The caller frees `a`. */
 static struct one_case make(const struct shape_list *shapes, size_t piece, uint64_t seed) {
     const struct pattern *pattern = &patterns[seed % PATTERN_COUNT];
     struct one_case one = {.data = pattern->name,
@@ -63,7 +62,7 @@ static struct one_case make(const struct shape_list *shapes, size_t piece, uint6
     struct random random = {seed};
     unsigned char *moved = one.a = harness_allocate(count * element_bytes);
     for (size_t index = 0; index < count; index++) {
-        /* The lower bytes are taken, little-endian as everywhere here. */
+        /* keeps the lower bytes (little-endian) */
         uint64_t element = pattern->element(&random, element_bytes);
         memcpy(moved + index * element_bytes, &element, element_bytes);
     }
@@ -80,11 +79,12 @@ static bool is_wanted(const struct plan *plan, size_t piece) {
 
 void transposes_check(struct subject *subjects, size_t count, const struct plan *plan) {
     const size_t pieces = plan->shapes.count * MM_DTYPE_COUNT;
-    for (size_t piece = plan_take(plan); piece < pieces; piece = plan_take(plan)) {
+    for (size_t piece = plan_next_unit(plan); piece < pieces; piece = plan_next_unit(plan)) {
         const uint64_t seed = random_mix(plan->seed, 0x7a5e + piece);
         if (!is_wanted(plan, piece))
             continue;
-        const unsigned sure = (unsigned)(random_mix(seed, 0x5afe) % LAYOUT_COUNT); /* is always tried */
+        const unsigned sure =
+            (unsigned)(random_mix(seed, 0x5afe) % LAYOUT_COUNT); /* this layout always runs */
         struct one_case one = make(&plan->shapes, piece, seed);
         for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
             if (layout != sure && is_thinned_out(plan, seed, layout))

@@ -1,7 +1,6 @@
-/* Every backend's check of a product against the host's, on the same C and by the same vectors: every element
- * type, lines that are cut into parts and lines that are not, both orientations of the operands, what is not
- * finite, and a C with a wrong element. Of these, `verify BACKEND N` takes each Nth, and `verify BACKEND N
- * EDGE` none of a larger shape. Ends with 77 where the backend asked for has no device. */
+/* Compares every backend's check of a product with the host's, on equal data: all types, transposes, long
+ * lines, non-finite elements, and a wrong element. usage: verify BACKEND [N [EDGE]]; runs every Nth case,
+ * with edges up to EDGE. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/plan.h"
 #include "gpu/check/verify.h"
@@ -10,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is wrong with a product, or of what size its numbers are. A product must pass if nothing is wrong. */
+/* What is wrong with a product, or the size of its numbers. A product without a flaw must pass. */
 enum flaw { NONE, LARGE, SMALL, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COUNT };
 
 static const struct mm_backend *backend;
-static enum mm_dtype dtype; /* of the operands */
+static enum mm_dtype dtype; /* the operands' type */
 
-/* The plain kernel; and a second run of it over one element in the middle of C, without depth, which makes
- * that element 0. */
+/* Runs the plain kernel. It then runs once more for one element in the middle of C with k = 0, which zeroes
+ * the element. */
 static struct mm_product element_of(const struct mm_product *product) {
     struct mm_product one = *product;
     one.m = one.n = 1;
@@ -28,7 +27,7 @@ static struct mm_product element_of(const struct mm_product *product) {
     return one;
 }
 
-/* Of a device whose variants plan. */
+/* plans for a CUDA device */
 static enum mm_status (*launch)(const struct mm_plan *, const struct mm_product *, struct mm_lane *,
                                 struct mm_error *);
 
@@ -77,7 +76,7 @@ static double number_of(uint64_t seed, size_t index) {
     return mm_dtype_is_float(dtype) ? number : floor((dtype == MM_UINT8 ? fabs(number) : number) * 100.0);
 }
 
-/* Rows that are longer than what is in them, by NaN or -1. */
+/* Fills the gaps behind rows with NaN or -1. */
 static void make(struct mm_matrix *x, enum mm_dtype x_dtype, size_t rows, size_t cols, uint64_t seed) {
     *x = mm_matrix_dense(x_dtype, rows, cols, NULL);
     x->ld = cols + 3;
@@ -94,8 +93,8 @@ static void scale(struct mm_matrix *x, double factor) {
             mm_dtype_put(dtype, x->data, col, mm_dtype_get(dtype, x->data, col) * factor);
 }
 
-/* The squares of LARGE numbers overflow, those of SMALL ones underflow. A type without an infinity has NaN
- * for it, with the same consequence. */
+/* Scales numbers so their squares overflow (LARGE) or underflow (SMALL). A type without infinity has NaN
+ * instead. */
 static void spoil(struct mm_product *product, enum flaw flaw) {
     if (flaw == LARGE || flaw == SMALL) {
         scale(&product->a, flaw == LARGE ? 1e145 : 1e-145);
@@ -108,9 +107,8 @@ static void spoil(struct mm_product *product, enum flaw flaw) {
         mm_dtype_put(dtype, product->b.data, product->b.rows / 2 * product->b.ld, (double)INFINITY);
 }
 
-/* What they make of the error of the whole may differ by what float64 rounds in the sums of a row, which is s
- * at most times `of_float64`, as a part of the rows' own size. All rows have about the same s, and the bound
- * tells it. */
+/* Compares the estimated errors. They may differ by the rounding of float64 sums, relative to the rows' size;
+ * the bound tells that size. */
 static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct mm_verification *got,
                            const struct mm_verification *expected) {
     const double here = mm_verification_relative_error(got);
@@ -127,9 +125,8 @@ static double part_of(const struct mm_verification *verification) {
     return mm_verify_part(verification->residual, verification->bound);
 }
 
-/* Two orders of summation differ by what float64 rounds, twice, which as a part of a bound is at most this:
- * the bound is more than `spread` times `relative` of s. The bounds differ likewise, and a part by as much as
- * its bound: of float64, a wrong element is some 10¹¹ of them. */
+/* Compares the bounds and the shares of them. Two orders of summation differ by the rounding of float64, and
+ * a wrong float64 element is about 10¹¹ bounds off. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds =
@@ -148,9 +145,8 @@ static bool agree(const struct mm_product *product, const struct mm_verification
            fabs(part_of(got) - part_of(expected)) <= off + bounds_differ * part_of(expected);
 }
 
-/* Whether the check must see the flaw. If sums are short, the bound is far below an element. There are two
- * exceptions: 8-bit floats on tensor cores, and wide rows that are rounded to a narrow type. A short sum of
- * whole numbers may be 0 by itself. */
+/* Returns whether the check must find the flaw. Not for float8 on tensor cores, for wide rows rounded to a
+ * narrow type, or for short integer sums that may be 0. */
 static bool must_fail(const struct mm_product *product, enum flaw flaw) {
     const bool is_wide = mm_dtype_bytes(product->c.dtype) >= 4;
     const bool is_exact = mm_dtype_bytes(dtype) >= 4 || backend->is_host;
@@ -204,7 +200,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     return good;
 }
 
-/* Whole numbers are all finite, and without depth nothing is wrong with a product. */
+/* Integers are always finite, and a product with k = 0 cannot be wrong. */
 static bool exists(const size_t *shape, enum flaw flaw) {
     const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
     if (flaw == LARGE || flaw == SMALL)
@@ -212,7 +208,7 @@ static bool exists(const size_t *shape, enum flaw flaw) {
     return flaw == NONE || (shape[1] > 0 && (!is_special || mm_dtype_is_float(dtype)));
 }
 
-/* The other types share most of what float32 shows, and the host's check is only compared with itself. */
+/* Other types get fewer cases, and the host is compared with itself in fewer. */
 static unsigned thin_of(unsigned thin) {
     return dtype == MM_FLOAT32 ? thin : backend->is_host ? 31 * thin : 5 * thin;
 }

@@ -1,4 +1,3 @@
-/* Stands before the system's pthread_create. */
 #include "few_threads.h"
 
 #include <errno.h>

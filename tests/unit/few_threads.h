@@ -1,5 +1,5 @@
-/* A system that has no more threads, for tests of what is done then. Linked with --wrap=pthread_create. */
+/* Makes pthread_create fail in tests. The test must be linked with --wrap=pthread_create. */
 #pragma once
 
-/* How many can be started until one cannot; negative, as at first: all can. */
+/* Threads that can still be started before pthread_create fails. Negative, as at the start: no limit. */
 extern int threads_left;

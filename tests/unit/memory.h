@@ -1,14 +1,14 @@
-/* A budget with one reservation, for tests of what takes memory out of a reservation. */
+/* A budget with one reservation, for tests of code that allocates from a reservation. */
 #pragma once
 
 #include "gpu/memory/budget.h"
 #include "tests/unit/unit.h"
 
-/* Of the test at hand. */
+/* Shared by the tests of one file. */
 static struct mm_budget budget;
 static struct mm_reservation memory;
 
-/* Opens a budget of `bytes`, all of them in the main part, so a test knows to the byte what fits. */
+/* Opens a budget of `bytes`, all in the main part. */
 static inline void open_budget(size_t bytes) {
     assert_true(mm_budget_open(&budget, bytes));
     budget.part_bytes[MM_BUDGET_MAIN] = bytes;
@@ -16,14 +16,14 @@ static inline void open_budget(size_t bytes) {
     memory = (struct mm_reservation){.budget = &budget};
 }
 
-/* Checks that no buffer is left. */
+/* Asserts that no buffer is left. */
 static inline void close_budget(void) {
     assert_int_equal(memory.used_bytes, 0);
     mm_reservation_close(&memory);
     mm_budget_close(&budget);
 }
 
-/* A setup and a teardown, for a budget of 1 MiB. */
+/* Setup and teardown of a test, with a budget of 1 MiB. */
 static inline int open_memory(void **state) {
     open_budget(1 << 20);
     return 0;

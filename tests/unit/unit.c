@@ -11,7 +11,7 @@ const char *quoted(const char *text) {
     return copy;
 }
 
-void expect_made(char *text, size_t length, const char *expected) {
+void expect_text(char *text, size_t length, const char *expected) {
     assert_non_null(text);
     assert_string_equal(text, expected);
     assert_int_equal(length, strlen(expected));

@@ -1,4 +1,4 @@
-/* What every unit test needs: cmocka, with the headers that it asks for, and the main of a file of tests. */
+/* Every unit test includes this: cmocka with its headers, and macros that define main. */
 #pragma once
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The main of a file: runs its tests, each between a setup and a teardown. NULL: without. */
+/* Defines main, which runs each test between a setup and a teardown; NULL: none. */
 #define RUN_TESTS_BETWEEN(setup, teardown, ...)                                                              \
     int main(void) {                                                                                         \
         static void (*const unit_tests[])(void **) = {__VA_ARGS__};                                          \
@@ -22,17 +22,17 @@
     }
 #define RUN_TESTS(...) RUN_TESTS_BETWEEN(NULL, NULL, __VA_ARGS__)
 
-/* Runs the statement behind it for each part of a list with bars between them, of less than 2 KiB. */
+/* Runs the next statement for each part of a list separated by bars. The list must be shorter than 2 KiB. */
 #define EACH(part, list)                                                                                     \
     for (char unit_copy[2048], *unit_rest = strcpy(unit_copy, list), *part;                                  \
          (part = strsep(&unit_rest, "|")) != NULL;)
 
-/* JSON with ` for each ". Until the next call. */
+/* Returns the text with " for each `. The next call overwrites the result. */
 const char *quoted(const char *text);
 
-/* Asserts that a text was made, of this length, and frees it. */
-void expect_made(char *text, size_t length, const char *expected);
+/* Asserts that the text has this length and content, and frees it. */
+void expect_text(char *text, size_t length, const char *expected);
 
-/* Runs tests whose names are listed as C lists them. Returns the exit status. */
+/* Runs the tests that `names` lists, separated by commas. Returns the exit status. */
 int unit_run(const char *names, void (*const *tests)(void **), size_t count, CMFixtureFunction setup,
              CMFixtureFunction teardown);

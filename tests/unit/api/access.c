@@ -1,15 +1,15 @@
-/* api/access: the report of made-up accesses and times, as JSON and as a table. */
+/* Tests api/access: the report of accesses and times, as JSON and as a table. */
 #include "api/lab/access.h"
 #include "tests/unit/unit.h"
 
 static const struct mm_backend backend = {.name = "fast"};
 static const struct mm_device card = {.backend = &backend, .name = "Card \xff", .shared_bank_bytes = 4};
 
-/* BANKS_N: the bank of lane i is N·i mod 32. */
+/* BANKS_N lists the banks of the lanes if lane i reads bank N·i mod 32. */
 #define BANKS_1                                                                                              \
     "`bank_bytes`: 4, `banks`: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, "  \
     "21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31], "
-#define BANKS_2 /* words of 8 bytes: the first bank of each */                                               \
+#define BANKS_2 /* words of 8 bytes; the first bank of each */                                               \
     "`bank_bytes`: 4, `banks`: [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 0, 2, 4, 6, 8, "  \
     "10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30], "
 #define BANKS_0                                                                                              \
@@ -17,7 +17,7 @@ static const struct mm_device card = {.backend = &backend, .name = "Card \xff", 
     "0, 0, 0, 0, 0, 0, 0], "
 #define TIMED "`access`: `read`, `measured`: true}"
 
-/* The accesses, and what might have come of them. */
+/* Accesses with simulated results. */
 static void make_probe(struct mm_probe *probe) {
     static const struct mm_access accesses[] = {
         {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}},
@@ -35,7 +35,7 @@ static void make_probe(struct mm_probe *probe) {
 static void assert_report(const struct mm_probe *probe, const char *expected) {
     size_t length = 0;
     char *text = mm_access_json(probe, &length);
-    expect_made(text, length, quoted(expected));
+    expect_text(text, length, quoted(expected));
 }
 
 #define HEAD                                                                                                 \
@@ -64,7 +64,7 @@ static void test_report(void **state) {
         "`global_gigabytes_per_second`: 4125.0, `bandwidth_ratio`: 8.0}}");
 }
 
-/* A device can fail to tell one from nothing: no figure is then made up, and nothing is divided by 0. */
+/* A device may fail to measure. No figure is then invented, and nothing is divided by 0. */
 static void test_report_of_nothing(void **state) {
     struct mm_probe probe = {.device = &card,
                              .count = 1,
@@ -110,7 +110,7 @@ static void test_report_of_nothing(void **state) {
 static void assert_table(const struct mm_probe *probe, const char *expected) {
     size_t length = 0;
     char *text = mm_access_table(probe, &length);
-    expect_made(text, length, expected);
+    expect_text(text, length, expected);
 }
 
 static void test_table(void **state) {
@@ -149,7 +149,7 @@ static void test_table(void **state) {
                          "shared is by         -          - times better\n" LINEAR);
 }
 
-/* No device has banks of 8 bytes, times writes, or lets lanes rest. */
+/* No device has banks of 8 bytes, times writes, or leaves lanes inactive. */
 static void test_predicted_table(void **state) {
     struct mm_probe probe = {
         .device = &card,
@@ -166,7 +166,7 @@ static void test_predicted_table(void **state) {
                  "\noffsets: writes of 4 bytes, banks of 8 bytes: degree 2, 2 passes\n" CHOSEN CONFLICT);
 }
 
-/* More rows than can be drawn are a table alone. */
+/* Too many rows for a picture give only a table. */
 static void test_many_rows(void **state) {
     for (size_t count = MM_ACCESS_DRAWN_MAX; count <= MM_ACCESS_DRAWN_MAX + 1; count++) {
         struct mm_probe probe;

@@ -1,5 +1,4 @@
-/* Benchmarks on the wire: what a request may say. (http/benchmark has the types of requests and replies, and
- * what the replies tell of rows that are right, wrong and failed.) */
+/* Tests which requests api/benchmark accepts. (http/benchmark has the replies.) */
 #include "api/call.h"
 #include "api/lab/benchmark.h"
 #include "tests/unit/unit.h"
@@ -7,7 +6,7 @@
 static const struct mm_limits limits = {
     .dimension_max = 100000, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 30};
 
-/* What the last request came to, or what was told of it. */
+/* The result of the last request, or its error. */
 static struct mm_benchmark_call call;
 static struct mm_error told;
 
@@ -52,7 +51,7 @@ static void all_members(void **state) {
     }
 }
 
-/* Without the store. The operand that is not named is uniform(0); http/stored has stored ones. */
+/* There is no store here. The operand that is not named is uniform(0). */
 static void operands(void **state) {
     assert_int_equal(decode("{`b`: {`from`: `identity()`}, `m`: 2, `k`: 3, `n`: 4, `transpose_b`: true}"),
                      MM_OK);
@@ -60,7 +59,7 @@ static void operands(void **state) {
     assert_int_equal(call.request.sources[MM_OPERAND_A].kind, MM_SOURCE_UNIFORM);
     assert_int_equal(call.request.sources[MM_OPERAND_A].seed, 0);
     assert_int_equal(call.request.sources[MM_OPERAND_B].kind, MM_SOURCE_IDENTITY);
-    assert_int_equal(call.request.sources[MM_OPERAND_B].rows, 4); /* as it is stored */
+    assert_int_equal(call.request.sources[MM_OPERAND_B].rows, 4); /* the shape as stored */
     assert_int_equal(decode("{`a`: {`from`: `uniform(7)`}, `m`: 2, `n`: 4, `op`: `transpose`}"), MM_OK);
     expect_shape(MM_TRANSPOSE, 2, 0, 4);
     assert_int_equal(call.request.sources[MM_OPERAND_A].seed, 7);
@@ -79,7 +78,7 @@ static void types_of_products(void **state) {
 
 #define ONES "{`m`: 1, `k`: 1, `n`: 1, "
 
-/* More than any limit is still told as it came. */
+/* A number beyond all limits is quoted unchanged. */
 static void large_repeats(void **state) {
     assert_int_equal(decode(ONES "`repeats`: 4294967297}"), MM_OK);
     assert_true(call.request.repeats == 4294967297);
@@ -95,7 +94,7 @@ static void large_repeats(void **state) {
 static void malformed_requests_are_refused(void **state) {
     static const struct {
         const char *text, *field, *words;
-        enum mm_status status; /* MM_OK: MM_BAD_REQUEST */
+        enum mm_status status; /* MM_OK stands for MM_BAD_REQUEST */
     } cases[] = {
         {"", "", "the body is empty"},
         {"[]", "", "has '[' at line 1, column 1, but must have an object like {"},
@@ -257,7 +256,7 @@ static void malformed_requests_are_refused(void **state) {
     assert_int_equal(mm_benchmark_decode(zero, sizeof zero - 1, &limits, NULL, &call, &told), MM_BAD_REQUEST);
 }
 
-/* Without members, all accesses; and what is said of patterns names each that there is. */
+/* Without members all accesses are measured. The error for a pattern names all patterns. */
 static void accesses_of_all_patterns(void **state) {
     assert_int_equal(decode("{`op`: `shared_access`}"), MM_OK);
     assert_int_equal(call.probe.count, MM_PROBE_ACCESSES_MAX);
@@ -267,7 +266,7 @@ static void accesses_of_all_patterns(void **state) {
     assert_string_equal(told.got, "0");
 }
 
-/* Entries that are left out are lanes that take no part; a row for each word and padding. */
+/* Entries that are left out are inactive lanes. Each word and padding has a row. */
 static void accesses_of_offsets(void **state) {
     assert_int_equal(decode(ACCESS "`offsets`: [2047, null, 0]}"), MM_OK);
     assert_int_equal(call.probe.count, 4);
@@ -286,7 +285,7 @@ static void accesses_of_offsets(void **state) {
     assert_string_equal(call.backend, "cpu");
 }
 
-/* Lists multiply; the last row is allowed, one more is not. */
+/* Lists multiply. The last row is allowed, one more is not. */
 static void occupancy_is_bounded(void **state) {
     static const char sixteen[] = "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]";
     char text[256 + 4 * MM_OCCUPANCY_ROWS_MAX];
@@ -312,7 +311,7 @@ static void occupancy_is_bounded(void **state) {
     assert_string_equal(told.field, "registers_per_thread");
 }
 
-/* As deep as a body of a benchmark can be: refused, and no stack is used up. */
+/* The deepest nesting is rejected without using up the stack. */
 static void nesting_is_bounded(void **state) {
     static char deep[MM_BENCHMARK_BODY_BYTES_MAX];
     memset(deep, '[', sizeof deep);
@@ -321,7 +320,6 @@ static void nesting_is_bounded(void **state) {
     assert_non_null(strstr(told.detail, "no more than 64 arrays"));
 }
 
-/* Of the same name. */
 static void rows_are_bounded(void **state) {
     for (unsigned count = MM_BENCHMARK_ROWS_MAX; count <= MM_BENCHMARK_ROWS_MAX + 1; count++) {
         char text[64 + 16 * (MM_BENCHMARK_ROWS_MAX + 1)] = ONES "`variants`: [`naive`";

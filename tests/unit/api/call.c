@@ -1,5 +1,4 @@
-/* api/call: every parameter's form as text, and numbers of JSON that are large. (raw.c has the sizes that are
- * judged from them, json.c the values of JSON.) */
+/* Tests api/call: every parameter as text, and large numbers in JSON. */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -8,7 +7,7 @@
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 20};
 
-/* Of the row at hand. */
+/* The parameter that the current row tests. */
 static struct mm_call call;
 static struct mm_error error;
 
@@ -67,7 +66,7 @@ static void test_good_texts(void **state) {
     }
 }
 
-/* The last of those that are malformed for m is an Arabic three. */
+/* The last malformed value of m is an Arabic digit three. */
 static const struct {
     const char *name;
     enum mm_status status;
@@ -130,7 +129,7 @@ static void test_shapes(void **state) {
     assert_string_equal(error.detail, "a_shape is given twice with different values; give it once");
 }
 
-/* No number of digits is too many for the limit to be told, and no limit is so high that they pass it. */
+/* A number with any count of digits is compared with the limit. */
 static void test_dimension_without_limit(void **state) {
     const struct mm_limits none = {.dimension_max = SIZE_MAX};
     mm_call_init(&call, MM_MATMUL);
@@ -171,7 +170,7 @@ static void test_names(void **state) {
         MM_BAD_REQUEST);
 }
 
-/* However large, it is told as it came, and is another one if it differs above 32 bits. */
+/* A large number is quoted unchanged, and differs if it differs above 32 bits. */
 static void test_large_numbers(void **state) {
     mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text("tile", "4294967304"), MM_BAD_REQUEST);

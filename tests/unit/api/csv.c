@@ -1,12 +1,12 @@
-/* api/csv: what is read, told by what is written of it again, and the words by which the rest is refused.
- * (unit/api/form has CSV in forms, unit/api/json_reply long replies in parts.) */
+/* Tests api/csv: what is read, compared after writing it again, and the errors. (unit/api/form has CSV in
+ * forms, unit/api/json_reply long replies.) */
 #include "api/csv/csv.h"
 
 #include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
 
-/* A file in memory of just its size, and of its elements, as a sanitizer sees. */
+/* A file in memory of exactly its size, so a sanitizer reports reads past its end. */
 struct matrix {
     char *text;
     void *elements;
@@ -33,7 +33,7 @@ static void release(struct matrix *matrix) {
     free(matrix->elements);
 }
 
-/* The array as a reply, until the next call. */
+/* Returns the array as a CSV reply. The next call overwrites it. */
 static const char *encode(enum mm_dtype dtype, struct mm_shape shape, void *elements) {
     static char text[1 << 10];
     const struct mm_answer answer = {
@@ -157,7 +157,7 @@ static void test_refused(void **state) {
     }
 }
 
-/* What no title begins with, and words that stand for numbers. */
+/* Words that stand for numbers cannot begin a title. */
 static void test_no_header(void **state) {
     static const char *const texts[] = {".5\n1",        "-nan\n1",   "+1\n2",  ",5\n1,2",
                                         " , -nan\n1,2", "(1+2j)\n1", "nan\n1", "true\n1"};
@@ -170,7 +170,7 @@ static void test_no_header(void **state) {
     }
 }
 
-/* A zero byte is as wrong as any other, at the end too. */
+/* A zero byte is an error, also at the end. */
 static void test_zero_bytes(void **state) {
     struct matrix matrix;
     for (size_t at = 0; at < 4; at++) {
@@ -181,7 +181,7 @@ static void test_zero_bytes(void **state) {
     }
 }
 
-/* The file as a form, at the edges of the limits: dimensions of 3, so many bytes of A and C, and a budget. */
+/* Decodes the file in a form with small limits: dimensions of 3, few bytes of A and C, and a budget. */
 static void test_limits(void **state) {
     static const struct {
         const char *text;

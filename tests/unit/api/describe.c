@@ -1,6 +1,5 @@
-/* api/describe: what is told of made-up backends: their variants and devices. And that the program has the
- * files of all variants. (http/describe has their names in the OpenAPI document, and each test over HTTP
- * holds its replies against that.) */
+/* Tests api/describe with fictitious backends, and that the program has the files of all variants.
+ * (http/describe compares the real descriptions with the OpenAPI document.) */
 #include "api/describe/describe.h"
 #include "api/embedded.h"
 #include "gpu/cpu/variants.h"
@@ -22,7 +21,7 @@ static enum mm_status attributes(struct mm_device *device, const struct mm_plan 
     if (plan->variant->tile == 0 || tile == 96)
         return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
-    if (tile == 4) /* by the table of chips there would be 9 blocks */
+    if (tile == 4) /* the table of chips would give 9 blocks */
         *out = (struct mm_attributes){33, 40, 8192, 8192, 0, 5};
     return MM_OK;
 }
@@ -73,7 +72,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "{`op`: `matmul`, `name`: `wide`, `backend`: `fast`, `summary`: `at once`, `dtypes`: [`float32`, "       \
     "`float16`" MORE_DTYPES "], `tile`: null, `multiple_of`: 32, `multiples`: {`float16`: {`k`: "            \
     "4}" MORE_MULTIPLES "}, "
-#define WIDE_HERE WIDE("", "") /* a device can run it, though not of int8 */
+#define WIDE_HERE WIDE("", "") /* the device can run it, but not with int8 */
 #define WIDE_NOWHERE WIDE(", `int8`", ", `int8`: {`m`: 32, `n`: 32, `k`: 8}")
 #define OPEN                                                                                                 \
     "{`op`: `matmul`, `name`: `open`, `backend`: `fast`, `summary`: `as asked`, "                            \
@@ -86,13 +85,14 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "{`tile`: 16, `dtype`: `float32`, `threads_per_block`: 256, `registers_per_thread`: 40, "                \
     "`shared_bytes`: 8192, `blocks`: 6, "                                                                    \
     "`warps`: 48, `warps_max`: 64, `limiters`: [`registers`]}"
-/* The device has another number of blocks than the table of chips gives. */
+/* The device reports another number of blocks than the table of chips. */
 #define HOLDS_4                                                                                              \
     "{`tile`: 4, `dtype`: `float32`, `threads_per_block`: 33, `registers_per_thread`: 40, `shared_bytes`: "  \
     "16384, `blocks`: 5, "                                                                                   \
     "`warps`: 10, `warps_max`: 64, `limiters`: null}"
 #define OF_TILED ATTRIBUTES "`occupancy`: [" HOLDS_16 "]"
-#define OF_OPEN ATTRIBUTES "`occupancy`: [" HOLDS_4 ", " HOLDS_16 "]" /* none of 96, which does not fit */
+#define OF_OPEN                                                                                              \
+    ATTRIBUTES "`occupancy`: [" HOLDS_4 ", " HOLDS_16 "]" /* there is no row for 96, which does not fit */
 #define PLAIN                                                                                                \
     "{`op`: `matmul`, `name`: `naive`, `backend`: `plain`, `summary`: `one by one`, "                        \
     "`dtypes`: [], `tile`: null, `available`: true}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: "       \
@@ -101,7 +101,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 static void assert_variants(const struct mm_offer *offers, size_t count, const char *expected) {
     size_t length = 0;
     char *text = mm_describe_variants(offers, count, &length);
-    expect_made(text, length, quoted(expected));
+    expect_text(text, length, quoted(expected));
 }
 
 static void test_variants(void **state) {
@@ -132,7 +132,7 @@ static void test_variants(void **state) {
         "], `default`: `auto`}");
 }
 
-/* They come last, and have all that the table says of them. */
+/* Backends without a device come last, with all static facts. */
 static void test_variants_of_no_device(void **state) {
     struct mm_device host = {.backend = &plain};
     struct mm_device *const devices[] = {&host};
@@ -143,7 +143,7 @@ static void test_variants_of_no_device(void **state) {
                     ", `requires`: `compute capability 9.0`}, " OPEN WHY SOURCES "], `default`: `auto`}");
 }
 
-/* What the compiler reported needs no device. Blocks are by the table of chips: registers limit them. */
+/* The compiler's report needs no device. The table of chips gives the blocks, which registers limit. */
 static void test_compiled(void **state) {
     static const struct mm_compiled compiled[] = {
         {1, 80, 16, MM_FLOAT32, 0, 0, {256, 30, 2048, 0, 0, 0}},
@@ -167,7 +167,7 @@ static void test_compiled(void **state) {
         "84}], `wrong_on_purpose`: true}], `default`: `auto`}");
 }
 
-/* A chip that the table lacks. */
+/* A chip that is not in the table. */
 static void test_unknown_chip(void **state) {
     struct mm_device strange = {.backend = &fast, .compute_capability = 87};
     struct mm_device *const all[] = {&strange};
@@ -200,10 +200,10 @@ static void test_devices(void **state) {
         "`fast`, `name`: `Lost`, `memory_bytes`: 64, `state`: `failed`}]}";
     size_t length = 0;
     char *text = mm_describe_devices(devices, 3, &length);
-    expect_made(text, length, quoted(expected));
+    expect_text(text, length, quoted(expected));
 }
 
-/* Of all backends, whatever was built in. */
+/* Checks all variants of all backends that were built in. */
 static void each_row_has_its_files(void **state) {
     for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++)
         for (size_t row = 0; row < (*known)->variant_count; row++) {

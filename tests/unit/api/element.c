@@ -1,6 +1,5 @@
-/* api/element: all elements of the narrow floats as text. It reads back, no shorter one does, and numbers at
- * a midpoint of two elements and beside it are read as they must be. (unit/api/float_text and number have the
- * wider types.) */
+/* Tests api/element with all elements of the narrow float types: the text reads back and is the shortest, and
+ * midpoints round correctly. */
 #include "api/element.h"
 #include "tests/unit/unit.h"
 
@@ -15,7 +14,7 @@ static uint32_t read_back(enum mm_dtype dtype, const char *text, bool *held) {
     return bits;
 }
 
-/* Without zeros before and behind. */
+/* Returns the digits without leading and trailing zeros. */
 static int significant_digits(const char *text) {
     int digits = 0, zeros = 0;
     for (; *text != '\0' && *text != 'e'; text++) {
@@ -51,7 +50,7 @@ static void every_element_reads_back(void **state) {
     }
 }
 
-/* A midpoint has at most 150 digits. Digits behind it decide, however far. */
+/* A midpoint has at most 150 digits. Any later digit decides. */
 static void midpoints_are_read_exactly(void **state) {
     for (size_t index = 0; index < COUNT(narrow); index++) {
         const enum mm_dtype dtype = narrow[index];
@@ -67,11 +66,11 @@ static void midpoints_are_read_exactly(void **state) {
             strcat(text, "1");
             assert_int_equal(read_back(dtype, text, &held), bits + 1);
             text[strlen(text) - 1] = '\0';
-            char *last = text + strlen(text) - 1; /* less by one in the last place */
+            char *last = text + strlen(text) - 1; /* one less in the last digit */
             for (; *last == '0' || *last == '.'; last--)
                 *last = *last == '0' ? '9' : '.';
             --*last;
-            if (*text != '0' || text[1] == '.') /* JSON has no 0 before another digit */
+            if (*text != '0' || text[1] == '.') /* JSON allows no 0 before another digit */
                 assert_int_equal(read_back(dtype, text, &held), bits);
         }
     }

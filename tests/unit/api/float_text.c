@@ -1,5 +1,4 @@
-/* api/float_text and api/digits: numbers as text, against printf's. Floats are the shortest that read back.
- */
+/* Tests api/float_text and api/digits against printf. A float's text is the shortest that reads back. */
 #include "api/number/digits.h"
 #include "api/number/float_text.h"
 #include "tests/unit/unit.h"
@@ -11,7 +10,7 @@
 enum { RANDOM_COUNT = 100000, TEXT_BYTES = 32 };
 
 static const char *text_of(double value, bool is_float) {
-    static char text[MM_DOUBLE_TEXT_MAX + 2]; /* larger than a float's room */
+    static char text[MM_DOUBLE_TEXT_MAX + 2]; /* larger than a float needs */
     memset(text, '?', sizeof text);
     const size_t length = is_float ? mm_float_text((float)value, text) : mm_double_text(value, text);
     assert_true(length <= (is_float ? MM_FLOAT_TEXT_MAX : MM_DOUBLE_TEXT_MAX));
@@ -61,13 +60,13 @@ static void expect_shortest(double value, bool is_float) {
 static void test_hard(void **state) {
     static const float floats[] = {
         1234567.0f,      16777216.0f,      1234.5f,     0.00012345f, 999999.94f,
-        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* half way between two of eight digits
-                                                                      */
+        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* midway between two texts of eight
+                                                                        digits */
         9.8e-45f,        /* subnormal: seven units of the last place */
-        1.1754942e-38f,  /* the largest of those */
-        9.9999998e17f,   /* rounded up to a digit more */
-        0x1.9d37b2p+34f, /* whose seven digits lie on a midpoint, and go to the other side */
-        0x1.000008p+25f, /* whose lie on one, and come back */
+        1.1754942e-38f,  /* the largest subnormal */
+        9.9999998e17f,   /* rounds up to one more digit */
+        0x1.9d37b2p+34f, /* the seven digits lie on a midpoint and round away */
+        0x1.000008p+25f, /* the seven digits lie on a midpoint and round back */
     };
     static const double doubles[] = {0.1 + 0.2, 123456789012345.0, 9007199254740991.0, 1e23, 5e-324,
                                      DBL_MIN,   -DBL_MAX};
@@ -84,7 +83,7 @@ static void expect_shortest_bits(uint32_t bits) {
         expect_shortest((double)value, true);
 }
 
-/* Bit patterns of every magnitude. */
+/* Random bit patterns of every magnitude. */
 static void test_random(void **state) {
     uint64_t bits = 1;
     for (unsigned index = 0; index < RANDOM_COUNT; index++) {
@@ -98,7 +97,7 @@ static void test_random(void **state) {
     }
 }
 
-/* Powers of two with their neighbours, where the distance from one float to the next changes. */
+/* Powers of two and their neighbours, where the distance between floats changes. */
 static void test_powers_of_two(void **state) {
     for (uint32_t exponent = 0; exponent < 512; exponent++)
         for (uint32_t beside = 0; beside < 3; beside++)
@@ -107,8 +106,8 @@ static void test_powers_of_two(void **state) {
         expect_shortest_bits(UINT32_C(1) << bit);
 }
 
-/* Nothing is written behind the text of a whole number. */
-static void expect_text(const char *end, char *text, const char *expected) {
+/* Checks that nothing is written behind the text of an integer. */
+static void expect_digits(const char *end, char *text, const char *expected) {
     assert_ptr_equal(end, text + strlen(expected));
     assert_int_equal(strspn(end, "#"), TEXT_BYTES - strlen(expected));
     text[end - text] = '\0';
@@ -122,13 +121,13 @@ static void test_digits(void **state) {
     uint64_t number = 0;
     for (unsigned step = 0; step < 140; step++) {
         snprintf(expected, sizeof expected, "%" PRIu64, number);
-        expect_text(mm_put_digits(text, number), text, expected);
+        expect_digits(mm_put_digits(text, number), text, expected);
         snprintf(expected, sizeof expected, "%" PRIu64 ".%06" PRIu64, number / 1000000, number % 1000000);
-        expect_text(mm_put_millionths(text, number), text, expected);
+        expect_digits(mm_put_millionths(text, number), text, expected);
         number = step % 2 == 0 ? number * 2 + 1 : number + 1;
     }
-    expect_text(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
-    expect_text(mm_put_millionths(text, UINT64_MAX), text, "18446744073709.551615");
+    expect_digits(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
+    expect_digits(mm_put_millionths(text, UINT64_MAX), text, "18446744073709.551615");
 }
 
 RUN_TESTS(test_known, test_hard, test_random, test_powers_of_two, test_digits)

@@ -1,5 +1,5 @@
-/* api/form: forms of files and parameters, and the views that they become or the words by which they are
- * refused. The elements lie aligned. (The fuzz target multipart holds a form in pieces against the whole.) */
+/* Tests api/form: which forms of files and parameters decode to which views, and the errors. (The fuzz target
+ * multipart compares forms in chunks with whole ones.) */
 #include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
@@ -19,12 +19,12 @@ static const struct mm_codec *codec(void) {
 
 /* --- bodies ------------------------------------------------------------------------------------------- */
 
-/* The .npy files of which forms are written, a letter each. */
+/* The .npy files from which the tests build forms; each has a letter. */
 static const struct {
     char letter;
-    size_t bytes; /* of elements */
+    size_t bytes; /* of the elements */
     const char *header;
-    size_t header_bytes; /* padded by spaces to as many, with what stands before it; 0: as it is */
+    size_t header_bytes; /* length of the header with padding; 0: no padding */
 } files[] = {
     {'A', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"},
     {'B', 12, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 1), }"},
@@ -82,7 +82,7 @@ static void add_file(struct text *text, char letter) {
         add(text, (const char[]){(char)(byte + index)}, 1);
 }
 
-/* In a form, | is a CRLF, and $ and a letter are a file. */
+/* In a form, | stands for CRLF, and $ with a letter for a file. */
 static const struct text *text_of(const char *form) {
     static struct text text;
     text.length = 0;
@@ -97,7 +97,7 @@ static const struct text *text_of(const char *form) {
     return &text;
 }
 
-/* A part's delimiter and headers. */
+/* The delimiter and the headers of a part. */
 #define PART(name) "--B|Content-Disposition: form-data; name=\"" name "\"||"
 #define AB PART("a") "$A|" PART("b") "$B|"
 #define END "--B--|"
@@ -107,7 +107,7 @@ static const struct text *text_of(const char *form) {
 #define TYPED(name, type, text)                                                                              \
     "--B|Content-Type: " type "|Content-Disposition: form-data; name=" name "||" text "|"
 
-/* What the decoder makes of a form. The forms AB hold a product of 2×3 by 3×1. */
+/* Expected results of decoding. Forms AB hold a product of 2×3 by 3×1. */
 static const struct {
     enum mm_op op;
     const char *form;
@@ -207,7 +207,7 @@ static const struct {
 
 /* --- decoding ----------------------------------------------------------------------------------------- */
 
-/* What the last decoding came to; the views point into `received`. */
+/* The result of the last decoding. The views point into `received`. */
 static struct mm_call call;
 static struct mm_error error;
 static char *received;
@@ -223,11 +223,11 @@ static void begin(enum mm_op op) {
     error = (struct mm_error){0};
     mm_call_init(&call, op);
     mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "backend", 7, "cpu", 3, &limits,
-                          NULL); /* as the query may */
+                          NULL); /* from the query */
 }
 
-/* As the server does when the length is unknown: a first piece, then others, each time with the body so far
- * in memory of its size. */
+/* Decodes a body of unknown length that arrives in chunks, like the server does. The body so far is always in
+ * memory of exactly its size. */
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
@@ -249,7 +249,7 @@ static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, si
     return reader->finish(reading, &call.operands, &body, &error);
 }
 
-/* Whole, and in single bytes. */
+/* Decodes the form at once and byte by byte. */
 static void test_judged(void **state) {
     for (size_t index = 0; index < 2 * COUNT(judged); index++) {
         const size_t row = index / 2, piece = index % 2 == 0 ? SIZE_MAX : 1;
@@ -266,7 +266,7 @@ static void test_judged(void **state) {
     }
 }
 
-/* CSV beside a .npy file, which lies in the body, and alone, when the body need not be kept. */
+/* CSV beside a .npy file needs the body; CSV alone does not. */
 static void test_csv(void **state) {
     for (int alone = 0; alone < 2; alone++) {
         const struct text *text = text_of(alone ? CSV("a", "1,-2,3\n4,5,6") CSV("b", "7\n8\n0.5") END
@@ -286,7 +286,7 @@ static void test_csv(void **state) {
     }
 }
 
-/* Stacks in Fortran order are copied, beside CSV, or beside what lies in the body. */
+/* Stacks in Fortran order are copied. */
 static void test_fortran(void **state) {
     static const struct {
         const char *form;
@@ -308,7 +308,7 @@ static void test_fortran(void **state) {
         assert_true(call.operands.of[0].shape.rank == 3 && call.operands.of[0].view.rows == 2 &&
                     call.operands.of[0].view.cols == 3);
         assert_int_equal((uintptr_t)call.operands.of[0].view.data % ALIGNMENT, 0);
-        if (row != 1) /* where a is the first file */
+        if (row != 1) /* the rows where a is the first file */
             for (size_t element = 0; element < 6; element++)
                 assert_memory_equal((char *)call.operands.of[0].view.data + 4 * element,
                                     elements + 2 + 4 * (element / 3 + element % 3 * 2), 4);
@@ -317,13 +317,13 @@ static void test_fortran(void **state) {
     }
 }
 
-/* Wherever the files begin, and in either order, the elements are read whole and aligned. */
+/* Wherever the files begin, and in either order, the elements are aligned and complete. */
 static void test_views(void **state) {
     static const struct {
         enum mm_op op;
         const char *form;
         size_t a_bytes, b_bytes;
-        unsigned char a_first, b_first; /* of each, the first byte, from which they count up */
+        unsigned char a_first, b_first; /* first byte of each; the bytes count up */
         bool a_column_major, b_column_major;
     } views[] = {
         {MM_MATMUL, AB END, 24, 12, 0, 1, false, true},
@@ -365,7 +365,7 @@ static void test_truncated(void **state) {
     }
 }
 
-/* A boundary among the elements, which no client may choose: they are what the header says. */
+/* A boundary between elements is data, because the header tells the length. */
 static void test_boundary_within(void **state) {
     static const char within[] = "\r\n--B\r\nxy";
     struct text text = *text_of(AB END);
@@ -381,7 +381,7 @@ static void test_boundary_within(void **state) {
     }
 }
 
-/* Given up after any part of it. */
+/* Ends the request after each part. */
 static void test_cancel(void **state) {
     const struct mm_body_reader *reader = codec()->reader;
     const struct text *text = text_of(AB END);

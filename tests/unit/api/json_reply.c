@@ -1,5 +1,5 @@
-/* api/json, the reply: its text to the last byte, at once or in parts, and the memory that it takes. (The
- * fuzz target json reads the elements again; golden/transpose_valid has transpositions.) */
+/* Tests replies by api/json: the exact text, at once or in parts, and its memory. (The fuzz target json reads
+ * the elements again.) */
 #include "api/codec.h"
 #include "api/json/json_array.h"
 #include "gpu/device/backend.h"
@@ -17,7 +17,7 @@ static int close_body(void **state) {
 static const struct mm_variant variant = {.name = "tiled_16"};
 static const struct mm_backend backend = {.name = "cuda"};
 
-/* As the server does it: the memory first, then the text, then the times that it took. The text is told. */
+/* Writes a reply like the server does: first reserve memory, then write the text, then the times. */
 static const char *encode(const struct mm_job *job, const struct mm_shape *shape, uint64_t *span_ns) {
     static char text[1 << 18];
     struct mm_buffer result = {0};
@@ -110,8 +110,8 @@ static void test_reply(void **state) {
     }
 }
 
-/* The widest there is: elements of the longest text in the deepest array, long dimensions, and a device whose
- * name is all escapes. Without elements, no room that they left over can help. */
+/* The longest reply: longest elements, deepest array, longest dimensions, and a device name of escapes. An
+ * empty array leaves no spare memory. */
 static void test_widest_reply(void **state) {
     for (size_t edge = 0; edge <= 10; edge += 10) {
         float elements[100];
@@ -142,8 +142,7 @@ static void test_widest_reply(void **state) {
     }
 }
 
-/* A check's number beyond all others is a word, behind the path and before the times. (http/parameters has
- * each path, http/verify and golden/valid/json_verify_* have the other checks.) */
+/* A check's number that is infinite is a word in JSON. */
 static void test_infinite_check(void **state) {
     uint64_t span_ns[MM_SPAN_COUNT] = {0};
     const struct mm_device device = {.backend = &backend};
@@ -181,7 +180,7 @@ static void test_bound_of_a_reply(void **state) {
 
 /* --- elements ------------------------------------------------------------------------------------------- */
 
-/* Texts of all lengths, or the longest alone. */
+/* Fills with texts of all lengths, or only the longest. */
 static void fill(enum mm_dtype dtype, void *elements, size_t count, bool longest) {
     static const double longest_numbers[MM_DTYPE_COUNT] = {[MM_FLOAT32] = -1.45123456e-38f,
                                                            [MM_FLOAT64] = -2.2250738585072014e-308,
@@ -200,10 +199,10 @@ static void fill(enum mm_dtype dtype, void *elements, size_t count, bool longest
                                                 : (double)(index % (size_t)few));
 }
 
-/* Helpers that take the last part first. */
+/* Helpers that run the last part first. */
 struct backwards {
-    struct mm_helpers head; /* first */
-    unsigned count;         /* of the last call; 0: none */
+    struct mm_helpers head; /* must be first */
+    unsigned count;         /* parts of the last call; 0: none */
 };
 
 static void run_backwards(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
@@ -213,7 +212,7 @@ static void run_backwards(struct mm_helpers *helpers, unsigned count, void (*one
         one(data, count);
 }
 
-/* In room of just the bytes that are asked for, as a sanitizer sees. */
+/* Writes into memory of exactly the size that is asked for, so a sanitizer reports writes past it. */
 static char *write(const struct mm_shape *shape, enum mm_dtype dtype, void *elements,
                    struct mm_helpers *helpers, size_t *length) {
     size_t bytes;
@@ -245,7 +244,7 @@ static void expect(enum mm_dtype dtype, struct mm_shape shape, unsigned parts) {
     free(elements);
 }
 
-/* What is small, or one row, is no parts. Types other than float32 share the shapes. */
+/* Small arrays and single rows are not split into parts. Other types share float32's shapes. */
 static void test_parts_make_the_same_text(void **state) {
     static const struct {
         struct mm_shape shape;
@@ -264,7 +263,7 @@ static void test_parts_make_the_same_text(void **state) {
     expect(MM_FLOAT32, mm_shape_of_matrix(65535, 1), 0);
 }
 
-/* As json.dumps of Python writes np.arange(…).reshape(…).tolist(). */
+/* Compares with Python's json.dumps of np.arange(…).reshape(…).tolist(). */
 static void test_nesting(void **state) {
     static const struct {
         struct mm_shape shape;

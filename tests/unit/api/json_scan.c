@@ -1,5 +1,5 @@
-/* api/json_scan: the memory and the time that a body in pieces takes. (The fuzz target json holds bodies
- * in pieces against the whole.) */
+/* Tests api/json_scan: memory and time of a body that arrives in chunks. (The fuzz target json compares the
+ * elements.) */
 #include "api/call.h"
 #include "api/json/json_scan.h"
 #include "api/lab/benchmark.h"
@@ -13,7 +13,7 @@ enum { BUDGET_BYTES = 1 << 20 };
 static const struct mm_limits limits = {
     .dimension_max = 512, .body_bytes_max = SIZE_MAX, .memory_bytes_max = 1 << 20};
 
-/* Of the body at hand. */
+/* The body under test. */
 static struct mm_json_scan *scan;
 static struct mm_call call;
 
@@ -32,7 +32,7 @@ static enum mm_status finish(const char *text, size_t bytes, struct mm_error *er
     return mm_json_reader.finish(scan, &call.operands, &body, error);
 }
 
-/* A product in one piece. */
+/* A product in one chunk. */
 static enum mm_status read_whole(const char *text) {
     const size_t bytes = strlen(text);
     begin(MM_MATMUL, bytes, &limits);
@@ -40,7 +40,7 @@ static enum mm_status read_whole(const char *text) {
     return finish(text, bytes, NULL);
 }
 
-/* One row of a number many times, before `tail`. The caller frees. */
+/* Returns one row that repeats a number, followed by `tail`. The caller frees it. */
 static char *make_row(size_t count, const char *number, const char *tail) {
     char *text = malloc(count * (strlen(number) + 1) + 64);
     assert_non_null(text);
@@ -51,7 +51,7 @@ static char *make_row(size_t count, const char *number, const char *tail) {
     return text;
 }
 
-/* A whole body takes just the elements that its commas announce, and no room to grow. */
+/* A whole body allocates exactly the elements that its commas announce. */
 static void test_memory_of_a_piece(void **state) {
     enum { COUNT = 500, BYTES = COUNT * sizeof(float) };
     char number[300];
@@ -66,7 +66,7 @@ static void test_memory_of_a_piece(void **state) {
     free(text);
 }
 
-/* In pieces: one step more than is needed. If the length is known, the elements stay where they are. */
+/* A body in chunks reserves one step more than it needs. If its length is known, elements do not move. */
 static void test_memory_of_pieces(void **state) {
     enum { COUNT = 40000, BYTES = COUNT * sizeof(float) };
     const struct mm_limits wide = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
@@ -87,8 +87,8 @@ static void test_memory_of_pieces(void **state) {
     free(text);
 }
 
-/* What finds no room is judged all the same, and is told to need just its size; where there is room by then,
- * or by the next try, it is read after all. */
+/* A body without memory is still validated, and its error tells the memory that it needs. Once there is
+ * memory, it is read. */
 static void test_room_comes_late(void **state) {
     enum { COUNT = 100, BYTES = COUNT * sizeof(double) };
     open_budget(BYTES + 1);
@@ -119,8 +119,8 @@ static void test_room_comes_late(void **state) {
     close_budget();
 }
 
-/* Where the first look asks for more than there is, since commas announce what does not come, the second
- * takes just what both matrices do: whichever comes first, the other begins aligned. */
+/* Commas may announce more elements than come, so the first reservation may be too large. A second try
+ * reserves what both matrices need. */
 static void test_exact_room(void **state) {
     static const struct {
         const char *text;
@@ -151,8 +151,7 @@ static void test_exact_room(void **state) {
     }
 }
 
-/* A type that is told before the elements, in the document or in the query, is the one that they are taken
- * for at once. */
+/* A type in the document or the query that comes before the elements applies at once. */
 static void test_type_is_noticed(void **state) {
     static const struct {
         const char *query, *text;
@@ -182,12 +181,12 @@ static void test_type_is_noticed(void **state) {
     close_budget();
 }
 
-/* A row or a column over the limit, or another fault, gives back what the scan has taken, as does its end.
- * Commas that announce elements which do not come take no more than the limit. */
+/* An error, or the end of the scan, releases its memory. Commas beyond a limit reserve no more than the
+ * limit. */
 static void test_nothing_remains(void **state) {
     static const struct {
         struct mm_limits limits;
-        const char *good, *bad; /* what comes behind */
+        const char *good, *bad; /* the text behind the chunk */
         size_t used_bytes_max;
     } cases[] = {
         {{2, SIZE_MAX, 1 << 20}, "{\"a\":[[1,2,", "3", BUDGET_BYTES},
@@ -215,12 +214,11 @@ static void test_nothing_remains(void **state) {
     close_budget();
 }
 
-/* --- what a hostile body costs: the work is linear in its bytes, whatever it holds and however it is cut --
- */
+/* --- Cost of hostile bodies: work is linear in the bytes, for any content and any chunks */
 
 static const struct mm_limits vast = {1 << 30, SIZE_MAX, 1 << 30};
 
-/* Each piece that makes the elements move has a single one; the next one fills the room. */
+/* Each chunk that makes the elements move has one element; the next chunk fills the memory. */
 static void test_sparse_pieces_move_little(void **state) {
     enum { BYTES = 8 << 20, SPARSE = 8192, MOVES_MAX = 60 };
     open_budget(64 << 20);
@@ -249,7 +247,7 @@ static void test_sparse_pieces_move_little(void **state) {
     free(text);
 }
 
-/* A token that is cut off is not read again with each byte. */
+/* A token that is cut off is not read again for each byte. */
 static void test_cut_tokens_wait(void **state) {
     static const char *const begins[] = {"{\"a\":[[", "{\"a\":[[1]],\"variant\":\""};
     enum { DIGITS = 256 };
@@ -267,7 +265,7 @@ static void test_cut_tokens_wait(void **state) {
     close_budget();
 }
 
-/* The processor's time to refuse a benchmark of so many bytes, each of whose members is wrong. */
+/* Returns the CPU time to reject a benchmark of so many bytes whose members are all wrong. */
 static clock_t refuse_members(size_t bytes) {
     char *text = malloc(bytes + 8);
     assert_non_null(text);
@@ -286,8 +284,8 @@ static clock_t refuse_members(size_t bytes) {
     return taken;
 }
 
-/* Sixteen times the bytes take about sixteen times as long, and not 256 times. The best of some rounds
- * counts. */
+/* Sixteen times the bytes take about sixteen times as long, not 256 times. The best of several rounds counts.
+ */
 static void test_wrong_members_cost_little(void **state) {
     double few = CLOCKS_PER_SEC, many = CLOCKS_PER_SEC;
     for (int round = 0; round < 3 || (round < 50 && many >= 48 * few); round++) {

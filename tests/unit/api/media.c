@@ -1,16 +1,15 @@
-/* api/media: Accept's weights. (Golden cases type_*, no_type_* and json_content_type_* have the types of
- * bodies.) */
+/* Tests the weights of Accept in api/media. (The golden cases type_* have the types of bodies.) */
 #include "api/media.h"
 #include "tests/unit/unit.h"
 
-/* What application/json weighs by each of these. */
+/* Values of Accept, and the weight that application/json gets. */
 static const struct {
     int weight;
     const char *accepts;
 } weights[] = {
     {1000, "| , ,|*/*|application/json|APPLICATION/Json|application/*"},
     {0, "text/html|text/*|application/octet-stream|application/jsonp|application/jso|applicatio/*"},
-    /* Weights */
+    /* Weights. */
     {500, "application/json;q=0.5"},
     {250, "application/json ; q=0.25"},
     {125, "application/json;Q=0.125"},
@@ -28,13 +27,13 @@ static const struct {
           "q=.2, */*; q=.2"},
     {700, "application/json;q=0.3, application/json;q=0.7"},
     {800, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
-    /* Parameters, quoted strings, spaces */
+    /* Parameters, quoted strings, spaces. */
     {1000, "application/json;charset=utf-8|  application/json  ,text/html|application/json;"},
     {500, "application/json; charset=utf-8; q=0.5; ext=1|application/json;;q=0.5"},
     {0, "text/plain;x=\"a,application/json\"|text/plain;x=\"a\\\",application/json\"|text/"
         "plain;x=\"a\\\",application/json,\"|text/plain;x=\"open, application/json"},
     {700, "text/plain;x=\"a;q=0.1\", application/json;q=0.7|application/json;x=\"a,b;q=0.1\";q=0.7"},
-    /* Malformed ranges are passed over. */
+    /* Malformed ranges are ignored. */
     {1000, "json|*|*/json|*/json;q=0.3|/json, application/;q=0.3|;q=0.5"},
     {500, "json, application/json;q=0.5"},
     {0, "json, text/html|application /json"},

@@ -1,4 +1,4 @@
-/* api/multipart: which bodies have which parts, and which are none. */
+/* Tests api/multipart: which bodies have which parts, and which are malformed. */
 #include "api/form/multipart.h"
 #include "tests/unit/unit.h"
 
@@ -8,8 +8,7 @@
 #define A PART("\"a\"", "1")
 #define OF_50 "12345678901234567890123456789012345678901234567890"
 
-/* Reads a body, in memory of just its size, and lists its parts as "name=data;". (The fuzz target multipart
- * holds it against the same in pieces.) */
+/* Reads a body in memory of exactly its size, and lists its parts as "name=data;". */
 static enum mm_status list_parts(const char *type, const char *body, size_t bytes, char *list,
                                  size_t list_bytes, struct mm_error *error) {
     struct mm_multipart multipart;
@@ -37,7 +36,7 @@ static enum mm_status list_parts(const char *type, const char *body, size_t byte
 static const struct {
     const char *type;
     const char *body;
-    const char *parts; /* NULL: refused */
+    const char *parts; /* NULL: malformed */
 } cases[] = {
     {TYPE, A "--B--\r\n", "a=1;"},
     {TYPE, A PART("\"b\"", "2") "--B--", "a=1;b=2;"},
@@ -54,7 +53,7 @@ static const struct {
     {TYPE, "--B\r\nContent-Type: text/plain\r\n" DISPOSITION("a") "X-Other: y\r\n\r\n1\r\n--B--", "a=1;"},
     {TYPE, "--B--", ""},
     {TYPE, "--B--\r\n", ""},
-    /* What is not a line of its own is data, and the CRLF before a delimiter is not. */
+    /* A delimiter must be a line of its own. The CRLF before it is not data. */
     {TYPE, PART("a", "x--B--") "--B--", "a=x--B--;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "\r\n--B--", "a=;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "--B--"},
@@ -84,7 +83,7 @@ static const struct {
     {"multipart/form-data; boundary=B!", "--B!\r\n" DISPOSITION("a") "\r\n1\r\n--B!--"},
     {"multipart/form-data; boundary=B; boundary=B", A "--B--"},
     {"multipart/form-data; boundary=C", A "--B--"},
-    /* Without headers or contents, or with lines that end in LF alone. (form.c has what is cut off.) */
+    /* Parts without headers or contents, and lines that end in LF only. */
     {TYPE, "--B\r\n--B--"},
     {TYPE, "--B\r\n\r\n--B--"},
     {TYPE, "--B\r\n\r\n1\r\n--B--"},
@@ -129,7 +128,7 @@ static void test_cases(void **state) {
     assert_int_equal(mm_multipart_check_type("multipart/form-data", NULL), MM_BAD_REQUEST);
 }
 
-/* NUL bytes are data like any others, but have no place in headers. */
+/* NUL bytes are data, but are not allowed in headers. */
 static void test_nul(void **state) {
     static const char in_data[] = PART("a", "\0\0") "--B--";
     static const char in_name[] = PART("\"\0\"", "1") "--B--";
@@ -155,7 +154,7 @@ static void test_parts_limit(void **state) {
     }
 }
 
-/* The headers of a part, with the empty line behind them, up to their limit and past it. */
+/* A part's headers at their limit and beyond it. */
 static void test_headers_limit(void **state) {
     static const char head[] = "--B\r\n" DISPOSITION("a") "X: ";
     for (size_t excess = 0; excess <= 3; excess++) {

@@ -1,8 +1,8 @@
-/* api/npy: headers as NumPy writes them and as it does not, and the one that we write. */
+/* Tests api/npy: headers as NumPy writes them, other headers, and our own. */
 #include "api/npy/npy.h"
 #include "tests/unit/unit.h"
 
-/* Makes the head of a file of this version around a header's text. The caller frees. */
+/* Returns the head of a .npy file of this version with this header. The caller frees it. */
 static char *make_file(unsigned major, const char *text, size_t *bytes) {
     size_t length = strlen(text);
     size_t length_bytes = major == 1 ? 2 : 4;
@@ -90,12 +90,12 @@ static void test_good(void **state) {
 #define HEAD "{'descr': '<f4', 'fortran_order': False, 'shape': "
 #define ROWS_2 ", 'fortran_order': False, 'shape': (2, 3), }\n"
 
-/* Headers around each of these parts are refused with these words, or, without words, with the part. In a
- * part, ! is a bar. */
+/* Parts that make any header invalid, and the words of the error; without words, the part itself. In a part,
+ * ! stands for a bar. */
 static const struct {
     unsigned version;
     const char *before, *parts, *after, *words;
-    enum mm_status status; /* MM_OK: MM_BAD_REQUEST */
+    enum mm_status status; /* MM_OK stands for MM_BAD_REQUEST */
 } bad[] = {
     {0, HEAD "(2, 3), }\n", "", "", "version is 0.0"},
     {4, HEAD "(2, 3), }\n", "", "", "version is 4.0"},
@@ -152,7 +152,7 @@ static void test_bad(void **state) {
     }
 }
 
-/* No prefix of a file is one, and nothing behind its end is read: each lies in memory of its own size. */
+/* Every prefix of a file is rejected, and nothing behind its end is read. */
 static void test_truncated(void **state) {
     for (unsigned version = 1; version <= 3; version++) {
         size_t bytes;
@@ -170,7 +170,7 @@ static void test_truncated(void **state) {
     }
 }
 
-/* A header's length within the file that cuts its text short. */
+/* A header length that cuts off the header's text. */
 static void test_short_header(void **state) {
     size_t bytes;
     char *file = make_file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", &bytes);
@@ -187,7 +187,6 @@ static void test_short_header(void **state) {
     free(file);
 }
 
-/* (The fuzz target npy reads again what is written of any shape.) */
 static void test_write(void **state) {
     static const char *const descrs[MM_DTYPE_COUNT] = {
         [MM_FLOAT32] = "<f4",       [MM_FLOAT64] = "<f8",     [MM_FLOAT16] = "<f2", [MM_BFLOAT16] = "<V2",
@@ -196,7 +195,7 @@ static void test_write(void **state) {
     static const struct {
         struct mm_shape shape;
         const char *text;
-        size_t bytes; /* as NumPy has them, but for room that it keeps to grow */
+        size_t bytes; /* of NumPy's header without its spare space */
     } shapes[] = {
         {{0}, "()", 128},
         {{1, {3}}, "(3,)", 128},
@@ -236,7 +235,7 @@ static void test_write(void **state) {
     }
 }
 
-/* Against the definition: index by index. Of odd addresses, too. */
+/* Compares element by element, also at odd addresses. */
 static void test_reorder(void **state) {
     static const struct mm_shape shapes[] = {{2, {3, 5}},      {3, {2, 3, 4}},
                                              {3, {33, 1, 65}}, {4, {2, 1, 3, 2}},

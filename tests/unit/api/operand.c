@@ -1,4 +1,4 @@
-/* api/operand: how a made operand is written, and its shape. */
+/* Tests api/operand: the text of a generated operand, and its shape. */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -44,7 +44,7 @@ static void sources(void **state) {
     }
 }
 
-/* What was given, as NAME=VALUE, and the inline operands; what both become. "": there is none. */
+/* Query parameters and inline operands, with the expected operands. "": none. */
 static const struct {
     const char *given, *a, *b;
     enum mm_status status;
@@ -105,7 +105,7 @@ static void shapes_of_made_operands(void **state) {
     }
 }
 
-/* A made operand takes nothing of a GPU's host; on the CPU it does. */
+/* A generated operand needs host memory on the CPU only. */
 static void memory_of_the_host(void **state) {
     struct mm_call call;
     size_t bytes[MM_OPERANDS_MAX];

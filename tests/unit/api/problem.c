@@ -1,11 +1,11 @@
-/* api/problem: problem details as text. (openapi.c has the statuses.) */
+/* Tests the text of problem documents. (openapi.c has the statuses.) */
 #include "api/problem.h"
 #include "tests/unit/unit.h"
 
 static void assert_problem(const struct mm_error *error, const char *request_id, const char *expected) {
     size_t length = 0;
     char *text = mm_problem_json(error, request_id, &length);
-    expect_made(text, length, expected);
+    expect_text(text, length, expected);
 }
 
 static void test_members(void **state) {
@@ -37,7 +37,7 @@ static void test_members(void **state) {
                    "\"request_id\": \"x\", \"needed_bytes\": 9223372036854775807, \"free_bytes\": 0}");
 }
 
-/* Bytes from outside, and what must stand in the reply for them. */
+/* Bytes from a client, and how the reply must quote them. */
 static const struct {
     const char *bytes;
     const char *text;

@@ -1,5 +1,5 @@
-/* api/raw: shapes from the query, judged before the body's length, and views without a copy. (The golden
- * cases raw_* have the shapes and lengths that are usual, and the words of what is refused.) */
+/* Tests api/raw: shapes from the query are checked before the body's length, and views point into the body.
+ * (The golden cases raw_* have common shapes and all errors.) */
 #include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
@@ -7,7 +7,7 @@
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 2 << 20};
 
-/* Gives the parameters of a query like "m=1&k=2"; no escapes. */
+/* Passes the parameters of a query like "m=1&k=2", without escapes. */
 static enum mm_status set_query(enum mm_op op, struct mm_call *call, const char *query,
                                 const struct mm_limits *within, struct mm_error *error) {
     mm_call_init(call, op);
@@ -38,7 +38,7 @@ static const struct plan plans[] = {
     {"m=1&k=1&n=1", 9, MM_BAD_REQUEST},
     {"m=1&k=1&n=1", 0, MM_BAD_REQUEST},
     {"m=0&k=0&n=0", 4, MM_BAD_REQUEST},
-    /* Leading dimensions are of the rows as stored, the last one included. */
+    /* A leading dimension applies to all rows as stored, the last one included. */
     {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
     {"m=2&k=2&n=1&lda=1", 16, MM_BAD_REQUEST, "lda"},
     {"m=3&k=2&n=1&lda=2&transpose_a=1", 24, MM_BAD_REQUEST, "lda"},
@@ -48,7 +48,7 @@ static const struct plan plans[] = {
     {"m=2&k=3&n=4&ldb=3&transpose_b=1", 72},
     {"m=2&k=3&n=4&ldb=2&transpose_b=1", 72, MM_BAD_REQUEST, "ldb"},
     {"m=0&k=3&n=0&lda=9&ldb=9", 108},
-    /* Sizes are judged before the length. */
+    /* Sizes are checked before the length. */
     {"m=2147483647&k=2147483647&n=1", 5, MM_TOO_LARGE, "a"},
     {"m=1&k=2147483647&n=2147483647&lda=2147483647", 5, MM_TOO_LARGE, "a"},
     {"m=1&k=1&n=2147483647", 5, MM_TOO_LARGE, "b"},
@@ -60,11 +60,11 @@ static const struct plan plans[] = {
     {"m=1&k=1&n=1&lda=262144", 5, MM_TOO_LARGE},
     {"m=1&k=1&n=1&lda=262143", 1048576},
     {"m=2&k=3&n=4&dtype=float64", 144},
-    /* A missing dimension is told before an unknown type. */
+    /* A missing dimension is reported before an unknown type. */
     {"m=2&k=3&n=4&dtype=float65", 144, MM_UNSUPPORTED, "dtype"},
     {"m=2&k=3&n=4&result_dtype=int8", 72, MM_UNSUPPORTED, "result_dtype"},
     {"m=2&k=3&dtype=float65", 144, MM_BAD_REQUEST, "n"},
-    /* Shapes, as they are stored; each dimension has the limit. */
+    /* Shapes as stored; each dimension is limited. */
     {"a_shape=8,1,5,4&b_shape=3,4,6", 4 * (8 * 5 * 4 + 3 * 4 * 6)},
     {"a_shape=3&b_shape=3&dtype=int8", 6},
     {"a_shape=3,2&b_shape=3,4&transpose_a=1", 72},
@@ -84,9 +84,9 @@ static const struct plan plans[] = {
     {"a_shape=18446744073709551616&b_shape=1&dtype=int8", 0, MM_TOO_LARGE, "a"},
 };
 
-/* Of a transposition: A alone, m×n as it is stored. */
+/* A transposition: A alone, m×n as stored. */
 static const struct plan transpositions[] = {
-    /* Twice 2^20 bytes and no more: of A and of C. */
+    /* A and C may have 2^20 bytes each. */
     {"m=512&n=512", 1048576},
     {"m=512&n=513", 1050624, MM_TOO_LARGE},
     {"m=512&n=257&dtype=float64", 1052672, MM_TOO_LARGE},
@@ -126,7 +126,7 @@ static void test_plan(void **state) {
         check_plan(MM_TRANSPOSE, &transpositions[index]);
 }
 
-/* Everything past 2⁶⁴, with no limit but that: nothing wraps around. */
+/* Sizes beyond 2⁶⁴, without any limit: nothing wraps around. */
 static void test_overflow(void **state) {
     static const char *const queries[] = {
         "m=4294967296&k=4294967296&n=0",       "m=4611686018427387904&k=1&n=0",
@@ -145,7 +145,7 @@ static void test_overflow(void **state) {
     }
 }
 
-/* Into views of 28 floats. The pool lends nothing: a raw body needs no memory of its own, refused or not. */
+/* Views of 28 floats. The pool is empty, because a raw body needs no memory of its own. */
 static void test_decode(void **state) {
     static const struct {
         enum mm_op op;

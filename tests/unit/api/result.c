@@ -1,4 +1,4 @@
-/* api/result: how parts and figures are written, judged, and told. */
+/* Tests api/result: parts and reductions in requests and replies. */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -57,7 +57,7 @@ static void what_is_returned(void **state) {
     }
 }
 
-/* Of results of a number, 6, 4×5 and 2×4×5. */
+/* Results are a number, a vector of 6, 4×5 and 2×4×5. */
 static void parts(void **state) {
     static const struct {
         struct mm_shape shape;

@@ -1,5 +1,5 @@
-/* gpu/access: the addresses of the patterns, and the model of banks and sectors, against known answers and
- * against a second one, which marks every byte that is read. */
+/* Tests gpu/access: addresses of the patterns, and the model of banks and sectors, against known answers and
+ * a second model that marks every byte read. */
 #include "gpu/lab/access.h"
 #include "tests/unit/unit.h"
 
@@ -33,7 +33,7 @@ static void test_offsets(void **state) {
     }
 }
 
-/* Each of the first 32 words once, and not as `linear` has them. */
+/* Each of the first 32 words once, in another order than `linear`. */
 static void test_permuted(void **state) {
     const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_PERMUTED, 0, 4, false, {0}};
     uint32_t offsets[MM_WARP_LANES];
@@ -49,8 +49,7 @@ static void test_permuted(void **state) {
     assert_in_range(moved, 16, 32);
 }
 
-/* The second model: every byte that some lane of a transaction reads is marked in a picture of shared memory,
- * and each bank counts its words with a mark. */
+/* The second model marks each byte that a lane of a transaction reads, and counts the words of each bank. */
 static unsigned marked_degree(const uint32_t *offsets, unsigned lanes, unsigned word_bytes,
                               unsigned bank_bytes) {
     bool marks[MM_ACCESS_BYTES_MAX] = {false};
@@ -92,8 +91,7 @@ static void test_against_marks(void **state) {
             }
 }
 
-/* Addresses that are no pattern of ours, some of them shared; the two halves of the warp differ, and lanes
- * take no part. */
+/* Random addresses, some of them shared. The halves of the warp differ, and some lanes are inactive. */
 static void test_scattered(void **state) {
     uint32_t random = 1;
     for (unsigned trial = 0; trial < 500; trial++) {
@@ -109,8 +107,7 @@ static void test_scattered(void **state) {
     }
 }
 
-/* A row for each idea, of lanes 0 to 3, the others inactive; or of lanes 15 and 16, the halves of the warp.
- */
+/* One row for each rule, with lanes 0 to 3 or lanes 15 and 16 active. */
 static void test_chosen_offsets(void **state) {
     static const struct {
         uint32_t words[4];
@@ -118,16 +115,16 @@ static void test_chosen_offsets(void **state) {
         uint32_t conflicts;
     } cases[] = {
         {{5, 5, 5, 5}, 0, 4, 4, 1, 1, 0},     /* one word */
-        {{0, 0, 32, 1}, 0, 4, 4, 2, 2, 7},    /* a partial broadcast; lane 3 stays out of it */
+        {{0, 0, 32, 1}, 0, 4, 4, 2, 2, 7},    /* a partial broadcast; lane 3 has its own bank */
         {{0, 32, 64, 96}, 0, 4, 4, 4, 4, 15}, /* one bank */
         {{0, 1, 2, MM_LANE_INACTIVE}, 0, 4, 4, 1, 1, 0},
         {{0, MM_LANE_INACTIVE, MM_LANE_INACTIVE, 32}, 0, 4, 4, 2, 2, 9},
         {{0, 1, 32, 33}, 0, 4, 8, 1, 1, 0},        /* two words in each word of a wide bank */
-        {{0, 64, 1, 65}, 0, 4, 8, 2, 2, 15},       /* 64 words of 4 bytes apart is the same wide bank */
-        {{0, 32, 64, 1}, 0, 8, 8, 3, 3, 7},        /* 8 bytes are one word of a wide bank, */
-        {{0, 16, 32, 1}, 0, 8, 4, 3, 3, 7},        /* and two of a narrow one */
-        {{0, 16, 1, 1}, 15, 8, 4, 1, 2, 0},        /* lanes 15 and 16 are in different transactions, */
-        {{0, 32, 2, 2}, 15, 4, 4, 2, 2, 3u << 15}, /* unless words are as narrow as banks */
+        {{0, 64, 1, 65}, 0, 4, 8, 2, 2, 15},       /* addresses 64 words apart share a wide bank */
+        {{0, 32, 64, 1}, 0, 8, 8, 3, 3, 7},        /* 8 bytes are one word of a wide bank */
+        {{0, 16, 32, 1}, 0, 8, 4, 3, 3, 7},        /* 8 bytes are two words of a narrow bank */
+        {{0, 16, 1, 1}, 15, 8, 4, 1, 2, 0},        /* lanes 15 and 16 are in different transactions */
+        {{0, 32, 2, 2}, 15, 4, 4, 2, 2, 3u << 15}, /* lanes 15 and 16 share a transaction */
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_access access = {
@@ -147,7 +144,7 @@ static void test_chosen_offsets(void **state) {
     }
 }
 
-/* The last word that can be named is within the memory, padded or not. */
+/* The last word lies within the memory, with or without padding. */
 static void test_last_offset(void **state) {
     struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_OFFSETS, 0, 8, true, {MM_OFFSET_MAX}};
     uint32_t offsets[MM_WARP_LANES];

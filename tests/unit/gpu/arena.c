@@ -1,6 +1,5 @@
-/* The arena's blocks: aligned, none upon another, at most a quarter larger than asked for, and lent again;
- * and its pages, which are taken as they are lent. buffer.c has how they are locked, and threads that
- * share them. */
+/* Tests the arena: blocks are aligned, disjoint, at most a quarter larger than asked for, and reused; pages
+ * are mapped when a block needs them. */
 #include "gpu/memory/arena.h"
 #include "tests/unit/unit.h"
 
@@ -18,7 +17,7 @@ static int by_address(const void *a, const void *b) {
     return (left->data > right->data) - (left->data < right->data);
 }
 
-/* Some of every class, of the sizes about its borders. */
+/* Blocks of every size class, with sizes around the classes' limits. */
 static void blocks_lie_apart(void **state) {
     enum { COUNT = 1500 };
     static struct lent lent[COUNT];
@@ -63,7 +62,7 @@ static void an_empty_arena_refuses(void **state) {
     assert_false(mm_arena_has(arena, &outside));
     assert_false(mm_arena_has(arena, (char *)second + 512));
     mm_arena_free(arena, first, 512);
-    assert_null(mm_arena_acquire(arena, 64)); /* of another class */
+    assert_null(mm_arena_acquire(arena, 64)); /* another size class */
     assert_ptr_equal(mm_arena_acquire(arena, 449), first);
     mm_arena_free(arena, first, 449);
     mm_arena_free(arena, second, 512);
@@ -80,7 +79,7 @@ static void pages_are_taken_as_they_are_lent(void **state) {
     assert_int_equal(mincore(first, BYTES, resident), 0);
     for (size_t page = 0; page < sizeof resident; page++)
         count += resident[page] & 1;
-    assert_true(count <= (2 << 20) / PAGE); /* one, or a huge one */
+    assert_true(count <= (2 << 20) / PAGE); /* one page, or a huge one */
     mm_arena_free(arena, first, PAGE);
     mm_arena_close(arena);
 }

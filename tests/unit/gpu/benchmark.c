@@ -1,5 +1,4 @@
-/* Benchmarks on a made-up device: the order of runs and the rotation of sets, the figures, and that memory is
- * given back however it ends. What is judged right is benchmark_check.c's, and limits are http/benchmark's.
+/* Tests benchmarks on a fake device: order of runs, rotation of sets, results, and that all memory is freed.
  */
 #include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"
@@ -7,7 +6,7 @@
 static void rows_are_run_in_turn(void **state) {
     enum { REPEATS = 4, WARM_UPS = 5, ROWS = 3 };
     const struct mm_benchmark_request request = lab_product(16, 16, 16, REPEATS, "naive blas tiled_8");
-    lab_device.l2_bytes = 3 * 1024 * 2; /* three times that is six sets, so that seven pass it */
+    lab_device.l2_bytes = 3 * 1024 * 2; /* three times this is six sets, so seven exceed it */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(lab.runs, ROWS * (WARM_UPS + REPEATS));
     assert_int_equal(lab.held_bytes, 7 * 3 * 1024);
@@ -27,7 +26,7 @@ static void expect_times(const struct mm_benchmark_row *row, double min, double 
 static void figures_are_of_the_runs_that_count(void **state) {
     struct mm_benchmark_request request = lab_product(16, 8, 4, 4, "naive blas");
     const struct mm_benchmark_row *rows = lab_run(&request);
-    /* Five warm-ups of two rows go before: the runs 10, 12, 14, 16 and 11, 13, 15, 17. */
+    /* Ten warm-ups of the two rows come first. Then the rows have runs 10, 12, 14, 16 and 11, 13, 15, 17. */
     assert_int_equal(rows[0].repeats, 4);
     expect_times(&rows[0], 1010.0, 1013.0, 1016.0);
     expect_times(&rows[1], 111.0, 114.0, 117.0);
@@ -39,7 +38,7 @@ static void figures_are_of_the_runs_that_count(void **state) {
     for (int row = 0; row < 2; row++)
         assert_true(rows[row].error.status == MM_OK && rows[row].max_error > 0.0 &&
                     rows[row].max_error < 0.5);
-    request.repeats = 3; /* a middle one */
+    request.repeats = 3; /* an odd number, so the median is a run */
     request.subject_count = 1;
     rows = lab_run(&request);
     expect_times(&rows[0], 1005.0, 1006.0, 1007.0);
@@ -62,7 +61,7 @@ static void what_befalls_the_device_befalls_all(void **state) {
 
 static void slow_rows_are_repeated_less(void **state) {
     const struct mm_benchmark_request request = lab_product(4, 4, 4, 3, "slow naive");
-    lab.slow_ns = UINT64_C(1500000000); /* its first run counts: then there are no warm-ups */
+    lab.slow_ns = UINT64_C(1500000000); /* its first run counts, so there are no warm-ups */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_true(rows[0].repeats == 3 && rows[1].repeats == 3);
     assert_int_equal(lab.runs, 3 + 5 + 3);
@@ -73,14 +72,15 @@ static void a_row_has_its_time(void **state) {
     struct mm_benchmark_request request = lab_product(4, 4, 4, 10, "naive");
     request.row_ns = 1;
     assert_int_equal(lab_run(&request)[0].repeats, 1);
-    assert_int_equal(lab.runs, 1); /* which is no warm-up */
+    assert_int_equal(lab.runs, 1); /* not a warm-up */
 }
 
 static uint64_t loads_of(size_t row) {
     return mm_benchmark_traffic(benchmark, row).figures[MM_GLOBAL_LOADS];
 }
 
-/* m, k, n, and for T of 1, 8, 4, and 8 by choice: m·k·⌈n/T⌉ + k·n·⌈m/T⌉. What ran last is tiled_8. */
+/* m, k, n, and the expected traffic m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles T of 1, 8, 4, and 8 by choice. tiled_8
+ * ran last. */
 static void loads_are_predicted(void **state) {
     static const struct {
         size_t m, k, n;
@@ -115,7 +115,7 @@ static void transpositions_are_compared_with_a_copy(void **state) {
         const struct mm_benchmark_row *rows = lab_run(&request);
         const struct mm_benchmark_row *copy = benchmark_copy(benchmark);
         assert_int_equal(lab.runs, 3 * 6);
-        /* The runs that count are 15 and 16, and 17 is the copy's. */
+        /* Runs 15 and 16 count; run 17 is the copy's. */
         assert_true(rows[0].median_ns == 1015.0 && rows[1].median_ns == 1016.0);
         assert_true(rows[1].of_yardstick == 217.0 / 1016.0);
         assert_true(copy->median_ns == 217.0 && copy->of_yardstick == 1.0 && copy->repeats == 1);
@@ -133,7 +133,7 @@ static void expect_host_bytes(const struct mm_benchmark_request *request, size_t
 }
 
 static void backends_have_their_turn(void **state) {
-    /* A·B·x and B·x in doubles, x in floats, and C, which is but a part. */
+    /* A·B·x and B·x in doubles, x in floats, and a part of C. */
     const size_t judging = (16 + 16) * 8 + 16 * 4 + 1024, times = 3 * 1 * 8, set = 3 * 1024;
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive blas naive");
     request.subjects[0].backend = request.subjects[1].backend = &lab_host_backend;
@@ -149,28 +149,27 @@ static void backends_have_their_turn(void **state) {
     assert_ptr_equal(rows[0].device, &lab_host);
     assert_ptr_equal(rows[2].device, &lab_device);
     assert_true(rows[0].of_yardstick > 0.0);
-    assert_true(rows[2].of_yardstick == 0.0); /* it has no blas beside it */
+    assert_true(rows[2].of_yardstick == 0.0); /* blas is not among the rows */
     assert_true(rows[2].max_error < 0.5);
     const size_t beside = judging + times;
     expect_host_bytes(&request, beside + 2 * set, 2 * set + beside);
-    expect_host_bytes(&request, beside + 2 * set - 1, set + beside); /* no room for a second set */
-    expect_host_bytes(&request, beside - 1, set + beside);           /* one is always taken */
+    expect_host_bytes(&request, beside + 2 * set - 1, set + beside); /* too little for a second set */
+    expect_host_bytes(&request, beside - 1, set + beside);           /* there is always one set */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
-    /* A and B; of the vectors 4·n numbers, 5 sums of each row of B, A and C, and a row; and C. */
+    /* A and B; for the vectors 4·n numbers, 5 sums of each row of B, A and C, and a row; and C. */
     request.sources[MM_OPERAND_A].kind = request.sources[MM_OPERAND_B].kind = MM_SOURCE_IDENTITY;
     expect_host_bytes(&request, LAB_MEMORY_MAX, 2048 + (4 * 16 + 5 * (16 + 16 + 1) + 16) * 8 + 1024 + times);
 }
 
-/* Refused before it began, or broken off: the other backend's figures stay, and so does a row's own failure.
- */
+/* If a backend is refused or cancelled, the other backend's results stay. */
 static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
     struct mm_benchmark_request request = lab_product(64, 64, 64, 200, "naive refuses");
     for (int index = 0; index < 40; index++)
         lab_ask(&request, "naive");
     request.subjects[0].backend = &lab_host_backend;
     for (int begun = 0; begun < 3; begun++) {
-        struct mm_device *device = begun < 2 ? &lab_device : NULL; /* which hangs */
+        struct mm_device *device = begun < 2 ? &lab_device : NULL; /* NULL: the device hangs */
         struct mm_task task = {.shares = false};
         struct mm_error error = {.status = MM_OK};
         lab_open(&request);
@@ -182,7 +181,7 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
             assert_int_equal(task.run(&task, device, true), MM_TASK_OVER);
             assert_int_equal(lab.held, device == NULL);
             if (device == NULL)
-                free(lab.memory); /* goes with the device */
+                free(lab.memory);
         }
         mm_fail(&error, MM_NOT_READY, "it came to nothing");
         mm_benchmark_refuse(benchmark, &error);
@@ -201,7 +200,7 @@ static void sets_fit_into_half_of_the_memory(void **state) {
     lab_device.memory_bytes = 2 * 5 * 3 * 1024;
     lab_run(&request);
     assert_int_equal(lab.held_bytes, 5 * 3 * 1024);
-    lab_device.memory_bytes = 2 * 3 * 1024 - 1; /* one is more than half */
+    lab_device.memory_bytes = 2 * 3 * 1024 - 1; /* one byte more is over half */
     lab.held_bytes = 0;
     const struct mm_error *error = &lab_run(&request)[0].error;
     assert_int_equal(lab.held_bytes, 0);
@@ -214,7 +213,7 @@ static void sets_fit_into_half_of_the_memory(void **state) {
     assert_int_equal(lab.held_bytes, (size_t)524288 * 3 * 256);
 }
 
-/* By the rates of the device; the limit is that of products. */
+/* The device's rates foretell the time; the limit is the products' limit. */
 static void slow_rows_are_refused_alone(void **state) {
     struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive blas tiled_8");
     request.kernel_ms_max = 7;
@@ -232,10 +231,11 @@ static void slow_rows_are_refused_alone(void **state) {
     assert_true(rows[0].error.has_limit && rows[0].error.limit == 7);
     assert_int_equal(rows[1].error.status, MM_OK);
     assert_int_equal(rows[1].repeats, 2);
-    assert_int_equal(rows[2].error.status, MM_OK); /* nothing is known of it */
+    assert_int_equal(rows[2].error.status, MM_OK); /* it has no known rate */
 }
 
-/* On the host, where others get their turn between two: a run's time is that of all of its parts. */
+/* On the host a run is cut into parts, so other jobs may run between them. Its time is the sum of its parts.
+ */
 static void long_runs_are_cut_into_parts(void **state) {
     enum { EDGE = 40, REPEATS = 2, RUNS = 1 + REPEATS };
     struct mm_benchmark_request request = lab_product(EDGE, EDGE, EDGE, REPEATS, "cuts naive");
@@ -248,7 +248,7 @@ static void long_runs_are_cut_into_parts(void **state) {
     assert_int_equal(rows[0].repeats, REPEATS);
     assert_true(rows[0].max_error < 1.0); /* C is complete */
     assert_true(rows[0].min_ns >= 2000.0 && rows[1].max_ns < 2000.0);
-    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* of the first, 8 rows, and by their time the rest */
+    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* 8 rows of the first run tell the rate */
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_are_run_in_turn, figures_are_of_the_runs_that_count,

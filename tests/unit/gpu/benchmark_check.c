@@ -1,5 +1,5 @@
-/* What benchmarks on a made-up device find wrong, and that judging is done in steps, between which a
- * benchmark may be cancelled. */
+/* Tests which results a benchmark finds wrong, and that checking runs in slices between which it can be
+ * cancelled. */
 #include "tests/kernels/benchmark_wrong.h"
 #include "gpu/matrix/random.h"
 #include "gpu/store/store.h"
@@ -7,9 +7,8 @@
 
 #include <math.h>
 
-/* Upper estimate of the relative error of sums of k random terms of either sign, added one after the other in
- * float32: each addition rounds by at most u of the sum so far, u/√3 in the mean, and that grows as a root.
- */
+/* Upper estimate of the relative error of a float32 sum of k random terms. Each addition rounds by u/√3 of
+ * the sum on average, so errors grow like √k. */
 static double error_of_float32(size_t k) {
     return 0x1p-24 * sqrt((double)k / 6.0);
 }
@@ -18,7 +17,7 @@ static bool is_between(double low, double value, double high) {
     return low < value && value < high;
 }
 
-/* Where zeros would pass, the bound says nothing of a right result, and the whole of it still does. */
+/* If zeros are within the bound, only the relative error of the whole result finds them. */
 static void nothing_is_said_of_what_zeros_would_pass(void **state) {
     const size_t k = (size_t)1 << 18;
     const struct mm_benchmark_request request = lab_product(2, k, 2, 1, "naive no_slab nothing");
@@ -30,7 +29,7 @@ static void nothing_is_said_of_what_zeros_would_pass(void **state) {
     assert_true(isinf(rows[2].max_error) && isinf(rows[2].relative_error));
 }
 
-/* A row that leaves the right result in place goes first. */
+/* This row runs first and leaves the correct result in memory. */
 static void wrong_results_are_found(void **state) {
     static const size_t shapes[][3] = {{16, 16, 16}, {33, 7, 65}, {300, 200, 400}, {1, 64, 1}};
     for (size_t shape = 0; shape < COUNT(shapes); shape++) {
@@ -45,8 +44,8 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
-/* Of every type, of operands and result. What is not written is not finite, or wrong whole numbers; but the
- * last step of k may be a small part of what tensor cores are allowed. */
+/* Tests every type of operands and result. Elements that are not written must be found. The last step of k
+ * may be within the bound of tensor cores. */
 static void wrong_results_of_every_type_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -68,7 +67,7 @@ static void wrong_results_of_every_type_are_found(void **state) {
         }
 }
 
-/* Sums of uint8, about 16,256·k, wrap around an int32 once, and more often. */
+/* Sums of uint8, about 16,256·k, exceed int32 and wrap around. */
 static void sums_that_wrap_around_are_right(void **state) {
     static const size_t depths[] = {140000, 1000000};
     for (size_t index = 0; index < COUNT(depths); index++) {
@@ -82,18 +81,18 @@ static void sums_that_wrap_around_are_right(void **state) {
     }
 }
 
-/* What lies where no sample is taken. (projection.c has what else shows there.) */
+/* An error between the sampled elements. */
 static void what_is_left_inside_is_found(void **state) {
     enum { EDGE = 512, K = 48 };
     const struct mm_benchmark_request request = lab_product(EDGE, K, EDGE, 1, "no_tile naive");
     const struct mm_benchmark_row *rows = lab_run(&request);
-    assert_true(rows[0].max_error < 1.0); /* as far as the sample sees */
+    assert_true(rows[0].max_error < 1.0); /* the sample finds nothing */
     assert_true(isinf(rows[0].relative_error));
     assert_true(is_between(1e-9, rows[1].relative_error, 2.0 * error_of_float32(K)));
 }
 
-/* Elements of 4 bytes are one part, those of 8 are two. Small ones that are misplaced may be right by
- * chance. */
+/* Elements of 4 bytes are compared as one word, those of 8 bytes as two. Small misplaced elements may be
+ * right by chance. */
 static void misplaced_elements_are_found(void **state) {
     enum { M = 300, N = 200 };
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -109,22 +108,22 @@ static void misplaced_elements_are_found(void **state) {
     }
 }
 
-/* The row behind one that failed amid the parts of C begins with the first of them. */
+/* After a failure between parts of C, the next row begins with the first part. */
 static void copies_that_fail_fail_their_row(void **state) {
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive naive naive");
     lab.failing_copy = 2;
     const struct mm_benchmark_row *rows = lab_run(&request);
-    assert_int_equal(rows[0].error.status, MM_INTERNAL); /* the second upload, before it ran */
-    assert_int_equal(rows[1].error.status, MM_INTERNAL); /* the second download, after it did */
+    assert_int_equal(rows[0].error.status, MM_INTERNAL); /* the second upload fails before the run */
+    assert_int_equal(rows[1].error.status, MM_INTERNAL); /* the second download fails after the run */
     assert_int_equal(lab.uploads, 2 + 4 + 4);
     assert_int_equal(rows[2].error.status, MM_OK);
     assert_true(rows[2].relative_error < 1e-6);
     assert_int_equal(lab.runs, 1 + 6);
 }
 
-/* Each copy takes longer than a slice, so that no slice may do more than one. */
+/* Each copy takes longer than a slice, so a slice makes only one. */
 static void judging_may_be_cancelled_anywhere(void **state) {
-    enum { PIECES = 4 }; /* of 512 · 512 · 4 bytes */
+    enum { PIECES = 4 }; /* parts of 512 · 512 · 4 bytes */
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive");
     for (unsigned last = 1; last < 2 * PIECES; last += 2) {
         struct mm_task task = {.work.error.status = MM_STOPPING};
@@ -146,9 +145,9 @@ static void judging_may_be_cancelled_anywhere(void **state) {
 
 /* --- operands that are given */
 
-/* A value of the store: in host memory, or in that of a device alone. */
+/* A stored value, in host memory or only on a device. */
 static struct mm_stored value;
-static int unreadable; /* times that reading it fails */
+static int unreadable; /* reads that fail */
 
 static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_window *part,
                                 enum mm_dtype dtype, void *to, struct mm_error *error) {
@@ -158,7 +157,7 @@ static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_win
     return MM_OK;
 }
 
-/* Gives the value, of these elements, as A, and random numbers of a stream as B. */
+/* Uses the value as A, and random numbers as B. */
 static void give(struct mm_benchmark_request *request, void *elements, bool is_only_copy) {
     static struct mm_device owner;
     static struct mm_device_copy copy;
@@ -176,7 +175,7 @@ static void give(struct mm_benchmark_request *request, void *elements, bool is_o
     lab.a = elements;
 }
 
-/* Whole numbers of all their bits, whose sums wrap around, and numbers of every size; of bool 0 and 1. */
+/* Fills with integers of any bits, floats of any size, or bools 0 and 1. */
 static void fill_all_bits(uint64_t *elements, enum mm_dtype dtype, size_t count) {
     for (size_t index = 0; index < count; index++) {
         const uint64_t bits = mm_random_bits(99, index);
@@ -189,7 +188,7 @@ static void fill_all_bits(uint64_t *elements, enum mm_dtype dtype, size_t count)
     }
 }
 
-/* Of every type, layout and place. A result that was not written has random bits, or is not finite. */
+/* Tests every type, layout and place. */
 static void wrong_results_of_given_operands_are_found(void **state) {
     enum { M = 33, K = 37, N = 65 };
     static uint64_t elements[M * K];
@@ -218,7 +217,7 @@ static void wrong_results_of_given_operands_are_found(void **state) {
         }
 }
 
-/* Rows of A and of B that are many steps, and rows of C that are longer than a part, or many parts. */
+/* A and B have many steps; rows of C are longer than a part, or C has many parts. */
 static void given_operands_are_judged_in_steps(void **state) {
     enum { FEW = 2, K = 5, MANY = 100000 };
     static float elements[MANY * K];
@@ -235,12 +234,12 @@ static void given_operands_are_judged_in_steps(void **state) {
         const struct mm_benchmark_row *rows = lab_run(&request);
         assert_true(rows[0].max_error < 1.0 && rows[0].relative_error < 1e-6);
         assert_true(isinf(rows[1].max_error) && isinf(rows[1].relative_error));
-        /* A set, and for each row of the benchmark the rows of C, or parts of at most 32768 of them. */
+        /* Steps: the set, and for each benchmark row the parts of C of at most 32768 rows. */
         assert_int_equal(lab.uploads, 1 + 2 * (is_wide ? FEW : 4));
     }
 }
 
-/* A row whose elements are not finite says nothing; without another nothing does. */
+/* A row with NaN or Inf cannot be checked. If there is no other row, the product is not checked. */
 static void what_is_not_finite_is_not_judged(void **state) {
     float elements[] = {INFINITY, 1.0F, 2.0F, NAN, 3.0F, 4.0F};
     struct mm_benchmark_request request = lab_product(2, 3, 40, 1, "naive no_corner");
@@ -253,7 +252,7 @@ static void what_is_not_finite_is_not_judged(void **state) {
     assert_true(isinf(rows[1].max_error));
 }
 
-/* Also of elements whose bits are all set, as memory that was overwritten often is. */
+/* Tests elements whose bits are all set. */
 static void misplaced_elements_of_what_is_given_are_found(void **state) {
     enum { M = 30, N = 20 };
     static uint64_t elements[M * N];
@@ -271,7 +270,7 @@ static void misplaced_elements_of_what_is_given_are_found(void **state) {
         }
 }
 
-/* What cannot be read fails the rows of a backend; the next one reads it again. */
+/* A failed read fails the rows of one backend; the next backend reads again. */
 static void what_cannot_be_read_is_read_again(void **state) {
     float elements[16 * 16];
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");

@@ -1,10 +1,10 @@
-/* The budget: each reservation counts to the byte, in the part where it belongs. */
+/* Tests that the budget counts each reservation to the byte, in the right part. */
 #include "gpu/memory/budget.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
 
-/* The parts of a budget of 1 MiB. A small request may fill the sixteenth. */
+/* The parts of a budget of 1 MiB: a sixteenth is for small requests. */
 enum { KIB = 1 << 10, MAIN = 960 * KIB, SMALL = 64 * KIB };
 
 static struct mm_budget budget;
@@ -58,7 +58,7 @@ static void small_is_a_256th_or_64_kib(void **state) {
     assert_int_equal(large.small_bytes_max, MAIN / 4);
     mm_budget_close(&large);
 
-    /* Expected, held, and more bytes; whether the request is small. */
+    /* Checks a request's part: expected, reserved and further bytes, and whether the request is small. */
     static const size_t rows[][4] = {{0, 0, SMALL, 1},     {0, 0, SMALL + 1, 0}, {0, 9, SMALL - 9, 1},
                                      {0, 9, SMALL, 0},     {SMALL, 0, 1, 1},     {SMALL + 1, 0, 1, 0},
                                      {0, SMALL + 1, 0, 0}, {0, 1, SIZE_MAX, 0}};
@@ -71,19 +71,19 @@ static void small_is_a_256th_or_64_kib(void **state) {
 }
 
 static void small_requests_leave_the_main_part_to_those_that_wait(void **state) {
-    set_waiting(MM_BUDGET_SMALL, 1, 1); /* does not matter */
+    set_waiting(MM_BUDGET_SMALL, 1, 1); /* must change nothing */
     extend(&first, 1000, true);
     expect_reserved(1000, 0);
     set_waiting(MM_BUDGET_MAIN, 1, 0);
     extend(&second, SMALL, true);
-    extend(&first, 1, false); /* all of it would move to the sixteenth */
+    extend(&first, 1, false); /* all of it must move to the sixteenth */
     expect_reserved(1000, SMALL);
     mm_reservation_close(&second);
     extend(&first, 1, true);
     expect_reserved(0, 1001);
     extend(&first, SIZE_MAX, false);
     extend(&second, MAIN - SMALL, true);
-    extend(&first, SMALL, false); /* all of it would move to the main part */
+    extend(&first, SMALL, false); /* all of it must move to the main part */
     expect_reserved(MAIN - SMALL, 1001);
     mm_reservation_close(&second);
     extend(&first, SMALL, true);
@@ -96,7 +96,7 @@ static void small_requests_leave_the_main_part_to_those_that_wait(void **state) 
     expect_reserved(MAIN, 1000);
     mm_reservation_close(&first);
     first.expected_bytes = SMALL + 1;
-    extend(&first, 1000, false); /* the sixteenth is not for a large request */
+    extend(&first, 1000, false); /* a large request may not use the sixteenth */
 }
 
 static void requests_that_hold_memory_pass_those_that_hold_none(void **state) {
@@ -127,7 +127,8 @@ static void the_count_is_exact(void **state) {
     extend(&first, 100001, true);
     assert_int_equal(mm_reservation_acquire(&first, 99999, &loan, NULL), MM_OK);
     expect_held(100001, 99999);
-    assert_int_equal(mm_reservation_acquire(&first, 0, &empty, NULL), MM_OK); /* counts as a byte */
+    assert_int_equal(mm_reservation_acquire(&first, 0, &empty, NULL),
+                     MM_OK); /* an empty buffer counts as one byte */
     assert_int_equal(mm_reservation_grow(&first, 3, MAIN, &grown, NULL), MM_OK);
     expect_held(100003, 100003);
     assert_int_equal(mm_reservation_grow(&first, 300003, MAIN, &grown, NULL), MM_OK);
@@ -144,12 +145,12 @@ static void the_count_is_exact(void **state) {
     expect_reserved(400004, 0);
     mm_reservation_trim(&first);
     expect_reserved(200001, 0);
-    mm_reservation_close(&first); /* before its buffer is free */
+    mm_reservation_close(&first); /* closed before its buffer is freed */
     expect_reserved(0, 0);
     mm_buffers_release(budget.buffers, &grown);
 }
 
-/* Stored buffers count in the main part, even if it was full. */
+/* Stored buffers count in the main part, even if it is full. */
 static void a_buffer_is_handed_over(void **state) {
     struct mm_buffer large, small;
     extend(&first, 200000, true);
@@ -161,7 +162,7 @@ static void a_buffer_is_handed_over(void **state) {
     extend(&second, MAIN - 100000, true);
     assert_int_equal(mm_reservation_acquire(&first, 1001, &small, NULL), MM_OK);
     expect_reserved(MAIN, 1001);
-    first.is_for_store = true; /* which the sixteenth is not for */
+    first.is_for_store = true; /* stored values may not use the sixteenth */
     assert_int_equal(mm_reservation_ensure(&first, 0, NULL), MM_BUSY);
     mm_budget_free(&budget, &large);
     assert_null(large.data);
@@ -193,7 +194,7 @@ static void a_refusal_says_what_is_needed_and_takes_nothing(void **state) {
 
 /* --- threads */
 
-/* Requests of all sizes begin, grow, move between the parts and end, while others come and go in line. */
+/* Threads reserve, extend, move and release at the same time, and wait for each other. */
 static void *reserve_and_close(void *argument) {
     uint32_t random = *(const uint32_t *)argument;
     for (unsigned round = 0; round < 20000; round++) {

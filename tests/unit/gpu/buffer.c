@@ -1,5 +1,4 @@
-/* The pool: released memory is lent again, warm and locked, as long as the pool stays within its limit. And
- * buffers that grow. */
+/* Tests the pool, which reuses freed blocks within its limit, and buffers that grow. */
 #include "gpu/clock.h"
 #include "gpu/memory/buffer.h"
 #include "tests/unit/unit.h"
@@ -10,7 +9,7 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20, LARGE = 100 * KIB };
 
-/* Of the test at hand, which opens it; the teardown closes it. */
+/* Opened by each test, and closed by the teardown. */
 static struct mm_buffers *buffers;
 
 static int close_buffers(void **state) {
@@ -40,7 +39,7 @@ static void *lend(size_t bytes, struct mm_buffer *buffer) {
     return buffer->data;
 }
 
-/* Lends and takes back. */
+/* Allocates and frees a block. Returns its address. */
 static void *pass(size_t bytes) {
     struct mm_buffer buffer;
     void *data = lend(bytes, &buffer);
@@ -48,7 +47,7 @@ static void *pass(size_t bytes) {
     return data;
 }
 
-/* Grows to `bytes` of `bytes_max`, fills what is new and looks at what was there. */
+/* Grows to `bytes` of `bytes_max`, fills the new part, and checks the old part. */
 static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
     const size_t before = buffer->bytes;
     const void *data = buffer->data;
@@ -69,43 +68,43 @@ static void what_comes_back_is_lent_again(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(MIB);
     void *small = pass(300);
-    assert_ptr_equal(pass(310), small); /* a class of 320 */
+    assert_ptr_equal(pass(310), small); /* its size class is 320 */
     assert_ptr_not_equal(pass(200), small);
-    expect_kept(0); /* the arena does not count */
+    expect_kept(0); /* the arena's blocks do not count */
 
     void *large = pass(LARGE);
     expect_kept(LARGE);
     assert_ptr_equal(pass(LARGE), large);
-    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* a quarter less */
+    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* a quarter smaller */
     assert_ptr_not_equal(pass(LARGE * 4 / 5 - 1), large);
     expect_kept(LARGE + LARGE * 4 / 5 - 1);
     assert_ptr_not_equal(pass(LARGE + 1), large);
 
     trim();
     large = pass(95 * KIB);
-    assert_ptr_not_equal(pass(65 * KIB), large); /* the class below, and more than a quarter less */
+    assert_ptr_not_equal(pass(65 * KIB), large); /* another class, and more than a quarter smaller */
     assert_ptr_equal(lend(81 * KIB, &first), large);
     lend(81 * KIB, &second);
     give(&first);
     give(&second);
-    assert_ptr_equal(pass(90 * KIB), large); /* behind one of its class that is too little */
+    assert_ptr_equal(pass(90 * KIB), large); /* the first one of the class is too small */
 
     assert_ptr_not_equal(lend(LARGE, &first), lend(LARGE, &second));
     give(&first);
     give(&second);
 }
 
-/* The pool never refuses: past its limit it keeps nothing. */
+/* The pool never refuses. Beyond its limit it keeps nothing. */
 static void what_is_kept_gives_way(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
     pass(LARGE);
     void *newest = pass(LARGE / 2);
     expect_kept(LARGE + LARGE / 2);
-    lend(2 * LARGE, &first); /* fits once the memory that was kept longest is gone */
+    lend(2 * LARGE, &first); /* fits after the oldest block is freed */
     expect_kept(LARGE / 2);
     assert_ptr_equal(pass(LARGE / 2), newest);
-    lend(300, &second); /* memory of the arena counts too */
+    lend(300, &second); /* the arena's memory counts too */
     expect_kept(LARGE / 2);
     give(&second);
     lend(LARGE - 300, &second);
@@ -155,16 +154,16 @@ static void without_memory_nothing_is_taken(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
     assert_int_equal(error.status, MM_INTERNAL);
     assert_true(buffer.data == NULL && buffer.bytes == 7);
-    expect_kept(0); /* given back before it was tried again */
+    expect_kept(0); /* freed before the second try */
     lend(LARGE, &buffer);
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_BUSY);
     give(&buffer);
 }
 
-/* A device's locking that keeps books and refuses on demand. */
+/* Page locking that counts its calls, and fails on demand. */
 static struct {
     int locks, unlocks; /* __atomic */
-    size_t bytes;       /* of the last lock; __atomic */
+    size_t bytes;       /* bytes of the last lock; __atomic */
     bool refuses;
 } pages;
 
@@ -202,10 +201,10 @@ static void pages_are_locked_once(void **state) {
     buffers = mm_buffers_open(MIB);
     pass(LARGE);
     lock(false);
-    expect_locks(1, 0); /* the arena's */
+    expect_locks(1, 0); /* the arena is locked */
     assert_int_equal(pages.bytes, 16 * MIB);
     expect_locked(100, true);
-    expect_locked(LARGE, true); /* what was kept before is gone */
+    expect_locked(LARGE, true); /* the blocks kept before are freed */
     expect_locked(LARGE, true);
     expect_locks(2, 0);
     pages.refuses = true;
@@ -220,9 +219,9 @@ static void pages_are_locked_once(void **state) {
     expect_locks(0, 0);
 }
 
-/* By the C library, or, where pages are locked, in locked pages, which are kept for who comes. */
+/* Allocates many small blocks, from the C library or from locked pages. */
 static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state) {
-    enum { MANY = 600, BYTES = 31 * KIB }; /* 512 of them are all that the arena has */
+    enum { MANY = 600, BYTES = 31 * KIB }; /* the arena has memory for 512 */
     static struct mm_buffer lent[MANY];
     for (int is_locked = 0; is_locked < 2; is_locked++) {
         const size_t mapped = is_locked ? MANY - 512 : 0;
@@ -272,7 +271,7 @@ static void what_grows_stays_where_it_is(void **state) {
     give(&buffer);
 }
 
-/* What was kept of a block is kept on until its buffer comes there, or others need it. */
+/* Memory behind a buffer is kept until the buffer grows or others need it. */
 static void what_grows_is_warm_and_gives_way(void **state) {
     struct mm_buffer buffer = {0}, other;
     buffers = mm_buffers_open(16 * MIB);
@@ -294,7 +293,7 @@ static void what_grows_is_warm_and_gives_way(void **state) {
     give(&buffer);
 }
 
-/* Once they are all there, which then stay; and anew if more pages come to them. */
+/* Pages are locked once all are mapped, and again when more are added. */
 static void what_has_grown_is_locked(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);
@@ -310,23 +309,23 @@ static void what_has_grown_is_locked(void **state) {
         expect_locks(1 + round, round - 1);
         give(&buffer);
     }
-    grow(6 * MIB - 256 * KIB, 12 * MIB, &buffer); /* warm, and a little less than there is */
+    grow(6 * MIB - 256 * KIB, 12 * MIB, &buffer); /* warm, a little less than there is */
     assert_false(buffer.is_locked);
     mm_buffers_settle(buffers, &buffer);
     assert_true(buffer.is_locked);
     expect_locks(4, 2);
     give(&buffer);
-    grow(MIB, 12 * MIB, &buffer); /* much less: what is behind it goes */
+    grow(MIB, 12 * MIB, &buffer); /* much less, so the memory behind it is freed */
     mm_buffers_settle(buffers, &buffer);
     assert_true(buffer.is_locked);
     expect_locks(5, 3);
     expect_kept(0);
     give(&buffer);
     close_buffers(state);
-    expect_locks(5, 5); /* with the arena's */
+    expect_locks(5, 5); /* including the arena's */
 }
 
-/* Of the address space that a buffer may grow to, the system has less than that. */
+/* Growth fails if the address space is too small. */
 static void little_address_space_is_enough_for_little(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(MIB);
@@ -336,13 +335,13 @@ static void little_address_space_is_enough_for_little(void **state) {
 
 /* --- threads -------------------------------------------------------------------------------------------- */
 
-/* How threads take buffers: so many bytes and up to so many more, which grow or are there at once. */
+/* Sizes of the buffers that a thread uses: from bytes to bytes + more, grown or allocated at once. */
 struct taking {
     size_t bytes, more;
     bool grows;
 };
 
-/* What a thread writes into its buffers nobody else writes over. */
+/* Threads write marks into their buffers and check that no one overwrites them. */
 static void *take_and_give(void *argument) {
     static int marks; /* __atomic */
     const struct taking *taking = argument;
@@ -364,7 +363,7 @@ static void *take_and_give(void *argument) {
     return NULL;
 }
 
-/* The arena, what is kept, what others have not reached, and locked pages. */
+/* Covers the arena, kept blocks, unused memory, and locked pages. */
 static void threads_share_the_pool(void **state) {
     static struct taking takings[] = {
         {300, 600, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};

@@ -1,5 +1,5 @@
-/* Limits of control groups, in folders that are made up: the least one counts, wherever it stands between the
- * process's own group and the root of its hierarchy. */
+/* Tests limits of control groups, in fictitious folders: the smallest limit between the process's group and
+ * the root counts. */
 #include "gpu/cpu/control_group.h"
 #include "tests/unit/unit.h"
 
@@ -9,13 +9,13 @@
 enum { FILES_MAX = 6, PATH_BYTES = 256 };
 
 struct group_file {
-    const char *path; /* below the hierarchies' folder */
+    const char *path; /* relative to the hierarchies' folder */
     const char *text;
 };
 
 struct group_case {
     const char *name;
-    const char *own; /* the text of /proc/self/cgroup; NULL: there is none */
+    const char *own; /* text of /proc/self/cgroup; NULL: the file is absent */
     struct group_file files[FILES_MAX];
     double expected;
 };
@@ -25,7 +25,7 @@ static const struct group_case *present;
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 
-/* Slashes that follow one another stand for one, as the system has it. */
+/* Like the system, treats repeated slashes as one. */
 static void put_plain(char *plain, const char *path) {
     for (; *path != '\0'; path++)
         if (path[0] != '/' || path[1] != '/')
@@ -33,7 +33,7 @@ static void put_plain(char *plain, const char *path) {
     *plain = '\0';
 }
 
-/* In place of the system's, by the linker: what there is is the present case's. */
+/* Replaces the C library's function: only the current case's files exist. */
 FILE *__wrap_fopen(const char *path, const char *mode) {
     static const char root[] = "/sys/fs/cgroup/";
     char plain[PATH_BYTES];

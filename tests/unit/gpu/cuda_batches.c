@@ -1,11 +1,11 @@
-/* Products that a CUDA device computes together (gpu/cuda/batch.c), on a made-up CUDA runtime. No GPU takes
- * part. */
+/* Tests products that a CUDA device computes in one launch (gpu/cuda/batch.c), on a fake CUDA runtime without
+ * a GPU. */
 #include "cuda_job.h"
 
 static struct test_job tests[MM_BATCH_MAX];
 static struct mm_job *jobs[MM_BATCH_MAX];
 
-/* A new product, which might go together with others. */
+/* A product that may share a launch. */
 static struct mm_product *make(unsigned index, const struct mm_variant *variant, size_t m, size_t k,
                                size_t n) {
     jobs[index] = &tests[index].job;
@@ -22,7 +22,7 @@ static enum mm_status plan_nothing(const struct mm_product *product, struct mm_p
 static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .plan[MM_FLOAT32] = plan_ours};
 static const struct mm_variant refused = {.name = "refused", .plan[MM_FLOAT32] = plan_nothing};
 
-/* Of so many blocks of 16 along an edge, without depth and data. */
+/* A product with this many blocks of 16 along each edge, with k = 0 and without data. */
 static void set_blocks(struct mm_product *product, size_t rows, size_t cols) {
     product->m = 16 * rows;
     product->n = 16 * cols;
@@ -32,7 +32,7 @@ static void set_blocks(struct mm_product *product, size_t rows, size_t cols) {
     product->c = mm_matrix_dense(MM_FLOAT32, product->m, product->n, NULL);
 }
 
-/* What is changed of a product of 4×8 by 8×12. */
+/* What a case changes in a product of 4×8 by 8×12. */
 enum change {
     NOTHING,
     ODD_DEPTH,
@@ -69,13 +69,12 @@ static uint64_t key_of(const struct mm_variant *variant, enum change change) {
     if (change == MOST_COLS || change == TOO_MANY_COLS)
         set_blocks(product, 1, 32768 + (change == TOO_MANY_COLS));
     if (change == TRANSPOSED)
-        turn_job(&tests[0]);
+        transpose_job(&tests[0]);
     plan_job(&tests[0]);
     return jobs[0]->work.batch_key;
 }
 
-/* Those of one kernel have one key; those of others, and of other outlines, another; and who cannot go
- * together has none. */
+/* Products that may share a launch have one key. Others have another key, or none. */
 static void keys_tell_who_goes_together(void **state) {
     const uint64_t key = key_of(&ours, NOTHING);
     assert_int_not_equal(key, 0);
@@ -98,7 +97,7 @@ static uint64_t key_of_shape(size_t m, size_t n) {
     return jobs[0]->work.batch_key;
 }
 
-/* Else a tall one and a wide one would be launched as large ones. */
+/* A tall and a wide product must not become one large launch. */
 static void those_of_other_outlines_have_another_key(void **state) {
     static const struct {
         size_t m[2], n[2];
@@ -113,7 +112,7 @@ static void those_of_other_outlines_have_another_key(void **state) {
 
 enum { SHAPES = 4 };
 
-/* Of so many blocks along either edge, with depth and without. */
+/* A product with this many blocks along each edge, with k > 0 or k = 0. */
 static const struct batch {
     struct {
         size_t m, k, n;
@@ -128,12 +127,12 @@ static const struct batch {
 
 static void run_batch(const struct batch *batch, bool turns) {
     double flops = 0.0;
-    run_square(2, 3, MM_OK); /* by copies, before */
+    run_square(2, 3, MM_OK); /* an earlier job with copies */
     fake_cuda.launches = fake_cuda.copies = 0;
     for (unsigned index = 0; index < SHAPES; index++) {
         make(index, &ours, batch->shapes[index].m, batch->shapes[index].k, batch->shapes[index].n);
         if (turns)
-            turn_job(&tests[index]);
+            transpose_job(&tests[index]);
         assert_int_not_equal(jobs[index]->work.batch_key, 0);
         assert_int_equal(jobs[index]->work.batch_key, jobs[0]->work.batch_key);
         flops += mm_product_flops(&jobs[index]->product);
@@ -188,13 +187,13 @@ static void jobs_of_one_batch_may_differ_in_the_type_of_c(void **state) {
 
 static enum mm_status plan_bytes(const struct mm_product *product, struct mm_plan *plan,
                                  struct mm_error *error) {
-    static const char kernel; /* which computes nothing */
+    static const char kernel; /* this kernel computes nothing */
     plan->layout = (struct mm_layout){
         .kernel = &kernel, .batch_kernel = &kernel, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
     return MM_OK;
 }
 
-/* Their last word is not full. */
+/* Their last word is partly used. */
 static void operands_of_odd_bytes_are_gathered(void **state) {
     static const struct mm_variant bytes = {.name = "bytes", .plan[MM_INT8] = plan_bytes};
     struct mm_product *product = make(0, &ours, 17, 3, 17);
@@ -217,17 +216,17 @@ static void what_may_go_together_goes_so_alone(void **state) {
     assert_int_equal(jobs[0]->outcome.batched, 1);
     expect_spans_ms(jobs[0], 0, 2, 0);
     assert_int_equal(fake_cuda.batches, 1);
-    assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.taken, 0);
+    assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.allocations, 0);
 }
 
-/* Like `simt` with few splits of k: a product alone needs a workspace, and a batch none. */
+/* Plans few parts of k: a product alone needs a workspace, and a batch none. */
 static enum mm_status plan_splits(const struct mm_product *product, struct mm_plan *plan,
                                   struct mm_error *error) {
     plan->workspace_bytes = 256;
     return plan_ours(product, plan, error);
 }
 
-/* With memory for one of two, that is begun, and the other is not told that it was. */
+/* With memory for one of two jobs, the first begins and the second is not reported as begun. */
 static void of_a_batch_without_memory_the_first_begins(void **state) {
     static const struct mm_variant split = {
         .name = "split", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_splits};
@@ -245,8 +244,8 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
 
-/* The operands of a job with the large depth need one byte more than the device has. Jobs that failed beside
- * another job are begun again, as the worker begins them. */
+/* The job with the large k needs one byte more than there is. Jobs that failed beside another one are begun
+ * again, like the worker does. */
 static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
     static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
                                        {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},

@@ -1,6 +1,5 @@
-/* How the variant `blas` brings products into the form that the libraries take (gpu/cuda/variants/blas.c).
- * The libraries are made up: they take what mm_blas_types says and compute it on the host. So are kernels and
- * copies. The planning of all launches is real. What the libraries really take is for kernels/cuda. */
+/* Tests how the variant `blas` prepares operands for the libraries (gpu/cuda/variants/blas.c). The libraries
+ * and kernels are fakes that accept what mm_blas_types says and compute on the host. Planning is real. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/blas.h"
@@ -9,15 +8,15 @@
 
 enum { EDGE_MAX = 48, LD_MAX = EDGE_MAX + 16, STORAGE_BYTES = EDGE_MAX * LD_MAX * 8 + 256 };
 enum { WORKSPACE_BYTES = (32 << 20) + (1 << 17), GUARD_BYTES = 1 << 12, POISON = 0x7b, GUARD = 0x11 };
-enum { EDGES_BYTES = 1 << 10 }; /* what the library uses, at both ends of its workspace */
+enum { EDGES_BYTES = 1 << 10 }; /* bytes that the fake library uses at both ends of its workspace */
 
-/* Device memory: three matrices of a product, what C must become, and the workspace. */
+/* Device memory: the matrices of a product, the expected C, and the workspace. */
 static _Alignas(256) unsigned char storage[3][STORAGE_BYTES], expected[STORAGE_BYTES];
 static _Alignas(256) unsigned char workspace[WORKSPACE_BYTES + GUARD_BYTES];
 
-/* What was asked for since the last launch. */
+/* Calls since the last launch. */
 static struct {
-    struct mm_product product; /* of the library */
+    struct mm_product product; /* the product passed to the library */
     void *workspace;
     unsigned multiplied, turned, padded, copied, rounded, cleared, loaded, prepared;
 } seen;
@@ -26,7 +25,7 @@ static const struct mm_backend backend = {.name = "made up", .plan = mm_cuda_pla
 static struct mm_cuda_device device = {.head.backend = &backend, .pitch_bytes_max = 1 << 20};
 static struct mm_error error;
 
-/* --- what is made up ----------------------------------------------------------------------------- */
+/* --- fakes */
 
 const char *__wrap_mm_cuda_blas_missing(const struct mm_device *head);
 const char *__wrap_mm_cuda_blas_float8_missing(const struct mm_device *head);
@@ -62,7 +61,7 @@ static double at(const struct mm_matrix *matrix, bool is_turned, size_t row, siz
     return mm_dtype_get(matrix->dtype, matrix->data, index);
 }
 
-/* Of small whole numbers, so sums are exact. */
+/* Small integers, so sums are exact. */
 static void compute(const struct mm_product *product, void *c) {
     for (size_t row = 0; row < product->m; row++) {
         for (size_t col = 0; col < product->n; col++) {
@@ -181,7 +180,7 @@ cudaError_t __wrap_cudaMemset2DAsync(void *to, size_t pitch, int value, size_t r
 
 /* --- products ------------------------------------------------------------------------------------ */
 
-/* How matrices lie: elements between rows, and in front of the first one. */
+/* How matrices lie: elements between rows, and in front of the first row. */
 struct gaps {
     size_t between;
     size_t before;
@@ -215,8 +214,8 @@ static struct mm_product product_of(enum mm_dtype dtype, enum mm_dtype c_dtype, 
     return product;
 }
 
-/* Plans it, prepares it and launches it; the workspace that it needs. C must be right, and all else as it
- * was. */
+/* Plans, prepares and launches the product; returns its workspace. C must be correct and all else unchanged.
+ */
 static size_t run(const struct mm_product *product) {
     static unsigned char operands[2][STORAGE_BYTES];
     struct mm_lane lane = {.device = &device, .scratch = workspace};
@@ -245,7 +244,7 @@ static size_t run(const struct mm_product *product) {
 
 static const struct gaps all_gaps[] = {{0, 0}, {1, 0}, {4, 0}, {16, 0}, {0, 1}, {16, 16}, {3, 5}};
 
-/* Every type of the row, in each type of C, by all transposes, strides and addresses. */
+/* Tests every type of operands and C, with all transposes, strides and addresses. */
 static void each_product_is_brought_into_form(void **state) {
     const struct mm_variant *row = &mm_cuda_variants[MM_CUDA_ROW_blas];
     unsigned count = 0;
@@ -269,12 +268,12 @@ static void each_product_is_brought_into_form(void **state) {
     assert_int_equal(count, 4 * COUNT(all_gaps) * 13);
 }
 
-/* What the library takes as it lies there is neither copied nor rounded. */
+/* Operands that the library supports as they lie are neither copied nor rounded. */
 static void what_suits_is_left_as_it_is(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t k, n;
-        unsigned turned; /* of each set of transposes */
+        unsigned turned; /* transposed copies, for each set of transposes */
         unsigned rounded;
     } cases[] = {
         {MM_FLOAT32, MM_FLOAT32, 5, 3, 0, 0},         {MM_FLOAT32, MM_FLOAT16, 5, 3, 0, 1},
@@ -283,7 +282,7 @@ static void what_suits_is_left_as_it_is(void **state) {
         {MM_FLOAT8_E4M3FN, MM_FLOAT32, 16, 4, 1, 0},  {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 8, 1, 0},
         {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 12, 1, 1}, /* C's rows are not aligned to 16 bytes */
     };
-    static const unsigned wrong_ways[] = {1, 2, 0, 1}; /* operands, of each set of transposes */
+    static const unsigned wrong_ways[] = {1, 2, 0, 1}; /* operands to transpose, for each set of transposes */
     for (size_t index = 0; index < COUNT(cases); index++) {
         for (unsigned transposes = 0; transposes < 4; transposes++) {
             const struct mm_product product =

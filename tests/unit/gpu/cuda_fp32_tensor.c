@@ -1,6 +1,5 @@
-/* What fp32_tensor asks the device for (gpu/cuda/variants/fp32_tensor/fp32_tensor.c): memory that holds all
- * that its kernels are told of, and clusters that there is room for. The kernels are made up; no GPU takes
- * part. What they compute of it, of each shape and orientation, is for kernels/cuda. */
+/* Tests what fp32_tensor asks of the device (gpu/cuda/variants/fp32_tensor/fp32_tensor.c): workspace,
+ * kernels' arguments and clusters. The kernels are fakes; kernels/cuda checks the products. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -26,13 +25,13 @@ static struct {
     unsigned simts;
     unsigned loads;
     size_t cleared;
-    unsigned notes; /* of halves that are kept, by slots */
+    unsigned notes; /* bit set of slots whose halves were kept */
     unsigned split_blocks;
 } seen;
 
 static _Alignas(256) char scratch[1 << 26]; /* nothing is written there */
 
-/* Where halves are kept, and whether they are there. */
+/* Where halves are kept, and whether they are filled. */
 static _Alignas(256) char kept[2][1 << 20];
 static struct {
     bool is_kept, is_filled;
@@ -77,8 +76,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     seen.count++;
     if (layout->kernel == mm_fp32_scan_kernel)
         seen.split_blocks = grid.x;
-    /* The first comes behind what clears memory, which it does not wait for by itself. Behind a large product
-     * the repair does not start early. */
+    /* The first kernel follows a memset, which it does not wait for. After a large product the repair starts
+     * late. */
     const bool is_large = seen.plan.product.m >= 2048;
     assert_int_equal(layout->follows,
                      seen.count > 1 && !(is_large && layout->kernel == mm_fp32_repair_kernel));
@@ -126,7 +125,7 @@ static struct mm_product product_of(size_t m, size_t k, size_t n) {
                                .c = mm_matrix_dense(MM_FLOAT32, m, n, scratch)};
 }
 
-/* Plans it, prepares it and enqueues it; the workspace that it needs. */
+/* Plans, prepares and enqueues the product. Returns its workspace. */
 static size_t launch(const struct mm_product *product, bool is_frugal) {
     struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head, .is_frugal = is_frugal};
@@ -148,7 +147,8 @@ static size_t offset_of(const void *piece) {
     return (size_t)((const char *)piece - scratch);
 }
 
-/* One behind the other, each aligned and as long as it has to be; those that have to be zeros come first. */
+/* The parts of the workspace are consecutive, aligned and long enough. Those that must be zeroed come first.
+ */
 static void expect_pieces(size_t bytes) {
     const struct mm_fp32_plan *plan = &seen.plan;
     const size_t blocks = (size_t)plan->schedule.clusters * MM_FP32_CLUSTER;
@@ -196,14 +196,14 @@ static void each_shape_has_its_memory(void **state) {
         assert_int_equal(seen.plan.max_b - seen.plan.max_a, product.m);
         assert_int_equal(seen.plan.lost_b - seen.plan.lost_a, product.m);
         assert_true(seen.plan.threshold ==
-                    mm_fp32_threshold((unsigned)product.k)); /* kernels/guard has those */
+                    mm_fp32_threshold((unsigned)product.k)); /* kernels/guard tests the threshold */
         assert_true(seen.plan.range_share == mm_fp32_range_share((unsigned)product.k));
         assert_ptr_equal(seen.run_flag, &seen.plan.flags->fallback);
         expect_pieces(bytes);
     }
 }
 
-/* Of operands whose halves are kept, each is split once, and the kernels are told where they are. */
+/* The halves of stored operands are computed once, and the kernels get their addresses. */
 static void halves_are_kept(void **state) {
     const struct mm_product product = product_of(300, 70, 80);
     for (unsigned filled = 0; filled < 4; filled++) {
@@ -237,8 +237,7 @@ static void halves_are_kept(void **state) {
     memset(keeping, 0, sizeof keeping);
 }
 
-/* Without depth, of vectors that tiles would make many times as large, of what no memory can hold, and if
- * there is no memory for the halves: there is for simt's workspace. */
+/* Uses simt for k = 0, for vectors, for sizes beyond all memory, and without memory for the halves. */
 static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
     static const struct {
         size_t m, k, n;

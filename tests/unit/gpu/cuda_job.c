@@ -5,15 +5,15 @@
 struct mm_cuda_device device;
 
 enum mm_status plan_ours(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
-    const bool turned = product->transpose_a;
-    plan->layout =
-        (struct mm_layout){.kernel = turned ? &fake_kernels.turned : &fake_kernels.plain,
-                           .batch_kernel = turned ? &fake_kernels.turned_batch : &fake_kernels.plain_batch,
-                           .block_rows = FAKE_BLOCK,
-                           .block_cols = FAKE_BLOCK,
-                           .threads_x = FAKE_BLOCK,
-                           .threads_y = FAKE_BLOCK,
-                           .split_depth = fake_split_depth(product->k)};
+    const bool transposed = product->transpose_a;
+    plan->layout = (struct mm_layout){.kernel = transposed ? &fake_kernels.transposed : &fake_kernels.plain,
+                                      .batch_kernel = transposed ? &fake_kernels.transposed_batch
+                                                                 : &fake_kernels.plain_batch,
+                                      .block_rows = FAKE_BLOCK,
+                                      .block_cols = FAKE_BLOCK,
+                                      .threads_x = FAKE_BLOCK,
+                                      .threads_y = FAKE_BLOCK,
+                                      .split_depth = fake_split_depth(product->k)};
     return MM_OK;
 }
 
@@ -56,7 +56,7 @@ void plan_job(struct test_job *test) {
     test->job.outcome.ran = test->job.plan.variant;
 }
 
-void turn_job(struct test_job *test) {
+void transpose_job(struct test_job *test) {
     struct mm_product *product = &test->job.product;
     product->transpose_a = true;
     product->a = mm_matrix_dense(MM_FLOAT32, product->k, product->m, test->a);
@@ -103,7 +103,7 @@ int reset(void **state) {
         device.lanes[index].path = &paths[index];
         device.lanes[index].verification = &verifications[index];
         device.lanes[index].reduction = &reductions[index];
-        for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* their times: 0, 1, 3 and 6 ms */
+        for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* simulated times: 0, 1, 3 and 6 ms */
             device.lanes[index].marks[mark] = (cudaEvent_t)(1 + mark * (mark + 1) / 2);
     }
     return 0;

@@ -1,4 +1,4 @@
-/* A made-up CUDA device for tests of jobs, on the runtime of fake_cuda.h, and jobs for it. */
+/* A fake CUDA device on the runtime of fake_cuda.h, and jobs for it. */
 #pragma once
 
 #include "fake_cuda.h"
@@ -8,31 +8,33 @@ enum { LANES = MM_CUDA_LANES, ELEMENTS_MAX = 2000 };
 
 extern struct mm_cuda_device device;
 
-/* A variant that has a kernel for batches as well, and one that has none. */
+/* `ours` has a kernel for batches; `alone` has none. */
 extern const struct mm_variant ours, alone;
 enum mm_status plan_ours(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
-/* A product with its matrices, and room behind them. */
+/* A product with storage for its matrices. */
 struct test_job {
     struct mm_job job;
     float a[ELEMENTS_MAX], b[ELEMENTS_MAX], c[ELEMENTS_MAX];
 };
 
-/* op(A) is m×k, op(B) k×n, of small whole numbers; in locked pages, as far as the device knows. */
+/* Fills a job with a product of small whole numbers: op(A) is m×k, op(B) is k×n. The device treats their
+ * memory as locked pages. */
 void job_init(struct test_job *test, const struct mm_variant *variant, size_t m, size_t k, size_t n);
-void plan_job(struct test_job *test); /* anew, as it is now */
-void turn_job(struct test_job *test); /* stores A transposed, and plans anew */
+void plan_job(struct test_job *test);      /* plans the job again */
+void transpose_job(struct test_job *test); /* stores A transposed, and plans the job again */
 
-/* That C is the product, and what lies behind it as it was. */
+/* Asserts that C is the product, and that the memory behind C is unchanged. */
 void expect_product(const struct test_job *test);
 void expect_spans_ms(const struct mm_job *job, uint64_t upload, uint64_t kernel, uint64_t download);
 
-/* Begins the jobs in a lane, and ends them. */
+/* Begins and ends the jobs in one lane. */
 void run(unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-/* A product of squares, by `ours`: right, or refused as it is begun. */
+/* Runs a square product by `ours`, and asserts the status with which it begins. */
 void run_square(unsigned lane, size_t edge, enum mm_status expected);
 
-/* Before and after each test: a device as new, and one that has given back all memory. */
+/* Setup and teardown of a test: reset makes a new device; drop asserts that the device can free everything.
+ */
 int reset(void **state);
 int drop(void **state);

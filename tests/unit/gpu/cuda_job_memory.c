@@ -1,16 +1,16 @@
-/* What jobs do when a CUDA device's memory is short (gpu/cuda/job_memory.c), on a made-up CUDA runtime: each
- * step of the order, what a refusal says, and that it leaves nothing behind. No GPU takes part. */
+/* Tests jobs that find too little device memory (gpu/cuda/job_memory.c), on a fake CUDA runtime: each step
+ * that frees memory, the errors, and that nothing leaks. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
-/* Matrices of 16×16, of 1024 bytes each; a workspace, and a smaller one. */
+/* Bytes of a 16×16 matrix, of a workspace, and of a smaller workspace. */
 enum { EDGE = 16, MATRIX = EDGE * EDGE * 4, WORKSPACE = 4096, FRUGAL = 1024 };
 
 static struct test_job tests[2];
 static struct mm_job *const job = &tests[0].job, *const other = &tests[1].job;
 static float elements[EDGE * EDGE];
 static struct mm_stored value;
-static size_t workspace_given; /* to the last launch */
+static size_t workspace_given; /* passed to the last launch */
 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
@@ -71,8 +71,8 @@ static void release_value(void) {
     }
 }
 
-/* Whatever runs out first, all that the job needs is needed, and all that nobody uses is free. Then nothing
- * is left behind, and the next job is served. */
+/* Wherever memory runs out, the job uses all that is free, and leaves nothing allocated. The next job
+ * succeeds. */
 static void a_refusal_tells_all_and_leaves_nothing(void **state) {
     static const struct {
         const struct mm_variant *variant;
@@ -82,7 +82,7 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
                  {&ours, STORES_C, 3 * MATRIX},
                  {&ours, STORED_B, 3 * MATRIX},
                  {&ours, STORES_C | STORED_B, 3 * MATRIX},
-                 {&ours, STORES_C | STORED_B | SHARES, 2 * MATRIX}, /* A is read where it is */
+                 {&ours, STORES_C | STORED_B | SHARES, 2 * MATRIX}, /* A is read in place */
                  {&scratching, STORES_C | STORED_B, 3 * MATRIX + FRUGAL}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t needed = cases[index].needed;
@@ -90,7 +90,7 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
             reset(state);
             make(0, cases[index].variant, cases[index].kind);
             if (cases[index].kind & SHARES)
-                job->work.batch_key = 1; /* as if the copy of B was there when it was planned */
+                job->work.batch_key = 1; /* as if B's copy existed when the job was planned */
             fake_cuda.memory_max = free_bytes;
             begin(0, job, MM_NO_DEVICE_MEMORY);
             assert_int_equal(job->work.error.needed_bytes, needed);
@@ -109,7 +109,7 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
     }
 }
 
-/* A copy that nobody uses gives way, so a job keeps the plan that it has. */
+/* A copy that no job uses is freed, so the job keeps its plan. */
 static void unused_copies_go_first(void **state) {
     make(0, &ours, STORED_B);
     begin(0, job, MM_OK);
@@ -124,8 +124,7 @@ static void unused_copies_go_first(void **state) {
     release_value();
 }
 
-/* Beside another job a job neither drops the copies that the other may use nor makes do with less workspace:
- * it is begun again when it is alone. */
+/* Beside another job, a job frees no copies and keeps its workspace. It begins again once it is alone. */
 static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
     make(1, &ours, STORED_B);
     begin(1, other, MM_OK);
@@ -145,7 +144,7 @@ static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
     release_value();
 }
 
-/* Jobs that do not fit together: the first that fits begins, and the other is served after it. */
+/* If two jobs do not fit together, the first begins, and the other runs after it. */
 static void of_several_jobs_one_begins(void **state) {
     struct mm_job *const jobs[] = {job, other};
     make(0, &ours, STORES_C | SHARES);
@@ -160,7 +159,7 @@ static void of_several_jobs_one_begins(void **state) {
     end(0, other);
 }
 
-/* Of memory that belongs to no job: idle lanes' workspaces give way to it as well. */
+/* Memory for no job in particular: workspaces of idle lanes are freed for it too. */
 static void benchmarks_find_what_nobody_uses(void **state) {
     void *memory = NULL;
     struct mm_error error;
@@ -181,13 +180,13 @@ static void what_runs_out_elsewhere_has_the_same_message(void **state) {
     begin(0, job, MM_NO_DEVICE_MEMORY);
     assert_int_equal(job->work.error.free_bytes, fake_cuda.memory_max);
     assert_in_range(job->work.error.needed_bytes, 1, job->work.error.free_bytes);
-    assert_non_null(strstr(job->work.error.detail, "but in several blocks that are too small"));
+    assert_non_null(strstr(job->work.error.detail, "and no single block is large enough"));
     fake_cuda.launch_fails = cudaSuccess;
     begin(0, job, MM_OK);
     end(0, job);
 }
 
-/* A stored B that lies on this device alone is there, and cannot be freed: the job needs A and C. */
+/* A stored B that lies only on this device cannot be freed. */
 static void a_stored_operand_of_this_device_is_not_needed(void **state) {
     make(1, &ours, STORES_C);
     begin(1, other, MM_OK);

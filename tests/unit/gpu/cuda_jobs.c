@@ -1,5 +1,5 @@
-/* Jobs on a CUDA device (gpu/cuda/run.c, memory.c, launch.c, copy.c), and those that it is asked to check, on
- * a made-up CUDA runtime. No GPU takes part. */
+/* Tests whole jobs and their checks on a CUDA device (gpu/cuda/run.c, memory.c, launch.c, copy.c), on a fake
+ * CUDA runtime. */
 #include "cuda_job.h"
 
 #include "gpu/product/shape.h"
@@ -8,9 +8,9 @@ enum { WORKSPACE_BYTES = 4096, FRUGAL_BYTES = 1024 };
 
 static struct test_job test, other;
 static struct mm_job *job = &test.job;
-static size_t workspace_given; /* to the last launch */
+static size_t workspace_given; /* passed to the last launch */
 
-/* Fills its workspace, and sets a path, as a kernel would. */
+/* Fills its workspace and sets a path, like a kernel. */
 static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
                                             struct mm_lane *lane, struct mm_error *error) {
     workspace_given = plan->workspace_bytes;
@@ -30,7 +30,7 @@ static enum mm_status plan_with_workspace(const struct mm_product *product, stru
 
 static const struct mm_variant scratching = {.name = "scratching", .plan[MM_FLOAT32] = plan_with_workspace};
 
-/* Rows of A and of C have an end that is not theirs. */
+/* Rows of A and C have gaps behind them. */
 static void pad_rows(void) {
     job->product.a.ld = 23;
     job->product.c.ld = 40;
@@ -53,7 +53,7 @@ static void one_alone_is_copied_there_and_back(void **state) {
     assert_int_equal(fake_cuda.copies, 3);
 }
 
-/* Behind the matrices, which stay as they are. What was told is not told of the next. */
+/* Memory behind the matrices stays unchanged, and a job reports nothing of the previous one. */
 static void scratch_memory_lies_beside_the_matrices(void **state) {
     job_init(&test, &scratching, 9, 20, 31);
     run(1, &job, 1);
@@ -67,10 +67,10 @@ static void scratch_memory_lies_beside_the_matrices(void **state) {
     assert_int_equal(job->outcome.path.kind, MM_PATH_NONE);
 }
 
-/* What it can save it does without where there is no more memory. */
+/* Without memory a job does without optional workspace. */
 static void scratch_memory_can_be_less(void **state) {
     static const struct {
-        size_t bytes; /* that there are beside the matrices */
+        size_t bytes; /* free bytes besides the matrices */
         enum mm_status status;
         size_t given;
     } cases[] = {{WORKSPACE_BYTES, MM_OK, WORKSPACE_BYTES},
@@ -79,7 +79,7 @@ static void scratch_memory_can_be_less(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         reset(state);
         fake_cuda.memory_max = 3 * 16 * 16 * 4 + cases[index].bytes;
-        for (int time = 0; time < 2; time++) { /* what the lane has is enough */
+        for (int time = 0; time < 2; time++) { /* the lane already has enough */
             job_init(&test, &scratching, 16, 16, 16);
             workspace_given = 0;
             mm_cuda_begin(&device.head, 1, &job, 1);
@@ -94,7 +94,7 @@ static void scratch_memory_can_be_less(void **state) {
     }
 }
 
-/* Once it is over, or has failed, others find all of the device's memory. */
+/* Once the job has ended or failed, all of the device's memory is free for others. */
 static void the_largest_leave_nothing_taken(void **state) {
     device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
     run_square(0, 41, MM_OK);
@@ -107,18 +107,18 @@ static void the_largest_leave_nothing_taken(void **state) {
     assert_int_not_equal(fake_cuda.memory_used, 0);
 }
 
-/* It has half as much again as it needed. */
+/* half as much again as it needs */
 static void a_lane_keeps_its_workspace(void **state) {
     static const struct {
-        unsigned lane, edge, taken;
+        unsigned lane, edge, allocations;
     } cases[] = {{0, 20, 1}, {0, 20, 1}, {0, 3, 1}, {0, 22, 1}, {0, 40, 2}, {1, 3, 3}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         run_square(cases[index].lane, cases[index].edge, MM_OK);
-        assert_int_equal(fake_cuda.taken, cases[index].taken);
+        assert_int_equal(fake_cuda.allocations, cases[index].allocations);
     }
 }
 
-/* Room for one and a half of the large ones: with it, and without what there might be besides. */
+/* Memory for one and a half of the large jobs. */
 static void lanes_without_jobs_give_their_workspaces(void **state) {
     const size_t bytes = 3 * ((44 * 44 * 4 + 255) / 256 * 256);
     fake_cuda.memory_max = bytes + 100;
@@ -136,7 +136,7 @@ static void lanes_without_jobs_give_their_workspaces(void **state) {
     run_square(0, 44, MM_OK);
 }
 
-/* Of two jobs that go together. A launch that fails leaves the lane well. */
+/* Two jobs share a launch. A failing launch leaves the lane usable. */
 static void what_fails_fails_all(void **state) {
     struct mm_job *const jobs[2] = {&test.job, &other.job};
     for (int is_late = 0; is_late < 2; is_late++) {
@@ -163,7 +163,7 @@ static void what_fails_fails_all(void **state) {
     }
 }
 
-/* Lets the product be foretold to take so long, by whatever variant. */
+/* Sets a rate, so the product is expected to take this long by any variant. */
 static void foretell_ms(const struct mm_product *product, double ms) {
     double(*rates)[MM_DTYPE_COUNT] = device.head.forecast.kernel_ns;
     for (unsigned row = 0; row < MM_FORECAST_VARIANTS_MAX; row++)
@@ -173,12 +173,12 @@ static void foretell_ms(const struct mm_product *product, double ms) {
         rates[row][MM_FLOAT32] = ms * 1e6 / ns;
 }
 
-/* A product whose 60 rows are four of blocks, each of which takes some 100 ms. */
+/* A product of 60 rows is four rows of blocks, about 100 ms each. */
 static void begin_long(bool turned) {
     job_init(&test, &ours, 60, 20, 31);
     job->is_locked = false;
     if (turned)
-        turn_job(&test);
+        transpose_job(&test);
     plan_job(&test);
     foretell_ms(&job->product, 399.0);
     fake_cuda.launches = fake_cuda.copies = 0;
@@ -186,8 +186,8 @@ static void begin_long(bool turned) {
     assert_int_equal(job->work.error.status, MM_OK);
 }
 
-/* Each band is launched once the one before is over, and C is copied back once all are. The watch for devices
- * that hang counts the time of each band by itself. */
+/* Each band is launched after the previous one ends. C is copied back at the end. The watch counts each
+ * band's time separately. */
 static void a_long_product_is_launched_in_bands(void **state) {
     for (int turned = 0; turned < 2; turned++) {
         begin_long(turned != 0);
@@ -206,19 +206,19 @@ static void a_long_product_is_launched_in_bands(void **state) {
         expect_product(&test);
         assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 2000000);
         begin_long(turned != 0);
-        mm_cuda_end(&device.head, 0, &job, 1); /* without being asked */
+        mm_cuda_end(&device.head, 0, &job, 1); /* ends without a call of is_done */
         expect_product(&test);
         assert_int_equal(fake_cuda.launches, 4);
     }
 }
 
-/* 130 products of 3×3, whose A and B are alike: by a variant without a kernel for stacks they are launched
- * one by one, as many in a band as take 100 ms, and checked in steps. Each product is right. */
+/* 130 products of 3×3. Without a kernel for stacks they are launched one by one, in bands of 100 ms, and
+ * checked in steps. */
 static void a_stack_is_launched_and_checked_in_parts(void **state) {
     enum { COUNT_OF_STACK = 130, EDGE = 3 };
     static const struct {
         double ms;
-        unsigned bands, launches; /* of the first band */
+        unsigned bands, launches; /* launches of the first band */
     } cases[] = {{50.0, 1, 130}, {250.0, 3, 55}, {13000.0, 130, 1}};
     const struct mm_shape shape = {3, {COUNT_OF_STACK, EDGE, EDGE}};
     struct mm_stack stack;
@@ -238,7 +238,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
         unsigned steps = 1;
         while (!mm_cuda_is_over(&device.head, 0))
             steps++;
-        assert_int_equal(steps, cases[index].bands + 2); /* the last band has the first check behind it */
+        assert_int_equal(steps, cases[index].bands + 2); /* the last band is followed by the first check */
         mm_cuda_end(&device.head, 0, &job, 1);
         assert_int_equal(job->work.error.status, MM_OK);
         assert_int_equal(fake_cuda.launches, COUNT_OF_STACK);
@@ -256,7 +256,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
     }
 }
 
-/* Cancelled after the second, or by an error of the second. */
+/* Cancelled, or failing, after the second band. */
 static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
     for (int fails = 0; fails < 2; fails++) {
         begin_long(false);
@@ -277,7 +277,7 @@ static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
     }
 }
 
-/* A variant that takes other splits of k for fewer rows: bands would have other bits. */
+/* A variant that splits k differently for fewer rows cannot be cut into bands. */
 static enum mm_status plan_by_splits(const struct mm_product *product, struct mm_plan *plan,
                                      struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain,
@@ -287,7 +287,7 @@ static enum mm_status plan_by_splits(const struct mm_product *product, struct mm
     return MM_OK;
 }
 
-/* Its blocks do not lie over C, like those of fp32_tensor. */
+/* Its blocks do not cover C in rows, like those of fp32_tensor. */
 static enum mm_status plan_without_rows(const struct mm_product *product, struct mm_plan *plan,
                                         struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain};
@@ -305,7 +305,7 @@ static void bands_are_as_small_as_gives_the_same_bits(void **state) {
     } cases[] = {{&ours, 60, 99.0, 60},
                  {&ours, 60, 101.0, 32},
                  {&parted, 64, 399.0, 32}, /* not 16 */
-                 {&parted, 60, 399.0, 60}, /* 32 leave 28 */
+                 {&parted, 60, 399.0, 60}, /* 32 would leave 28 */
                  {&no_rows, 60, 399.0, 60}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         job_init(&test, cases[index].variant, cases[index].m, 20, 31);
@@ -321,7 +321,7 @@ static bool fills_device(const struct mm_variant *variant, bool verify) {
     return job->work.is_exclusive;
 }
 
-/* What a workspace takes, or a check, is the job's too. */
+/* The job's memory includes the workspace and the check. */
 static void the_largest_run_alone(void **state) {
     const size_t matrices = 8 * 3 * 40 * 40 * 4;
     job_init(&test, &ours, 40, 40, 40);
@@ -340,10 +340,9 @@ static void the_largest_run_alone(void **state) {
     assert_true(fills_device(&ours, true));
 }
 
-/* --- checks: those of the made-up runtime are the host's -------------------------------------------------
- */
+/* --- checks: the fake runtime checks on the host */
 
-/* Of matrices whose rows are longer, so that what is checked is what lies on the device. */
+/* The rows have gaps, so the check must run on the device's copy. */
 static void a_check_is_in_no_span(void **state) {
     job_init(&test, &ours, 9, 20, 31);
     job->verify = true;
@@ -358,7 +357,7 @@ static void a_check_is_in_no_span(void **state) {
     expect_spans_ms(job, 1, 2, 3);
     assert_int_equal(job->outcome.downloaded_bytes, 9 * 31 * 4);
     assert_int_equal(device.lanes[1].last, MM_CUDA_VERIFIED);
-    job_init(&test, &alone, 9, 20, 31); /* the next of this lane asks for none */
+    job_init(&test, &alone, 9, 20, 31); /* the lane's next job is not checked */
     run(1, &job, 1);
     assert_false(job->outcome.verification.is_done);
     assert_int_equal(fake_cuda.checks, 1);
@@ -374,7 +373,7 @@ static void a_check_that_cannot_be_done_fails_the_job(void **state) {
     assert_false(device.lanes[0].is_busy);
     fake_cuda.check_fails = cudaSuccess;
     job->work.error.status = MM_OK;
-    run(0, &job, 1); /* from its first part on */
+    run(0, &job, 1); /* starts with the first part */
     expect_product(&test);
     assert_int_equal(fake_cuda.launches, 2);
     run_square(0, 17, MM_OK);

@@ -1,11 +1,11 @@
-/* What the CUDA variants would launch, as they plan it: each has a kernel for batches unless it is listed
- * here. No GPU takes part; kernels/cuda has every orientation and type. */
+/* Tests which kernels the CUDA variants plan, without a GPU. Each variant has a kernel for batches, except
+ * those listed here. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "tests/unit/unit.h"
 
-/* Their blocks are 128 elements wide and high, so that small products fill none; or a product may take more
- * kernels than one; or the kernels are a library's. */
+/* Variants without a kernel for batches: blocks of 128×128, several kernels for a product, or a library's
+ * kernels. */
 static bool goes_alone(const struct mm_variant *variant) {
     static const char *const names[] = {"register_tiled", "spilling", "vectorized", "warp_tiled",
                                         "fp32_tensor",    "tensor",   "tf32",       "blas"};
@@ -26,7 +26,7 @@ static struct mm_plan plan_of(const struct mm_variant *variant, const struct mm_
                                      .shared_bytes_per_block_max = 227 << 10,
                                      .multiprocessors = 132};
     struct mm_plan plan = {.layout.kernel = NULL};
-    status = mm_plan_make(&device, variant, product, false, &plan, &error); /* blas may not be here */
+    status = mm_plan_make(&device, variant, product, false, &plan, &error); /* blas may be missing */
     return plan;
 }
 
@@ -65,7 +65,7 @@ static struct mm_product product_of(enum mm_dtype dtype, enum mm_dtype c_dtype, 
                                .c = mm_matrix_dense(c_dtype, m, n, NULL)};
 }
 
-/* A row without kernels of our own, for any type. */
+/* A variant without our own kernels. */
 static bool is_a_library(const struct mm_variant *variant) {
     return variant == &mm_cuda_variants[MM_CUDA_ROW_blas];
 }
@@ -85,7 +85,7 @@ static void expect_kernels(const struct mm_variant *variant, enum mm_dtype dtype
         assert_non_null(strstr(error.detail, mm_dtype_name(c_dtype)));
 }
 
-/* And no other type of C than it can write. */
+/* A type of C that the variant cannot write. */
 static void rows_plan_the_types_that_they_take(void **state) {
     unsigned planned = 0;
     for (size_t row = 0; row < MM_CUDA_ROW_auto; row++) {
@@ -99,10 +99,10 @@ static void rows_plan_the_types_that_they_take(void **state) {
             }
         }
     }
-    assert_true(planned >= 3 * 20); /* naive, tiled_16 and tiled_32 take 20 pairs */
+    assert_true(planned >= 3 * 20); /* naive, tiled_16 and tiled_32 support 20 pairs each */
 }
 
-/* Each type has kernels of its own, and so has float32 if C is float32. */
+/* Each type has its own kernels; so has float32 with C of float32. */
 static void types_share_no_kernel(void **state) {
     static const unsigned rows[] = {MM_CUDA_ROW_naive, MM_CUDA_ROW_tiled_16, MM_CUDA_ROW_tiled_32};
     const void *kernels[COUNT(rows) * (MM_DTYPE_COUNT + 1)];
@@ -120,7 +120,7 @@ static void types_share_no_kernel(void **state) {
             assert_ptr_not_equal(kernels[index], kernels[other]);
 }
 
-/* Whether cuBLAS is here or not; the words are those of the refusal. */
+/* The words of the error, with or without cuBLAS. */
 static void blas_refuses_what_cublas_lacks(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
@@ -160,7 +160,7 @@ static void blas_refuses_what_cublas_lacks(void **state) {
     assert_int_equal(mm_variant_dtypes(blas) & (MM_DTYPE_BIT(MM_FLOAT8_E5M2) | MM_DTYPE_BIT(MM_UINT8)), 0);
 }
 
-/* And all that it has still runs there. */
+/* The device can still run the other variants. */
 static void float8_by_blas_wants_ada(void **state) {
     const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
     const struct mm_device ampere = {.compute_capability = 86};
@@ -176,8 +176,8 @@ static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
     return plan_of(&mm_cuda_variants[MM_CUDA_ROW_simt], &product);
 }
 
-/* What a batch kernel is told of k is what the kernel alone does; large tiles have no batch kernel, nor have
- * vectors, nor what has so many parts that one block would take long for them. */
+/* A batch kernel splits k like the single kernel. Large tiles, vectors and products with many parts have no
+ * batch kernel. */
 static void simt_tells_its_parts(void **state) {
     const struct mm_plan deep = plan_simt(256, 256, 256);
     assert_non_null(deep.layout.batch_kernel);

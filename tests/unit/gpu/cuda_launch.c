@@ -1,5 +1,4 @@
-/* Launches, copies, and what is read of kernels (gpu/cuda/launch.c, copy.c), on a made-up CUDA runtime. No
- * GPU takes part. */
+/* Tests launches, copies and kernel attributes (gpu/cuda/launch.c, copy.c), on a fake CUDA runtime. */
 #include "cuda_job.h"
 
 #include "gpu/cuda/lane.h"
@@ -7,10 +6,10 @@
 
 enum { KIB = 1024, UNASKED = 48 * KIB };
 
-static char memory[64]; /* an address to count from, and a kernel that computes nothing */
+static char memory[64]; /* stands for addresses and for a kernel */
 static struct mm_error error;
 
-/* The device as it is opened: the kernel has what comes unasked. */
+/* A new device: kernels have the default shared memory. */
 static void limit(size_t static_bytes, size_t block_max) {
     reset(NULL);
     fake_cuda.static_bytes = static_bytes;
@@ -30,12 +29,12 @@ static struct mm_plan plan_of(size_t dynamic_bytes) {
                                        .dynamic_shared_bytes = dynamic_bytes}};
 }
 
-/* What comes unasked is not asked for, more is asked for once, and too much is unsupported. A launch trusts
- * its preparation, and asks the runtime for nothing. */
+/* Default shared memory is not asked for, more is asked for once, and too much is unsupported. A launch calls
+ * no attribute functions. */
 static void shared_memory_is_asked_for_once(void **state) {
     static const struct {
         size_t static_bytes, block_max;
-        size_t first, last; /* of two preparations; the launch is like the last */
+        size_t first, last; /* shared memory of two preparations; the launch uses the last */
         enum mm_status status;
         unsigned asked;
     } cases[] = {{8 * KIB, 227 * KIB, 40 * KIB, 40 * KIB, MM_OK, 0},
@@ -60,7 +59,7 @@ static void shared_memory_is_asked_for_once(void **state) {
                 strstr(error.detail, "Card"));
 }
 
-/* Of a C of two grids' rows and a row more, each beginning where its rows do. */
+/* C has two grids' rows and one more. Each launch begins where its rows do. */
 static void tall_products_are_cut_into_bands(void **state) {
     enum { BAND = FAKE_GRID_Y_MAX * 96, M = 2 * BAND + 1, K = 5, N = 97, LDA = 7, LDC = 101 };
     for (int turned = 0; turned < 2; turned++) {
@@ -92,8 +91,8 @@ static void tall_products_are_cut_into_bands(void **state) {
     }
 }
 
-/* A kernel that does not wait by itself must not begin before the one ahead of it is over; a device before
- * compute capability 9.0 cannot have it so. */
+/* A kernel that does not wait itself must not start before the previous one ends. Devices before compute
+ * capability 9.0 always wait. */
 static void only_those_that_wait_begin_before(void **state) {
     static const struct {
         bool follows;
@@ -127,7 +126,7 @@ static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan
 static const struct mm_variant turn = {
     .name = "turn", .op = MM_TRANSPOSE, .plan = {[0 ... MM_DTYPE_COUNT - 1] = plan_turn}};
 
-/* A layer of the grid for each product, as many as it can have; taller products go one after another, in
+/* Each product of a stack has a layer of the grid, up to the grid's limit. Taller products are launched in
  * bands of rows. */
 static void a_stack_is_one_launch(void **state) {
     static const struct {
@@ -147,7 +146,8 @@ static void a_stack_is_one_launch(void **state) {
         product.c.dtype = MM_INT64;
         assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
-        assert_int_equal(fake_cuda.attributes_read, plan.launch_stack != NULL ? 2 : 1); /* both are loaded */
+        assert_int_equal(fake_cuda.attributes_read,
+                         plan.launch_stack != NULL ? 2 : 1); /* both kernels are loaded */
         assert_int_equal(mm_plan_launch(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(fake_cuda.notes, cases[index].launches);
         assert_int_equal(fake_cuda.noted[0].grid.z, cases[index].layers);
@@ -156,8 +156,7 @@ static void a_stack_is_one_launch(void **state) {
     }
 }
 
-/* Of int64, in as few calls as there can be: rows further apart than the runtime copies at once go one by
- * one.
+/* Copies int64 in as few calls as possible. Rows beyond the runtime's largest pitch are copied one by one.
  */
 static void a_plain_transposition_is_a_copy(void **state) {
     enum { PITCH_MAX = 1000, WORDS = 400 };
@@ -183,13 +182,13 @@ static void a_plain_transposition_is_a_copy(void **state) {
         limit(0, 227 * KIB);
         device.pitch_bytes_max = fake_cuda.pitch_max = PITCH_MAX;
         for (size_t at = 0; at < WORDS; at++) {
-            a[at] = UINT64_C(0x7ff4000000000001) + at; /* a signalling NaN, as a number */
+            a[at] = UINT64_C(0x7ff4000000000001) + at; /* a signalling NaN */
             c[at] = expected[at] = at;
         }
         for (size_t at = 0; at < m * n; at++)
             expected[at / n * product.c.ld + at % n] = a[at / n * product.a.ld + at % n];
         assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
-        assert_null(plan.layout.batch_kernel); /* it goes alone */
+        assert_null(plan.layout.batch_kernel); /* it shares no launch */
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(plan.launch(&plan, &product, &lane, &error), MM_OK);
         assert_memory_equal(c, expected, sizeof c);
@@ -209,7 +208,7 @@ static const struct mm_variant *choose_large(const struct mm_device *any, const 
     return &large;
 }
 
-/* Occupancy is asked for what a launch would have; of a transposition, what its kernel would, not a copy. */
+/* Occupancy is asked for with the launch's values; for a transposition with the kernel's, not a copy's. */
 static void attributes_are_those_of_a_launch(void **state) {
     static const struct mm_variant chooses = {.name = "auto", .choose[MM_FLOAT32] = choose_large};
     static const struct {

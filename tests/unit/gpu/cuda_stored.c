@@ -1,6 +1,5 @@
-/* Jobs of a CUDA device whose B is a stored value, or whose C is stored (gpu/cuda/copy.c, run.c,
- * batch.c), on a made-up CUDA runtime: the value is copied to the device once, and jobs after the first may
- * share a launch. No GPU takes part. */
+/* Tests jobs of a CUDA device with a stored B or a stored C (gpu/cuda/copy.c, run.c, batch.c), on a fake CUDA
+ * runtime: a value is copied to the device once. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -10,19 +9,19 @@ static struct test_job tests[2];
 static struct mm_job *const jobs[2] = {&tests[0].job, &tests[1].job};
 static struct mm_stored value;
 
-/* 18×20 times 20×17 products by the same B, which only the value has. */
+/* Products of 18×20 by 20×17 whose B is the stored value. */
 static void make(unsigned index) {
     struct test_job *test = &tests[index];
     job_init(test, &ours, 18, 20, 17);
     if (value.data == NULL)
         value = (struct mm_stored){.data = test->b, .bytes = B_BYTES};
     test->job.sources[MM_OPERAND_B] = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
-    memcpy(test->b, value.data, B_BYTES); /* for expect_product */
+    memcpy(test->b, value.data, B_BYTES); /* expect_product reads it */
     test->job.product.b.data = value.data;
     plan_job(test);
 }
 
-/* uploaded_bytes: all of the jobs. */
+/* Runs jobs; uploaded_bytes is the sum of all uploads. */
 static void run_and_expect(unsigned count, unsigned copies, size_t uploaded_bytes) {
     size_t uploaded = 0;
     fake_cuda.copies = fake_cuda.gathers = 0;
@@ -36,7 +35,7 @@ static void run_and_expect(unsigned count, unsigned copies, size_t uploaded_byte
     assert_int_equal(fake_cuda.copies, copies);
 }
 
-/* The value ends. */
+/* Releases the stored value. */
 static void release(void) {
     struct mm_device_copy *copy;
     while ((copy = value.copies) != NULL) {
@@ -50,7 +49,7 @@ static void release(void) {
 
 static void it_is_copied_once(void **state) {
     make(0);
-    assert_int_equal(jobs[0]->work.batch_key, 0); /* nobody has copied it yet */
+    assert_int_equal(jobs[0]->work.batch_key, 0); /* there is no device copy yet */
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     make(0);
     make(1);
@@ -59,14 +58,14 @@ static void it_is_copied_once(void **state) {
     assert_int_equal(fake_cuda.batches, 1);
     make(0);
     jobs[0]->work.batch_key = 0;
-    fake_cuda.is_late = true; /* another lane copies it still */
+    fake_cuda.is_late = true; /* another lane is still copying */
     run_and_expect(1, 2, A_BYTES);
     fake_cuda.is_late = false;
     assert_int_equal(device.copy_bytes, B_BYTES);
     release();
 }
 
-/* Dropped between the plan and the launch, it is copied again. */
+/* If the copy is dropped between plan and launch, the value is copied again. */
 static void it_gives_way_to_jobs(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
@@ -78,7 +77,7 @@ static void it_gives_way_to_jobs(void **state) {
     release();
 }
 
-/* If there is no room for the copy by then, each job has it in the workspace. */
+/* Without memory for a device copy, each job copies the value into its workspace. */
 static void without_room_it_is_copied_for_each_job(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
@@ -91,7 +90,7 @@ static void without_room_it_is_copied_for_each_job(void **state) {
     release();
 }
 
-/* A job needs memory for both operands then, also if it came in a batch. */
+/* Such a job needs memory for both operands, even if it was planned for a batch. */
 static void without_room_for_any_it_says_what_it_needs(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES);
     for (unsigned count = 1; count <= 2; count++) {
@@ -132,7 +131,7 @@ static void it_outlives_the_device(void **state) {
     release();
 }
 
-/* What is derived from it is made for the second job that wants it, once, and gives way like the copy. */
+/* Data derived from a value is computed for the second job that needs it. It is freed like the copy. */
 static void what_is_derived_is_kept(void **state) {
     struct mm_lane *lane = &device.lanes[0];
     bool is_filled = true;
@@ -140,18 +139,20 @@ static void what_is_derived_is_kept(void **state) {
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     const void *from = value.copies->data;
     lane->bands.job = jobs[0];
-    assert_null(mm_cuda_acquire_derived(lane, 0, tests[0].a, 7, 100, &is_filled)); /* not stored */
-    assert_null(mm_cuda_acquire_derived(lane, 1, tests[0].b, 7, 100, &is_filled)); /* nor is that its copy */
+    assert_null(mm_cuda_acquire_derived(lane, 0, tests[0].a, 7, 100, &is_filled)); /* not a stored value */
+    assert_null(
+        mm_cuda_acquire_derived(lane, 1, tests[0].b, 7, 100, &is_filled)); /* not the device copy's source */
     assert_null(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled));
     void *derived = mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled);
     assert_non_null(derived);
-    assert_false(is_filled); /* nor is it if the job fails before it notes that */
+    assert_false(is_filled); /* a failed job marks nothing as filled */
     assert_ptr_equal(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled), derived);
     assert_false(is_filled);
     assert_int_equal(mm_cuda_note_derived(lane, 1), cudaSuccess);
     assert_ptr_equal(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled), derived);
     assert_true(is_filled);
-    assert_null(mm_cuda_acquire_derived(lane, 1, from, 8, 100, &is_filled)); /* otherwise derived */
+    assert_null(
+        mm_cuda_acquire_derived(lane, 1, from, 8, 100, &is_filled)); /* another kind of derived data */
     assert_null(mm_cuda_acquire_derived(lane, 1, from, 7, 101, &is_filled));
     assert_int_equal(device.copy_bytes, B_BYTES + 100);
     lane->bands.job = NULL;
@@ -163,7 +164,7 @@ static void what_is_derived_is_kept(void **state) {
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     lane->bands.job = jobs[0];
     device.head.memory_bytes = 4 * (B_BYTES + 99);
-    assert_null(mm_cuda_acquire_derived(lane, 1, value.copies->data, 7, 100, &is_filled)); /* no room */
+    assert_null(mm_cuda_acquire_derived(lane, 1, value.copies->data, 7, 100, &is_filled)); /* no memory */
     device.head.memory_bytes += 4;
     assert_non_null(mm_cuda_acquire_derived(lane, 1, value.copies->data, 7, 100, &is_filled));
     assert_false(is_filled);
@@ -177,7 +178,7 @@ static void what_is_derived_is_kept(void **state) {
 
 enum { C_BYTES = 18 * 17 * 4 };
 
-/* A job whose C nobody wants on the host. */
+/* A job whose C is not returned to the host. */
 static void make_for_c(unsigned index) {
     job_init(&tests[index], &ours, 18, 20, 17);
     tests[index].job.stores_c = true;
@@ -186,7 +187,7 @@ static void make_for_c(unsigned index) {
     jobs[index]->stored_c = NULL;
 }
 
-/* That of a job by itself. */
+/* Checks the C of a single job. */
 static struct mm_device_copy *run_for_c(enum mm_status expected) {
     make_for_c(0);
     jobs[0]->work.batch_key = 0;
@@ -222,7 +223,7 @@ static void a_result_stays(void **state) {
     assert_int_equal(fake_cuda.memory_used, 0);
 }
 
-/* It is an operand where it is, and is copied to another device. */
+/* The stored C is an operand in place, and is copied to another device. */
 static void a_result_is_an_operand(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
     struct mm_cuda_device other = device;
@@ -263,13 +264,13 @@ static void there_is_room_for_a_quarter(void **state) {
     copy->release(copy);
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
-    copy = run_for_c(MM_OK); /* the copy gives way */
+    copy = run_for_c(MM_OK); /* the copy is freed for it */
     assert_int_equal(device.copy_bytes, C_BYTES);
     copy->release(copy);
     release();
 }
 
-/* Without room for all of them each is tried alone. */
+/* Without memory for all jobs each one is tried alone. */
 static void results_share_a_launch(void **state) {
     for (unsigned has_room = 2; has_room > 0; has_room--) {
         device.head.memory_bytes = (size_t)1 << 20;
@@ -282,7 +283,7 @@ static void results_share_a_launch(void **state) {
         mm_cuda_end(&device.head, 0, jobs, has_room);
         assert_int_equal(jobs[0]->work.error.status, MM_OK);
         assert_int_equal(jobs[0]->outcome.batched, has_room);
-        for (unsigned index = has_room; index < 2; index++) { /* as the worker does */
+        for (unsigned index = has_room; index < 2; index++) { /* like the worker does */
             jobs[index]->work.error = (struct mm_error){.status = MM_OK};
             mm_cuda_begin(&device.head, 0, &jobs[index], 1);
             assert_int_equal(jobs[index]->work.error.status, MM_STORE_FULL);
@@ -296,11 +297,11 @@ static void results_share_a_launch(void **state) {
     job_init(&tests[0], &ours, 18, 20, 17);
     tests[0].job.stores_c = true;
     plan_job(&tests[0]);
-    assert_int_equal(jobs[0]->work.batch_key, 0); /* its C is returned as well */
+    assert_int_equal(jobs[0]->work.batch_key, 0); /* its C is also returned */
 }
 
-/* With memory for one of two jobs, the first begins although the other had reserved its C. Without memory for
- * one job, both errors say what one job needs: its C and its operands. */
+/* With memory for one of two jobs, the first begins although C of the second was reserved. Without memory for
+ * one, both errors tell what one job needs. */
 static void results_give_way_to_one_that_fits(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
     for (unsigned missing = 0; missing <= 1; missing++) {
@@ -324,7 +325,7 @@ static void results_give_way_to_one_that_fits(void **state) {
     assert_int_equal(device.copy_bytes, 0);
 }
 
-/* One result has room. The first job gets the room, but does not fit, so the second job has it. */
+/* There is memory for one result. The first job reserves it but does not fit, so the second job uses it. */
 static void room_goes_to_one_that_fits(void **state) {
     make_for_c(0);
     make_for_c(1);

@@ -1,6 +1,5 @@
-/* What `tensor` asks the device for (gpu/cuda/variants/tensor/tensor.c): a workspace that holds all that it
- * uses, tensor maps that the driver takes, and clusters that there is room for. Kernels and driver are made
- * up; no GPU takes part. What the kernels compute is for kernels/cuda. */
+/* Tests what `tensor` asks of the device (gpu/cuda/variants/tensor/tensor.c): workspace, tensor maps and
+ * clusters. Kernels and driver are fakes; kernels/cuda checks the products. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
@@ -46,11 +45,11 @@ const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256, ANY_ORDER),
                                                            ANY_ORDER(7, 128, 128, 1, 1)},
                                                     .threads_copy = true};
 
-/* What was asked for since the last launch. */
+/* Calls since the last launch. */
 static struct {
     struct mm_tensor_plan plan;
     struct mm_matrix copies[2];
-    dim3 grid; /* of the product's kernel */
+    dim3 grid; /* grid of the product's kernel */
     unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled, zeroed;
     enum mm_dtype sums;
 } seen;
@@ -78,7 +77,8 @@ enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *d
     assert_int_equal(to->rows, is_turned ? matrices * from->cols : from->rows);
     assert_int_equal(to->cols, is_turned ? from->rows / matrices : from->cols);
     assert_true(to->ld * mm_dtype_bytes(to->dtype) % 16 == 0 && to->ld >= to->cols);
-    assert_true(!is_turned || matrices == 1 || to->ld == to->cols); /* as the transpositions want it */
+    assert_true(!is_turned || matrices == 1 ||
+                to->ld == to->cols); /* required by the transposition kernels */
     if (run == mm_plan_launch)
         seen.copies[seen.copied++] = *to;
     return MM_OK;
@@ -117,7 +117,7 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
 }
 
 cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
-    return cudaErrorUnknown; /* a copy that is there is not made again */
+    return cudaErrorUnknown; /* an existing copy is not made again */
 }
 
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
@@ -125,13 +125,13 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
     return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
 }
 
-/* A map as `encode` writes it. */
+/* A tensor map as the fake `encode` writes it. */
 struct map {
     const void *address;
-    unsigned lines; /* of a box */
+    unsigned lines; /* lines of a box */
 };
 
-/* What the driver asks of a map. */
+/* What the driver requires of a map. */
 static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                        const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                        const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
@@ -147,7 +147,7 @@ static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
         assert_true(dims[dim] >= 1 && dims[dim] <= UINT32_MAX && box[dim] >= 1 && box[dim] <= 256);
     assert_true(strides[0] % 16 == 0 && strides[0] >= dims[0] * bytes);
     assert_true(strides[1] % 16 == 0 && strides[1] >= strides[0] * dims[1]);
-    assert_int_equal(box[0] * bytes, 128); /* what the swizzle covers */
+    assert_int_equal(box[0] * bytes, 128); /* the width of the swizzle */
     memcpy(map, &(const struct map){address, box[1]}, sizeof(struct map));
     seen.maps++;
     return CUDA_SUCCESS;
@@ -190,7 +190,7 @@ static void expect_band(const struct mm_schedule *schedule, uint64_t band, uint6
     assert_int_equal(cluster_tile * schedule->band.multiplier >> schedule->band.shift, cluster_tile / band);
 }
 
-/* Every step of every cluster tile is computed, and once; a cluster tile's band is found without division. */
+/* Checks that every step of every cluster tile is computed once. */
 static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     const size_t tiles = count * schedule->cluster_tile_rows * schedule->cluster_tile_cols;
     const size_t shared = tiles - schedule->whole_cluster_tiles;
@@ -207,8 +207,8 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
-/* Shares follow each other and none is empty. They begin at each tile's first step if as many clusters share
- * each tile. The others continue the tile that they begin in, and are all that do. */
+/* Checks that shares are consecutive and not empty. Shares begin at a tile's first step if each tile has
+ * equally many clusters; others continue the tile that they begin in. */
 static void expect_shares(const struct mm_schedule *schedule) {
     const unsigned tiles = mm_shared_tiles(schedule);
     unsigned begin = 0, at_edges = 0, continuing = 0;
@@ -231,8 +231,8 @@ static void expect_shares(const struct mm_schedule *schedule) {
 
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
-/* Plans it and enqueues it, of a stack that is not one launch its last product. What lies in the workspace
- * must fit there, one behind the other. */
+/* Plans and enqueues a product, or the last product of a stack that needs several launches. All data must fit
+ * into the workspace. */
 static void launch(const struct mm_product *product) {
     struct mm_lane lane = {.device = &device, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head};
@@ -250,7 +250,7 @@ static void launch(const struct mm_product *product) {
                      MM_OK);
     assert_int_equal(seen.enqueued, 1);
     assert_int_equal(seen.reduced, seen.plan.schedule.sharers > 0);
-    assert_int_equal(seen.loaded_reduce, seen.reduced); /* before the job's time counts */
+    assert_int_equal(seen.loaded_reduce, seen.reduced); /* before the job's time starts */
     expect_shares(&seen.plan.schedule);
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     size_t end = 0;
@@ -279,9 +279,8 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
 static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN, MM_FLOAT8_E5M2,
                                        MM_INT8,    MM_UINT8,   MM_BOOL,     MM_FLOAT64};
 
-/* A stage holds all lines of an operand that a block computes with. Those of one that is not K-major come in
- * boxes of a square of 128 bytes, and those of one that is in a single box of a multiple of 8, as the swizzle
- * goes. One that threads copy has no map. */
+/* A stage holds all lines of an operand that a block needs. Operands that are not K-major are loaded in
+ * squares of 128 bytes, others in one box. Operands that threads copy have no map. */
 static void expect_lines(const CUtensorMap *map, const struct mm_matrix *unaligned, unsigned lines,
                          size_t all, unsigned whole, unsigned square) {
     const size_t least = all < whole ? all : whole;
@@ -322,7 +321,7 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
-/* However tiles are shared, no share is empty. */
+/* No share is empty, however tiles are shared. */
 static void each_share_has_steps(void **state) {
     for (unsigned is_double = 0; is_double < 2; is_double++) {
         unsigned cut = 0;
@@ -344,7 +343,7 @@ static void blocks_share_multiprocessors(void **state) {
     assert_int_equal(seen.grid.x, 256);
 }
 
-/* An operand has no map if it does not begin at a multiple of 16 bytes. */
+/* An operand has no map unless it begins at a multiple of 16 bytes. */
 static void threads_copy_what_begins_anywhere(void **state) {
     struct mm_product product = product_of(MM_FLOAT64, 64, 64, 64, 0);
     product.b.data = operands + 8;
@@ -354,7 +353,7 @@ static void threads_copy_what_begins_anywhere(void **state) {
     assert_int_equal(seen.maps, 1);
 }
 
-/* The tile that the request asks for; else the fastest, of which these are examples. */
+/* Uses the tile of the request, or else the fastest tile. */
 static void tiles_are_chosen(void **state) {
     static const struct {
         size_t m, k, n;
@@ -389,7 +388,7 @@ static void tiles_are_chosen(void **state) {
     }
 }
 
-/* A stack is one launch, unless its copies would be padded; then any of its products fits the workspace. */
+/* A stack is one launch unless its copies would be padded; then any of its products fits the workspace. */
 static void stacks_have_their_memory(void **state) {
     const struct mm_stack stack = {.count = 6,
                                    .a_count = 6,
@@ -425,7 +424,7 @@ static void stacks_have_their_memory(void **state) {
     assert_memory_equal(seen.plan.b_steps, ((unsigned[]){0, 1}), 2 * sizeof(unsigned));
 }
 
-/* The copy of an operand that is stored is made once. */
+/* The copy of a stored operand is made once. */
 static void copies_are_kept(void **state) {
     const struct mm_product product = product_of(MM_INT8, 256, 256, 256, 0);
     launch(&product);
@@ -449,7 +448,7 @@ static void without_depth_or_memory_others_compute(void **state) {
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
     assert_int_equal(seen.tiled, 1);
-    /* What needs no copy does without partial sums. */
+    /* A product that needs no copy also works without partial sums. */
     const struct mm_product aligned = product_of(MM_FLOAT64, 256, 16384, 256, 0);
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&aligned, &plan, &error), MM_OK);
@@ -470,7 +469,7 @@ static void a_tile_that_a_type_lacks_is_refused(void **state) {
     assert_string_equal(error.detail, "tensor of float64 has no tiles of 192; choose 32, 64 or 128");
 }
 
-/* The copy engine counts products in 32 bits with a sign. */
+/* The copy engine has signed 32-bit counts. */
 static void too_many_tiles_are_refused(void **state) {
     static const struct {
         size_t count;

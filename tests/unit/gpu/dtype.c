@@ -1,18 +1,17 @@
-/* Element types: the values of the small ones, and what the table says of the precision of all, against
- * rounding to them. */
+/* Tests element types: values of the small types, and the table of precisions. */
 #include "gpu/matrix/dtype.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
 
-/* The value that is left of a number of this type. */
+/* Returns the value after rounding to the type. */
 static double rounded(enum mm_dtype dtype, double value) {
     uint64_t element;
     mm_dtype_put(dtype, &element, 0, value);
     return mm_dtype_get(dtype, &element, 0);
 }
 
-/* The types that C does not have, by their fields. */
+/* The types that C lacks, by their fields. */
 static const struct {
     enum mm_dtype dtype;
     int exponent_bits;
@@ -23,7 +22,7 @@ static const struct {
               {MM_FLOAT8_E4M3FN, 4, 3, false},
               {MM_FLOAT8_E5M2, 5, 2, true}};
 
-/* By the book: 2^(exponent − bias) · 1.mantissa, of subnormals 0.mantissa and one exponent more. */
+/* The definition: 2^(exponent − bias) · 1.mantissa; a subnormal has 0.mantissa and one exponent more. */
 static double value_by_fields(size_t which, unsigned bits) {
     const int exponent_bits = narrow[which].exponent_bits, mantissa_bits = narrow[which].mantissa_bits;
     const int highest = (1 << exponent_bits) - 1, bias = highest / 2;
@@ -42,8 +41,8 @@ static bool is_same(double a, double b) {
     return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
 }
 
-/* Each value is rounded to itself, and what lies between it and the next one of its sign to the nearer, from
- * the middle to the one whose last bit is 0. */
+/* Each value rounds to itself. A number between two values rounds to the nearer one, and a midpoint to the
+ * even one. */
 static void every_encoding_is_read_and_rounded_to(void **state) {
     for (size_t which = 0; which < COUNT(narrow); which++) {
         const enum mm_dtype dtype = narrow[which].dtype;

@@ -1,4 +1,4 @@
-/* A CUDA runtime of the host's memory and processor. */
+/* A fake CUDA runtime on the host. */
 #include "fake_cuda.h"
 #include "gpu/check/verify.h"
 #include "gpu/matrix/sums.h"
@@ -32,7 +32,7 @@ const char *cudaGetErrorName(cudaError_t code) {
     return "told";
 }
 
-/* Each piece with its size in front of it. */
+/* Each allocation has its size in front. */
 enum { HEAD = 256 };
 
 cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
@@ -43,7 +43,7 @@ cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t p
     memcpy(piece, &bytes, sizeof bytes);
     memset(piece + HEAD, 0xff, bytes); /* NaN */
     fake_cuda.memory_used += bytes;
-    fake_cuda.taken++;
+    fake_cuda.allocations++;
     *memory = piece + HEAD;
     return cudaSuccess;
 }
@@ -113,7 +113,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return fake_cuda.event_fails;
 }
 
-/* An event's number tells its time in milliseconds. */
+/* An event's number is its time in milliseconds. */
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     *ms = (float)((uintptr_t)to - (uintptr_t)from);
     return cudaSuccess;
@@ -255,29 +255,30 @@ static void compute(const float *a, const float *b, void *c, enum mm_dtype c_dty
     }
 }
 
-void fake_compute(const struct mm_product *product, bool turns) {
+void fake_compute(const struct mm_product *product, bool transposes) {
     const size_t sizes[] = {product->m, product->n, product->k};
-    const size_t steps[] = {turns ? 1 : product->a.ld, turns ? product->a.ld : 1, product->b.ld,
+    const size_t steps[] = {transposes ? 1 : product->a.ld, transposes ? product->a.ld : 1, product->b.ld,
                             product->c.ld};
     compute(product->a.data, product->b.data, product->c.data, product->c.dtype, sizes, steps);
 }
 
-static void compute_items(const struct mm_cuda_items *items, unsigned count, bool turns) {
+static void compute_items(const struct mm_cuda_items *items, unsigned count, bool transposes) {
     for (unsigned index = 0; index < count; index++) {
         const struct mm_cuda_item *item = &items->items[index];
         const size_t sizes[] = {item->m, item->n, item->k};
         assert_int_equal(item->split_depth, item->k < 2 ? item->k : fake_split_depth(item->k));
-        const size_t steps[] = {turns ? 1 : item->k, turns ? item->m : 1, item->n, item->n};
+        const size_t steps[] = {transposes ? 1 : item->k, transposes ? item->m : 1, item->n, item->n};
         compute(item->a, item->b, item->c, item->c_dtype, sizes, steps);
     }
 }
 
 static bool is_for_batches(const void *kernel) {
-    return kernel == &fake_kernels.plain_batch || kernel == &fake_kernels.turned_batch;
+    return kernel == &fake_kernels.plain_batch || kernel == &fake_kernels.transposed_batch;
 }
 
 static bool is_ours(const void *kernel) {
-    return kernel == &fake_kernels.plain || kernel == &fake_kernels.turned || kernel == &fake_kernels.lonely;
+    return kernel == &fake_kernels.plain || kernel == &fake_kernels.transposed ||
+           kernel == &fake_kernels.lonely;
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel, void **arguments) {
@@ -296,14 +297,14 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *ke
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_rows, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->stack.rank, 0);
-        compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.turned_batch);
+        compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.transposed_batch);
     } else if (!is_ours(kernel)) {
         assert_true(fake_cuda.notes < 4);
         fake_cuda.noted[fake_cuda.notes].product = *(const struct mm_product *)arguments[0];
         fake_cuda.noted[fake_cuda.notes++].grid = launch->gridDim;
     } else {
         fake_cuda.launches++;
-        fake_compute(arguments[0], kernel == &fake_kernels.turned);
+        fake_compute(arguments[0], kernel == &fake_kernels.transposed);
     }
     return cudaSuccess;
 }

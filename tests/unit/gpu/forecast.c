@@ -1,17 +1,17 @@
-/* A forecast follows the best times that were seen, of kernels by their variant and of copies. */
+/* Tests the forecast, which follows the best times of kernels, by variant, and of copies. */
 #include "gpu/device/backend.h"
 #include "gpu/cpu/variants.h"
 #include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"
 
-enum { US = 1000, TELLING = 1000000 /* the least work that a first rate is learned from */ };
+enum { US = 1000, TELLING = 1000000 /* the least work from which a first rate is learned */ };
 
 static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {
     {.name = "one", .launch[MM_FLOAT32] = mm_cpu_naive}, {.name = "two"}};
 static const struct mm_backend backend = {
     .name = "made up", .is_host = true, .variants = variants, .variant_count = COUNT(variants)};
 
-/* Of so many bytes, which are never read. */
+/* A matrix of this many bytes, which are never read. */
 static struct mm_matrix matrix_of(size_t bytes) {
     static float element;
     return mm_matrix_dense(MM_FLOAT32, bytes / sizeof(float), 1, &element);
@@ -25,7 +25,7 @@ static struct mm_job job_of(size_t work, unsigned row) {
 }
 
 static struct mm_device device;
-static struct mm_job job; /* of the work from which a first rate is learned */
+static struct mm_job job; /* with the least work from which a first rate is learned */
 
 static int set_up(void **state) {
     device = (struct mm_device){.backend = &backend};
@@ -33,7 +33,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* The job has taken so long, and is learned from. */
+/* The job took this long, and the forecast learns from it. */
 static void learn(uint64_t kernel_us) {
     job.outcome.span_ns[MM_SPAN_KERNEL] = kernel_us * US;
     mm_forecast_learn(&device, &job);
@@ -47,7 +47,7 @@ static void expect_us(double us, const struct mm_job *asked, unsigned row) {
 
 static void the_best_time_counts(void **state) {
     const struct mm_job larger = job_of(4 * TELLING, 0);
-    expect_us(0.0, &job, 0); /* nothing was seen */
+    expect_us(0.0, &job, 0); /* nothing was measured */
     learn(3000);
     expect_us(3000.0, &job, 0);
     expect_us(0.0, &job, 1);
@@ -57,8 +57,8 @@ static void the_best_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
-/* Vectors, which have many bytes for each operation, would make large products look slow. They wait for their
- * bytes, of which there is a rate of its own. */
+/* Vectors have many bytes per operation, so they must not make large products look slow. Bytes have their own
+ * rate. */
 static void a_thin_product_tells_of_its_bytes_alone(void **state) {
     const struct mm_job large = job_of(4 * TELLING, 0);
     struct mm_job thin = job;
@@ -68,10 +68,10 @@ static void a_thin_product_tells_of_its_bytes_alone(void **state) {
         if (is_assumed)
             mm_forecast_assume(&device, &variants[0], &job.product, 1000.0 * US);
         job = thin;
-        learn(is_assumed ? 1000 : 0); /* it took no longer than its operations should */
+        learn(is_assumed ? 1000 : 0); /* as fast as its operations allow */
         expect_us(is_assumed ? 1000.0 : 0.0, &thin, 0);
         learn(20000);
-        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* else by its bytes */
+        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* limited by its bytes */
         expect_us(20000.0, &thin, 0);
         assert_true(mm_forecast_kernel_ns(&device, &variants[0], &thin.product) == 20000.0 * US);
         learn(10000);
@@ -80,18 +80,18 @@ static void a_thin_product_tells_of_its_bytes_alone(void **state) {
         expect_us(20000.0, &thin, 0);
         thin.product.c = matrix_of(2 * TELLING);
         job = large;
-        learn(12000); /* the first that is not thin, and slower than assumed */
+        learn(12000); /* the first wide product, slower than assumed */
         expect_us(12000.0, &large, 0);
         expect_us(10000.0, &thin, 0);
         job = thin;
-        learn(2000); /* any product mends both */
+        learn(2000); /* any product corrects both rates */
         expect_us(8000.0, &large, 0);
         expect_us(2000.0, &thin, 0);
     }
 }
 
-/* No work tells nothing, nor does little of much: a small job that was held up would make large ones take
- * hours. Nor does what took no longer than a launch. */
+/* A job without work, with little work or with a very short time teaches nothing, because a delay would
+ * distort the rate. */
 static void little_tells_nothing_of_much(void **state) {
     static const struct {
         size_t work, uploaded_bytes, large;
@@ -114,7 +114,7 @@ static void little_tells_nothing_of_much(void **state) {
     expect_us(50.0, &job, 0);
 }
 
-/* Neither little work nor a short time keeps a job from mending what is known. */
+/* A short job can still improve a known rate. */
 static void any_job_mends_a_rate(void **state) {
     const struct mm_job large = job;
     job.outcome.uploaded_bytes = TELLING;
@@ -127,12 +127,12 @@ static void any_job_mends_a_rate(void **state) {
     expect_us(200.0 + 300.0 / 50, &large, 0);
 }
 
-/* Of a job that asks for one, which then lasts as much longer. */
+/* A job with a check takes that much longer. */
 static void checks_take_their_time(void **state) {
     const struct mm_job unchecked = job;
     job.product.c = matrix_of(TELLING);
     job.outcome.verification.took_ns = 700 * US;
-    mm_forecast_learn(&device, &job); /* it asked for none */
+    mm_forecast_learn(&device, &job); /* this job has no check */
     job.verify = true;
     expect_us(0.0, &job, 0);
     mm_forecast_learn(&device, &job);
@@ -143,7 +143,7 @@ static void checks_take_their_time(void **state) {
 static const struct mm_variant transpose = {.name = "turns", .op = MM_TRANSPOSE};
 static const struct mm_backend moves = {.name = "moves", .variants = &transpose, .variant_count = 1};
 
-/* Without depth there are only zeros to write: by that time, others would be foretold to take none. */
+/* A product with k = 0 only writes zeros, and teaches nothing. */
 static void no_depth_tells_nothing(void **state) {
     job.product.k = 0;
     job.product.c = matrix_of(TELLING);
@@ -155,7 +155,7 @@ static void no_depth_tells_nothing(void **state) {
     assert_true(mm_forecast_ns(&device, &job, &transpose) == 60.0 * US);
 }
 
-/* Which go together: they must not write on what is known of the copies. */
+/* Jobs in one launch teach nothing about copies. */
 static void rows_past_the_table_do_no_harm(void **state) {
     job = job_of(TELLING, MM_FORECAST_VARIANTS_MAX);
     learn(3000);
@@ -175,9 +175,8 @@ static void copies_count_by_their_bytes(void **state) {
     expect_us(4.0, &job, 0);
 }
 
-/* Until a job was measured, which counts even if it was slower. But a first job that was held up, or whose
- * shape is a bad one for its variant, is far from that: by its rate, large products would be refused until
- * another job mends it, and there may be none. */
+/* An assumed rate holds until a job was measured, even a slower one. A first job that is far slower is
+ * ignored, or large products would be rejected for long. */
 static void a_rate_is_assumed_first(void **state) {
     for (int is_far = 0; is_far < 2; is_far++) {
         set_up(state);
@@ -191,7 +190,7 @@ static void a_rate_is_assumed_first(void **state) {
     }
 }
 
-/* A millisecond, but every second run is held up. */
+/* A millisecond, but every second run is delayed. */
 static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     static unsigned runs;
@@ -213,7 +212,7 @@ static void one_run_that_is_held_up_is_not_assumed(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 1990 * US, 2010 * US);
 }
 
-/* By a nanosecond for an operation or a byte: 2·e³ of an edge e, or 2·e²·bytes of a transposition. */
+/* One nanosecond per operation or byte: 2·e³ for an edge e, or 2·e²·bytes of a transposition. */
 static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};
@@ -230,7 +229,7 @@ static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     assert_true(error.has_limit && error.limit == 1);
     assert_string_equal(error.detail, "one would take about 0.001 s for this, but the limit is 1 ms "
                                       "(--max-kernel-ms), enough for squares of an "
-                                      "edge up to 79"); /* 986,078 of 1,000,000, where 80 takes 1,024,000 */
+                                      "edge up to 79"); /* 986,078 of 1,000,000; 80 needs 1,024,000 */
     assert_int_equal(mm_forecast_check(&mover, &transpose, &transposition, 7, &error), MM_TOO_LARGE);
     assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·e² of 7,000,000 */
 }
@@ -247,7 +246,7 @@ static void a_deep_product_of_a_small_result_takes_a_gpu_long(void **state) {
     assert_true(mm_forecast_kernel_ns(&device, &variants[0], &small) == 2.0 * 256 * 1000);
 }
 
-/* Its products fill a GPU together, and each takes a little, however small. */
+/* The products of a stack run together on a GPU, and each takes some time. */
 static void all_products_of_a_stack_count(void **state) {
     static const struct mm_backend gpu = {.name = "gpu", .variants = variants, .variant_count = 2};
     static const struct mm_stack stack = {.count = 1000}, tiny = {.count = 1000000};

@@ -8,7 +8,6 @@ struct lab lab;
 struct mm_device lab_device, lab_host;
 struct mm_benchmark *benchmark;
 
-/* A variant's launch. */
 #define LAUNCH(name)                                                                                         \
     static enum mm_status name(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error)
 
@@ -16,7 +15,7 @@ LAUNCH(multiply) {
     return mm_cpu_backend.variants[0].launch[product->a.dtype](product, lane, error);
 }
 
-/* Leaves the last element of C as it was. */
+/* Leaves the last element of C unchanged. */
 LAUNCH(drop_corner) {
     const size_t bytes = mm_dtype_bytes(product->c.dtype);
     char *last = (char *)product->c.data + (product->m * product->n - 1) * bytes;
@@ -27,14 +26,14 @@ LAUNCH(drop_corner) {
     return status;
 }
 
-/* Leaves the last step of k out. */
+/* Leaves out the last step of k. */
 LAUNCH(drop_slab) {
     struct mm_product less = *product;
     less.k--;
     return multiply(&less, lane, error);
 }
 
-/* Leaves a tile of 16 × 16 in its interior as it was. */
+/* Leaves an inner tile of 16×16 unchanged. */
 LAUNCH(drop_tile) {
     const size_t first = product->m / 2 * product->c.ld + product->n / 2;
     float *tile = (float *)product->c.data + first;
@@ -72,8 +71,7 @@ LAUNCH(transpose) {
     return MM_OK;
 }
 
-/* Of two elements in the interior, the first bytes of one, at most four, and as many of the last of the other
- * are those of a neighbour. */
+/* Two inner elements get wrong bytes from a neighbour: the first bytes of one, the last of the other. */
 LAUNCH(misplace_two) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
     const size_t part = bytes < sizeof(float) ? bytes : sizeof(float);
@@ -166,8 +164,7 @@ static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype
     return mm_cpu_backend.fill(NULL, memory, dtype, count, seed, error);
 }
 
-/* Time goes by numbers, so that the figures are known: blas takes 100 ns, a plain copy 200, all others 1000;
- * but the more, the more runs there were. */
+/* Simulated times: blas 100 ns, a plain copy 200, all others 1000, plus the number of runs. */
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     const struct mm_variant *variant = plan->variant;
@@ -221,7 +218,7 @@ void lab_ask(struct mm_benchmark_request *request, const char *names) {
     }
 }
 
-/* A row has an hour: a test that lasts for long by chance repeats no less. */
+/* The limit is an hour, so a slow machine does not reduce the repeats. */
 #define HOUR_NS UINT64_C(3600000000000)
 
 struct mm_benchmark_request lab_product(size_t m, size_t k, size_t n, unsigned repeats, const char *names) {

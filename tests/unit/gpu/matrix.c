@@ -1,4 +1,4 @@
-/* Sums of sizes from outside, and which matrices conform. */
+/* Tests sums and products of sizes from clients, and which matrices conform. */
 #include "gpu/matrix/matrix.h"
 #include "gpu/product/product.h"
 #include "tests/unit/unit.h"

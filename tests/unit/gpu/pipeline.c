@@ -1,4 +1,4 @@
-/* When a thread's pipeline may begin others: while it has a lane, and collects none for a launch of small
+/* Tests when a thread's pipeline may begin more jobs: it needs a free lane, and must not be collecting small
  * jobs. */
 #include "gpu/queue/pipeline.h"
 #include "scene.h"
@@ -23,7 +23,7 @@ static void end(void) {
     assert_true(mm_pipeline_end(&pipeline, &batch));
 }
 
-/* Others may begin from 30 us on. */
+/* More jobs may begin after 30 us. */
 static void expect_collecting(uint64_t begun_ns) {
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns));
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns + 29999));
@@ -35,12 +35,12 @@ static void beside_small_ones_others_wait_30_us(void **state) {
     expect_collecting(pipeline.changed_ns);
     begin(1, 5, 1);
     end();
-    assert_false(mm_pipeline_may_begin(&pipeline, pipeline.small_ns)); /* the second is under way yet */
+    assert_false(mm_pipeline_may_begin(&pipeline, pipeline.small_ns)); /* the second one is under way */
     end();
     assert_true(mm_pipeline_may_begin(&pipeline, pipeline.small_ns));
 }
 
-/* A large one beside them neither begins their time anew, nor ends it. */
+/* A large job neither restarts nor ends the time of the small ones. */
 static void only_small_ones_collect(void **state) {
     begin(0, 0, 1);
     begin(1, 5, 1);

@@ -1,17 +1,17 @@
-/* gpu/probe: which accesses a backend is asked for in which step. */
+/* Tests gpu/probe: which accesses it times in which step. */
 #include "gpu/lab/probe.h"
 #include "tests/unit/unit.h"
 
-/* What the made-up backend was asked for. */
+/* Calls of the fake backend. */
 static struct {
     unsigned calls;
     unsigned speeds;
     size_t most;
     bool fails;
-    uint64_t takes_ns; /* each time */
+    uint64_t takes_ns; /* duration of each call */
 } asked;
 
-/* An access's time tells its stride. */
+/* The fake time of an access tells its stride. */
 static enum mm_status fake_probe(struct mm_device *device, const struct mm_access *accesses, size_t count,
                                  struct mm_access_time *times, struct mm_memory_speed *speed,
                                  struct mm_error *error) {
@@ -67,7 +67,7 @@ static void test_task(void **state) {
     struct mm_task task = make(&probe, 3 * MM_PROBE_STEP);
     uint64_t begun_ns = mm_clock_ns();
     while (task.run(&task, &device, false) != MM_TASK_OVER) {
-        assert_true(mm_clock_ns() - begun_ns >= MM_TASK_SLICE_NS); /* not before a slice is over */
+        assert_true(mm_clock_ns() - begun_ns >= MM_TASK_SLICE_NS); /* not before the slice has ended */
         begun_ns = mm_clock_ns();
     }
     assert_int_equal(probe.done, probe.count);

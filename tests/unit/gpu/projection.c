@@ -1,4 +1,4 @@
-/* Projections of products, right and wrong in one place or another, of shapes thick and thin. */
+/* Tests projections of right and wrong products, of many shapes. */
 #include "gpu/check/projection.h"
 #include "tests/unit/unit.h"
 
@@ -6,12 +6,12 @@
 
 enum { SEED = 12345 };
 
-/* A product, computed with care, and its projection, prepared. */
+/* A product computed in double precision, with its prepared projection. */
 struct fixture {
     struct mm_random_product product;
     struct mm_projection projection;
     void *memory;
-    double norm; /* of C */
+    double norm; /* norm of C */
     float *c;
 };
 
@@ -20,7 +20,7 @@ static struct fixture fixture;
 /* Which operands are stored transposed. */
 enum { A_TRANSPOSED = 1, B_TRANSPOSED = 2, LAYOUT_COUNT = 4 };
 
-/* Computes C of the streams, read in this layout. */
+/* Computes C of the random streams in this layout. */
 static void multiply(unsigned layout) {
     const struct mm_random_product *product = &fixture.product;
     const size_t m = product->m, k = product->k, n = product->n;
@@ -40,8 +40,7 @@ static void multiply(unsigned layout) {
     fixture.norm = sqrt(squares);
 }
 
-/* The streams of a product of this shape and layout, and the memory of its projection, of exactly the bytes
- * that it asks for, for the sanitizer to see. */
+/* Opens the streams and the projection, in memory of exactly the size that it asks for. */
 static struct mm_random_product product_of(enum mm_dtype dtype, const size_t *shape, unsigned layout,
                                            void **memory) {
     const size_t bytes = mm_projection_bytes(dtype, shape[0], shape[1], shape[2]);
@@ -79,7 +78,7 @@ static size_t element_count(void) {
     return fixture.product.m * fixture.product.n;
 }
 
-/* What is said of C as it is now, read in pieces of so many elements. */
+/* Returns the error of C, read in parts of this many elements. */
 static double error_in_pieces(size_t piece) {
     const size_t count = element_count();
     mm_projection_begin(&fixture.projection);
@@ -98,28 +97,26 @@ static const size_t shapes[][3] = {{1, 1, 1},    {1, 1, 1000},  {1000, 1, 1},  {
                                    {15, 15, 17}, {16, 16, 16},  {64, 100, 64}, {200, 30, 150}};
 enum { SHAPE_COUNT = COUNT(shapes) };
 
-/* Every shape in every layout. */
+/* Tests every shape in every layout. */
 enum { CASE_COUNT = SHAPE_COUNT * LAYOUT_COUNT };
 
 static void make_case(size_t which) {
     make(shapes[which / LAYOUT_COUNT], (unsigned)(which % LAYOUT_COUNT));
 }
 
-/* Rounded once, an element is off by u of itself at most; and there is no shape for which that looks like
- * more by chance. */
+/* One rounding is at most u of an element, and no shape may report more. */
 static void right_products_are_right(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
         const double error = error_of();
         if (!(error < 2.0 * 0x1p-24))
             fail_msg("case %zu: %g", which, error);
-        for (size_t piece = 1; piece < 20; piece += 6) /* but for the order in which it is added */
+        for (size_t piece = 1; piece < 20; piece += 6) /* equal except for the order of addition */
             assert_true(fabs(error_in_pieces(piece) - error) < 1e-3 * error + 1e-15);
     }
 }
 
-/* Each element in turn is off by as much as an element is on average: the weight that it has lies between 1/2
- * and 1, and that of the norm, which is a sum, does about the same. */
+/* Each element in turn is off by the average size of an element. Its weight is between 1/2 and 1. */
 static void single_elements_show(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
@@ -137,7 +134,7 @@ static void single_elements_show(void **state) {
     }
 }
 
-/* Noise all over shows as what it is, relative to the norm. */
+/* Random noise is reported with its size relative to the norm. */
 static void noise_is_told_by_its_size(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
@@ -164,12 +161,12 @@ static void what_is_not_finite_is_infinitely_wrong(void **state) {
         fixture.c[617] = kept;
         assert_true(error_of() < 1e-6);
     }
-    fixture.c[0] = INFINITY; /* two that would cancel each other */
+    fixture.c[0] = INFINITY; /* two errors that could cancel */
     fixture.c[1] = -INFINITY;
     assert_true(error_of() == (double)INFINITY);
 }
 
-/* k·n + m·k numbers in steps of 2^17; however long a row is, it is no step of its own. */
+/* k·n + m·k numbers in steps of 2^17, however long a row is. */
 static void preparing_is_done_in_steps(void **state) {
     static const struct {
         size_t shape[3];
@@ -194,11 +191,10 @@ static void preparing_is_done_in_steps(void **state) {
     }
 }
 
-/* ||C·x − A·B·x|| / ||A·B·x|| of a product of this type and result, in which one element was changed or none.
- */
+/* Returns ||C·x − A·B·x|| / ||A·B·x|| for types of operands and result, with one element changed or none. */
 static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_wrong) {
     enum { M = 20, K = 300, N = 30 };
-    static uint64_t c[M * N]; /* of any type */
+    static uint64_t c[M * N]; /* large enough for any type */
     void *memory;
     const struct mm_random_product product =
         product_of(dtype, (const size_t[]){M, K, N}, A_TRANSPOSED, &memory);
@@ -220,8 +216,8 @@ static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_
     return mm_projection_error(&projection);
 }
 
-/* Rounded once, it is off by about half of its type's unit roundoff. Sums of float8s may be exact, and so are
- * those of float64s here, since elements have 24 bits: the projection adds nothing to their error. */
+/* One rounding gives about half of the type's unit roundoff. Sums of float8 and float64 here may be exact.
+ */
 static void products_of_every_type_are_projected(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -240,7 +236,7 @@ static void products_of_every_type_are_projected(void **state) {
         }
 }
 
-/* Elements of a bool may all be 0, and then the norm is 0 as well. */
+/* All elements of a bool may be 0, so the norm is 0. */
 static void zeros_are_right_and_ones_in_their_place_wrong(void **state) {
     const size_t shape[] = {1, 1, 1};
     const int32_t results[] = {0, 1};

@@ -1,5 +1,5 @@
-/* The queue's promises: bounds, one done() a job, deadlines, the least loaded device; and on jobs that end
- * otherwise than by being run. */
+/* Tests the queue: limits, one call of done for each job, deadlines, the choice of the device, and jobs that
+ * end without running. */
 #include "scene.h"
 #include "gpu/store/store.h"
 #include "tests/unit/few_threads.h"
@@ -29,7 +29,7 @@ static void a_full_queue_refuses(void **state) {
     struct mm_error error;
     open_scene((struct setting){.closed = true, .jobs_max = MOST});
     submit_product(&jobs[0], 2);
-    wait_begun(fake, 1); /* it runs, and waits no more */
+    wait_begun(fake, 1); /* it runs and no longer waits */
     for (int index = 1; index <= MOST; index++) {
         assert_false(mm_queue_look(queue).is_full);
         submit_product(&jobs[index], 2);
@@ -62,7 +62,7 @@ static void a_late_job_is_not_begun(void **state) {
     submit(unstarted);
     while (mm_clock_ns() <= deadline_ns)
         continue;
-    open_lane(fake, 0); /* the late one's */
+    open_lane(fake, 0); /* lane of the late job */
     job_wait(late, MM_TIMEOUT);
     assert_non_null(strstr(late->work->error.detail, "dropped"));
     job_wait(unstarted, MM_TIMEOUT);
@@ -73,11 +73,11 @@ static void a_late_job_is_not_begun(void **state) {
     fake->fail_end = true;
     pthread_mutex_unlock(&fake->mutex);
     open_gate(fake);
-    job_wait(failing, MM_DEVICE_FAILED); /* which says more */
+    job_wait(failing, MM_DEVICE_FAILED); /* this error has precedence */
     assert_int_equal(begun_by(fake), 2);
 }
 
-/* What a job was before, and what became of it then, is nothing to the queue. */
+/* The queue ignores what a job was before. */
 static void a_job_is_as_new_each_time(void **state) {
     struct mm_job *job = &jobs[0].job;
     open_scene((struct setting){0});
@@ -105,7 +105,7 @@ static void a_job_is_as_new_each_time(void **state) {
     }
 }
 
-/* A submit plans nothing, since its caller may hold a lock; and it tells what a plan failed for. */
+/* Submitting does not plan, because the caller may hold a lock. A failing plan is reported. */
 static void a_job_is_planned_once(void **state) {
     struct mm_error error;
     open_scene((struct setting){0});
@@ -134,7 +134,7 @@ static bool run_now(size_t m, size_t k, size_t n) {
 
 static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     struct mm_job *job = &jobs[0].job;
-    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* nobody could end it */
+    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* no other thread could end it */
     job_init(&jobs[0], "auto", 4);
     assert_true(run_now(4, 2, 2));
     assert_int_equal(job->work.error.status, MM_OK);
@@ -142,12 +142,12 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_ptr_equal(job->work.device, &fake->device);
     assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 7);
     assert_int_equal(job->outcome.batched, 1);
-    job->verify = true; /* that takes a backend's job */
+    job->verify = true; /* a check needs a backend's job */
     assert_false(run_now(4, 2, 2));
     job->verify = false;
     assert_true(run_now(2000, 2, 2)); /* 16000 operations, and one row more */
     assert_false(run_now(2001, 2, 2));
-    assert_false(run_now(1, 5000, 1)); /* 10000 operations, but 40 KB to be read */
+    assert_false(run_now(1, 5000, 1)); /* 10000 operations, but 40 KB to read */
     assert_true(run_now(0, 2, 2));
     assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 0);
     fake->fail_measure = true;
@@ -157,10 +157,10 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_false(run_now(4, 2, 2));
     __atomic_store_n(&fake->device.failed, 0, __ATOMIC_RELAXED);
     mm_queue_stop(queue);
-    assert_false(run_now(4, 2, 2)); /* a submit says why not */
+    assert_false(run_now(4, 2, 2)); /* a submit reports the error */
     assert_int_equal(jobs[0].done_count, 0);
     close_queue();
-    open_scene((struct setting){0}); /* no host's */
+    open_scene((struct setting){0}); /* no host device */
     job_init(&jobs[0], "naive", 4);
     assert_false(run_now(4, 2, 2));
 }
@@ -168,13 +168,13 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
 static void the_least_loaded_device_is_chosen(void **state) {
     static const unsigned devices[] = {0, 1, 1, 0};
     open_scene((struct setting){.devices = 2, .closed = true});
-    job_init(&jobs[0], "naive", 1000); /* to the first, which is then the more loaded */
+    job_init(&jobs[0], "naive", 1000); /* goes to the first device, which then has more load */
     submit(&jobs[0]);
     wait_begun(fake, 1);
     submit_product(&jobs[1], 2);
     submit_product(&jobs[2], 2);
     open_gate(fake);
-    job_wait(&jobs[0], MM_OK); /* and has nothing to do then */
+    job_wait(&jobs[0], MM_OK); /* now the device is idle */
     submit_product(&jobs[3], 2);
     open_gate(&fakes[1]);
     wait_all(jobs + 1, 3);
@@ -188,22 +188,22 @@ static void submit_stored(struct test_job *test, struct mm_stored *b) {
     submit(test);
 }
 
-/* A job here weighs as much as the copy of 6 bytes. */
+/* A job here weighs as much as copying 6 bytes. */
 static void work_goes_where_its_operands_are(void **state) {
     static const unsigned devices[] = {1, 1, 0, 0, 0};
     struct mm_device_copy copies[] = {{.device = &fakes[0].device}, {.device = &fakes[1].device}};
     struct mm_stored value = {.bytes = 1000};
     open_scene((struct setting){.devices = 2, .closed = true});
-    mm_stored_add_copy(&value, &copies[0]); /* whose memory was taken away */
+    mm_stored_add_copy(&value, &copies[0]); /* its memory was freed */
     mm_stored_add_copy(&value, &copies[1]);
     copies[1].data = &value;
     submit_stored(&jobs[0], &value);
-    submit_stored(&jobs[1], &value); /* waits, since a copy to the idle device takes longer */
+    submit_stored(&jobs[1], &value); /* waits, because copying to the idle device takes longer */
     value.bytes = 8;
     submit_stored(&jobs[2], &value);
     copies[0].data = &value;
     value.bytes = 1000;
-    submit_stored(&jobs[3], &value); /* both have it, and the load decides */
+    submit_stored(&jobs[3], &value); /* both have a copy, so the load decides */
     open_gate(&fakes[0]);
     open_gate(&fakes[1]);
     wait_all(jobs, 4);
@@ -234,14 +234,14 @@ static void an_empty_product_needs_no_device(void **state) {
     for (int index = 0; index < 3; index++) {
         job_init(&jobs[0], "auto", 2);
         job->product = products[index];
-        job->verify = index == 1; /* there is nothing wrong with it */
+        job->verify = index == 1; /* the check passes */
         submit(&jobs[0]);
         job_wait(&jobs[0], MM_OK);
         assert_true(job->outcome.verification.is_done == job->verify);
         assert_int_equal(mm_verification_verdict(&job->outcome.verification), MM_VERDICT_PASSED);
         assert_string_equal(job->outcome.ran->name, "naive");
         assert_true(mm_outcome_rate(&job->outcome) == 0.0);
-        assert_int_equal(begun_by(fake), index == 2); /* without depth there are zeros to be written */
+        assert_int_equal(begun_by(fake), index == 2); /* k = 0 writes zeros */
     }
 }
 
@@ -261,7 +261,7 @@ static void ask_and_count(struct mm_work *work) {
     count_done(work);
 }
 
-/* For either device in turn, of which the first two run. Their done may ask the queue. */
+/* The devices get jobs in turn, of which the first two run. The done callback may call the queue. */
 static void abort_ends_those_that_wait(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     for (int index = 0; index < 6; index++) {
@@ -292,8 +292,8 @@ static void a_waiting_job_is_taken_back(void **state) {
     assert_true(mm_queue_cancel(queue, jobs[2].work));
     assert_false(mm_queue_cancel(queue, jobs[2].work));
     assert_false(mm_queue_look(queue).is_full);
-    assert_true(mm_queue_cancel(queue, jobs[3].work)); /* the last */
-    assert_true(mm_queue_cancel(queue, jobs[1].work)); /* the first */
+    assert_true(mm_queue_cancel(queue, jobs[3].work)); /* the last one */
+    assert_true(mm_queue_cancel(queue, jobs[1].work)); /* the first one */
     submit(&jobs[3]);
     assert_int_equal(mm_queue_look(queue).jobs, 2);
     open_gate(fake);

@@ -1,5 +1,5 @@
-/* The queue's promises on a device that tells when a lane is over: which products go together, that each has
- * its own end, and that none waits for another lane's. */
+/* Tests batches on a device that reports when a lane ends: which products share a launch, and that none waits
+ * for another lane. */
 #include "scene.h"
 #include "gpu/store/store.h"
 
@@ -9,7 +9,7 @@ static void open_async(unsigned lanes) {
     open_scene((struct setting){.lanes = lanes, .closed = true, .backend = &fake_async, .jobs_max = 1000});
 }
 
-/* Of so many columns, which goes together with those of the same key; 0: alone. */
+/* A product of n columns that shares launches with others of its key; key 0: alone. */
 static void submit_keyed(unsigned index, unsigned key, size_t n) {
     job_init(&jobs[index], "naive", 2);
     jobs[index].job.product.n = n;
@@ -17,7 +17,7 @@ static void submit_keyed(unsigned index, unsigned key, size_t n) {
     submit(&jobs[index]);
 }
 
-/* Keeps a lane busy, so that whoever comes has to wait. */
+/* Keeps a lane busy, so later jobs wait. */
 static void submit_first(void) {
     submit_keyed(0, 0, 2);
     wait_begun(fake, 1);
@@ -27,17 +27,17 @@ static int done_of(unsigned index) {
     return __atomic_load_n(&jobs[index].done_count, __ATOMIC_SEQ_CST);
 }
 
-/* A product that waits, and what becomes of it. */
+/* A waiting product, and its expected result. */
 struct row {
     unsigned key, batched;
-    size_t n; /* columns; 0: such as always succeed */
+    size_t n; /* columns; 0: a product that succeeds */
     enum mm_status status;
     bool is_late, is_cancelled;
-    bool is_large;  /* of a MiB */
+    bool is_large;  /* has operands of a MiB */
     bool is_stored; /* its operand is on the device */
 };
 
-/* Lets them wait for a lane that another keeps busy, then run in so many launches; 0: any. */
+/* Lets the products wait for a busy lane, then checks the number of launches; 0: any. */
 static void expect(unsigned batches, const struct row *rows, unsigned count) {
     static struct mm_stored value;
     open_async(1);
@@ -95,16 +95,16 @@ static void those_that_wait_go_together(void **state) {
         struct row rows[6];
     } cases[] = {
         {4, 6, {TOGETHER(5, 3), TOGETHER(5, 3), TOGETHER(7, 2), TOGETHER(5, 3), TOGETHER(7, 2), {0, 1}}},
-        /* Two of a MiB each fill one, the third goes with the small one behind it. */
+        /* Two products of a MiB fill a launch. The third shares one with the small product behind it. */
         {3, 4, {LARGE, LARGE, LARGE, TOGETHER(5, 2)}},
-        {2, 3, {STORED, STORED, STORED}}, /* which are not copied */
-        /* One fails alone; all that fail leave their lane free. */
+        {2, 3, {STORED, STORED, STORED}}, /* stored operands are not copied */
+        /* If one fails, only it fails. If all fail, their lane is free. */
         {2, 3, {TOGETHER(5, 2), FAILING, TOGETHER(5, 2)}},
         {3, 3, {FAILING, FAILING, {0, 1}}},
-        /* Who is late, or cancelled, costs a batch nothing. */
+        /* A late or cancelled product does not delay a batch. */
         {2, 3, {TOGETHER(5, 2), {5, 0, 0, MM_TIMEOUT, .is_late = true}, TOGETHER(5, 2)}},
         {2, 3, {TOGETHER(5, 2), {5, .is_cancelled = true}, TOGETHER(5, 2)}},
-        /* None goes past who wants all. */
+        /* No product overtakes one that needs the device alone. */
         {4, 3, {TOGETHER(5, 1), {5, 1, ALONE_N}, TOGETHER(5, 1)}},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
@@ -113,7 +113,7 @@ static void those_that_wait_go_together(void **state) {
     }
 }
 
-/* It has a most; and of those that wait behind many others, none is looked for. */
+/* A batch has a maximum. The search for its products is limited too. */
 static void a_batch_is_bounded(void **state) {
     enum { OTHERS = 64 };
     struct row rows[OTHERS + 3];
@@ -129,7 +129,7 @@ static void a_batch_is_bounded(void **state) {
     }
 }
 
-/* The first lane stays busy: what is over in the second is told, and what comes is begun there. */
+/* The first lane stays busy. Jobs in the second lane end and begin. */
 static void lanes_end_in_any_order(void **state) {
     open_async(2);
     submit_first();
@@ -145,8 +145,8 @@ static void lanes_end_in_any_order(void **state) {
     assert_int_equal(fake->most, 2);
 }
 
-/* A thread that has long waited for its lane still begins who comes, and is ended by a close. Such as may go
- * together wait for each other's launch, but not for a long one. */
+/* A thread that waits long for its lane still begins new jobs. Small jobs wait shortly for a common launch.
+ */
 static void who_comes_is_begun_beside_what_takes_long(void **state) {
     const struct timespec while_ = {.tv_nsec = 50000000};
     for (unsigned key = 0; key <= 5; key += 5) {
@@ -164,7 +164,7 @@ static void who_comes_is_begun_beside_what_takes_long(void **state) {
     }
 }
 
-/* Those that have come by the time when a small one is begun as well. */
+/* All small jobs that have arrived are begun with the first. */
 static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
     open_async(2);
     submit_keyed(0, 0, ALONE_N);
@@ -177,9 +177,9 @@ static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
     wait_all(jobs, 3);
 }
 
-/* Whom nobody goes past is cancelled: who stands behind is begun. */
+/* If a job that needs the device alone is cancelled, the jobs behind it begin. */
 static void a_cancel_lets_others_begin(void **state) {
-    const struct timespec while_ = {.tv_nsec = 20000000}; /* in which the thread has looked at all of them */
+    const struct timespec while_ = {.tv_nsec = 20000000}; /* time for the thread to look at all jobs */
     open_async(2);
     submit_first();
     submit_keyed(1, 0, ALONE_N);
@@ -192,8 +192,8 @@ static void a_cancel_lets_others_begin(void **state) {
     job_wait(&jobs[2], MM_OK);
 }
 
-/* Beside another there is no memory for it. Until it is begun again, its deadline may pass, it may be
- * cancelled, and its device may fail. */
+/* A job that finds no memory beside another one begins again. Until then it may be late or cancelled, and its
+ * device may fail. */
 static void who_finds_no_memory_is_begun_again_alone(void **state) {
     enum { IN_TIME, LATE, CANCELLED, DEVICE_FAILED };
     static const struct {
@@ -203,14 +203,14 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
                 [LATE] = {MM_TIMEOUT, 2},
                 [CANCELLED] = {MM_STOPPING, 2},
                 [DEVICE_FAILED] = {MM_NOT_READY, 2}};
-    const struct timespec while_ = {.tv_nsec = 20000000}; /* in which it could be begun again, or fail */
+    const struct timespec while_ = {.tv_nsec = 20000000}; /* time to begin it again, or to fail */
     for (int way = 0; way <= DEVICE_FAILED; way++) {
         open_async(2);
         submit_first();
         pthread_mutex_lock(&fake->mutex);
         fake->makes_late = way == LATE;
         pthread_mutex_unlock(&fake->mutex);
-        submit_keyed(1, 0, HUNGRY_N);
+        submit_keyed(1, 0, NO_MEMORY_N);
         wait_begun(fake, 2);
         nanosleep(&while_, NULL);
         assert_int_equal(done_of(1), 0);
@@ -228,8 +228,8 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
 
 static void who_finds_no_memory_alone_fails(void **state) {
     open_async(2);
-    fake->is_starved = true;
-    submit_keyed(0, 0, HUNGRY_N);
+    fake->has_no_memory = true;
+    submit_keyed(0, 0, NO_MEMORY_N);
     job_wait(&jobs[0], MM_NO_DEVICE_MEMORY);
     assert_int_equal(begun_by(fake), 1);
 }

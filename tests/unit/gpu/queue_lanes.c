@@ -1,5 +1,4 @@
-/* The queue's promises on a device's lanes and its time: how many products run at once, who runs alone, and
- * how long those wait that come behind. */
+/* Tests a device's lanes: how many products run at once, which run alone, and how long later ones wait. */
 #include "scene.h"
 
 #include <unistd.h>
@@ -8,13 +7,13 @@
 
 static void lanes_are_filled_and_no_more(void **state) {
     open_scene((struct setting){.lanes = 3, .closed = true});
-    pthread_mutex_lock(&fake->mutex); /* no job begins before all of them wait */
+    pthread_mutex_lock(&fake->mutex); /* no job begins before all wait */
     for (int index = 0; index < 8; index++) {
         job_init(&jobs[index], "auto", 2);
         submit(&jobs[index]);
     }
     pthread_mutex_unlock(&fake->mutex);
-    for (unsigned index = 0; index < 8; index++) { /* as one ends, another comes in its place */
+    for (unsigned index = 0; index < 8; index++) { /* when a job ends, the next one takes its place */
         wait_begun(fake, index < 5 ? 3 + index : 8);
         let_pass(fake, 1);
     }
@@ -24,9 +23,9 @@ static void lanes_are_filled_and_no_more(void **state) {
     assert_int_equal(fake->most, 3);
 }
 
-/* Once it is over the others are woken: of those who came while it ran, all lanes are filled. */
+/* When the exclusive job ends, waiting jobs fill all lanes. */
 static void nobody_runs_beside_who_wants_all(void **state) {
-    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000}; /* for who would begin one */
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000}; /* time in which a job could begin */
     open_scene((struct setting){.lanes = 3, .closed = true});
     submit_product(&jobs[0], ALONE_N);
     wait_begun(fake, 1);
@@ -41,7 +40,7 @@ static void nobody_runs_beside_who_wants_all(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* And nobody goes past it meanwhile. */
+/* Meanwhile no job overtakes the exclusive one. */
 static void who_wants_all_keeps_its_turn(void **state) {
     const struct mm_work *alone = &jobs[1].job.work, *behind = &jobs[2].job.work;
     open_scene((struct setting){.lanes = 2, .closed = true});
@@ -56,7 +55,8 @@ static void who_wants_all_keeps_its_turn(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* The device that it goes to after a failure is larger. The failed one's other jobs must not wait for it. */
+/* The job moves to a larger device after a failure. The other jobs of the failed device must not wait for it.
+ */
 static void who_wants_all_is_passed_on(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     fakes[1].device.memory_bytes = 1;
@@ -81,7 +81,7 @@ static void expect_wait(uint64_t seconds) {
     assert_in_range(mm_queue_look(queue).wait_ns, seconds * SECOND - 10, seconds * SECOND + 10);
 }
 
-/* A job with as much work as a rate is learned from. */
+/* A job with enough work to learn a rate from. */
 static struct test_job *long_job(unsigned index, const char *variant, size_t n) {
     job_init(&jobs[index], variant, 16);
     jobs[index].job.product.k = 1 << 20;
@@ -89,7 +89,7 @@ static struct test_job *long_job(unsigned index, const char *variant, size_t n) 
     return &jobs[index];
 }
 
-/* By what the first took, the others are foretold: in proportion, and nothing of another variant. */
+/* The first job's time foretells the others of the same variant in proportion. */
 static void the_wait_is_foretold_and_bounded(void **state) {
     struct mm_error error;
     struct mm_device *const device = &fakes[1].device;
@@ -140,7 +140,7 @@ static void the_busiest_device_is_foretold(void **state) {
     }
 }
 
-/* Of two threads each has half of what waits, but for those that run alone. */
+/* Each of two threads has half of the waiting work, except exclusive jobs. */
 static void threads_share_the_wait(void **state) {
     for (int is_alone = 0; is_alone < 2; is_alone++) {
         const size_t n = is_alone ? ALONE_N : 2;
@@ -158,7 +158,7 @@ static void threads_share_the_wait(void **state) {
     }
 }
 
-/* Nothing is learned of who fails; and without a limit any wait is taken. */
+/* Failed jobs teach nothing. Without a limit any wait is accepted. */
 static void a_wait_may_be_unknown_or_endless(void **state) {
     open_scene((struct setting){0});
     fake->kernel_ns = UINT64_MAX / 2;
@@ -177,10 +177,10 @@ static void a_wait_may_be_unknown_or_endless(void **state) {
     assert_int_equal(mm_queue_look(queue).wait_ns, SECOND * SECOND);
     open_gate(fake);
     wait_all(jobs + 1, 2);
-    assert_int_equal(mm_queue_look(queue).wait_ns, 0); /* though sums of such numbers are rounded */
+    assert_int_equal(mm_queue_look(queue).wait_ns, 0); /* sums are rounded */
 }
 
-/* The second is under way on the only thread until the gate opens. */
+/* The second job runs on the only thread until the gate opens. */
 static void what_is_over_is_told_before_the_thread_computes(void **state) {
     open_scene((struct setting){.closed = true});
     submit_product(&jobs[0], 2);
@@ -192,13 +192,13 @@ static void what_is_over_is_told_before_the_thread_computes(void **state) {
     job_wait(&jobs[1], MM_OK);
 }
 
-/* Three jobs of 5 s each are at the device that fails. One ends, and one goes to the other device, where it
- * takes 5 ms: 5 s are left, also while that one is planned anew. */
+/* The failing device has three jobs of 5 s. One ends, and one moves to the other device, where it takes 5 ms.
+ * So 5 s are left. */
 static void the_wait_of_a_failed_device_falls(void **state) {
     open_scene((struct setting){.devices = 2, .lanes = 2, .closed = true});
     fakes[0].kernel_ns = 10 * SECOND;
     fakes[1].kernel_ns = SECOND / 100;
-    for (unsigned index = 0; index < 2; index++) { /* so their rates are known */
+    for (unsigned index = 0; index < 2; index++) { /* so both rates are known */
         submit(long_job(index, "naive", 2));
         wait_begun(&fakes[index], 1);
     }

@@ -1,5 +1,5 @@
-/* The queue's promises on tasks: slices with products between them, the device to itself, and an end that
- * comes on the worker's thread however it comes. */
+/* Tests tasks: slices with products between them, exclusive use of the device, and an end on the worker's
+ * thread. */
 #include "scene.h"
 
 #include <time.h>
@@ -55,7 +55,7 @@ static void a_begun_task_does_not_wait(void **state) {
     wait_for(&task->entered);
     submit_product(&jobs[0], 2);
     let_slices(task, 1);
-    wait_begun(fake, 1); /* the product runs, and the task stands in the list */
+    wait_begun(fake, 1); /* the product runs, and the task waits */
     assert_int_equal(mm_queue_look(queue).jobs_waiting, 0);
     assert_false(mm_queue_look(queue).is_full);
     assert_int_equal(mm_queue_look(queue).jobs, 2);
@@ -68,7 +68,7 @@ static void a_begun_task_does_not_wait(void **state) {
     wait_all(jobs, 2);
 }
 
-/* A device that has a task is the more loaded, whatever else waits for the other. */
+/* A device with a task counts as more loaded. */
 static void products_keep_away_from_tasks(void **state) {
     struct test_job *task = &jobs[3];
     open_scene((struct setting){.devices = 2});
@@ -85,8 +85,7 @@ static void products_keep_away_from_tasks(void **state) {
         assert_ptr_equal(jobs[index].work->device, &fakes[1].device);
 }
 
-/* After each piece the product goes to the end of the list, where it counts as waiting. While a piece runs,
- * it does not wait. */
+/* After each part the product returns to the end of the list and counts as waiting. */
 static void products_get_in_between_pieces(void **state) {
     const struct timespec piece = {.tv_nsec = 50000000};
     struct test_job *cut = &jobs[2];
@@ -112,7 +111,7 @@ static void products_get_in_between_pieces(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* One that shares runs beside a product; the others do not (a_slice_has_the_device_to_itself). */
+/* A shared task runs beside a product; the others do not. */
 static void a_task_may_share_the_device(void **state) {
     struct test_job *task = &jobs[0];
     open_scene((struct setting){.lanes = 2});
@@ -167,7 +166,7 @@ static void many_threads_submit(void **state) {
 
 /* --- the end of tasks ----------------------------------------------------------------------------------- */
 
-/* So many slices were done, and once or never it was called to give back what it holds. */
+/* Checks how many slices ran, and whether the task was called once more to release its resources. */
 static void expect_runs(const struct test_job *task, unsigned runs, unsigned cancelled_runs) {
     assert_int_equal(task->runs, runs);
     assert_int_equal(task->cancelled_runs, cancelled_runs);
@@ -191,8 +190,8 @@ static void a_cancelled_task_ends_before_those_that_wait(void **state) {
     assert_int_equal(task->begun_at_end, 1);
 }
 
-/* It is called once more to give back what it holds, unless it ended by itself. One behind it that has not
- * begun holds nothing. */
+/* A cancelled task is called once more to release its resources, unless it has ended. A task that has not
+ * begun has none. */
 static void a_task_ends_after_its_slice(void **state) {
     enum { CANCELLED, LATE, FAILING, STOPPED, DEVICE_FAILED };
     static const struct {
@@ -233,14 +232,14 @@ static void a_task_ends_after_its_slice(void **state) {
 static void a_last_slice_cannot_be_cancelled(void **state) {
     struct test_job *last = &jobs[0];
     open_scene((struct setting){0});
-    submit_task(last, 1); /* there is nothing left to be given back */
+    submit_task(last, 1); /* nothing is left to release */
     wait_for(&last->entered);
     assert_false(mm_queue_cancel(queue, last->work));
     let_slices(last, 1);
     job_wait(last, MM_OK);
     expect_runs(last, 1, 0);
-    assert_false(mm_queue_cancel(queue, last->work)); /* over */
-    for (int round = 0; round < 2; round++) {         /* once more, without the mark, and as one that waits */
+    assert_false(mm_queue_cancel(queue, last->work)); /* it has ended */
+    for (int round = 0; round < 2; round++) {         /* again without the mark, and as a waiting task */
         last->runs = 0;
         last->done_count = 0;
         last->slices = 2;
@@ -252,8 +251,8 @@ static void a_last_slice_cannot_be_cancelled(void **state) {
     }
 }
 
-/* A product of several pieces ends after the piece at hand: cancelled while that runs, or between two, late,
- * or with the queue's end. One that is over its last piece is whole. */
+/* A product in parts ends after the current part if it is cancelled or late or the queue closes. After its
+ * last part it is complete. */
 static void a_product_ends_between_its_pieces(void **state) {
     enum { CANCELLED, CANCELLED_IN_THE_LIST, LATE, ABORTED, LAST };
     static const struct {
@@ -291,7 +290,7 @@ static void a_product_ends_between_its_pieces(void **state) {
     }
 }
 
-/* Of the tasks, the first has begun and the second has not. */
+/* The first task has begun, the second has not. */
 static void abort_ends_tasks(void **state) {
     open_scene((struct setting){.closed = true});
     submit_task(&jobs[0], 3);
@@ -324,7 +323,7 @@ static void close_ends_tasks(void **state) {
     wait_for(&jobs[0].entered);
     assert_int_equal(pthread_create(&closer, NULL, close_it, queue), 0);
     task_init(&jobs[1], 1);
-    /* Once it refuses, it closes. What it took before waits behind the slice, and is ended too. */
+    /* The queue refuses new jobs, then closes. Accepted jobs wait behind the slice and are ended too. */
     while (try_submit(&jobs[1], &error) == MM_OK)
         assert_true(mm_queue_cancel(queue, jobs[1].work));
     assert_int_equal(error.status, MM_STOPPING);

@@ -1,4 +1,5 @@
-/* gpu/check/reduce and gpu/window: figures of every type, in parts and in any order, and parts packed. */
+/* Tests gpu/check/reduce and gpu/window: reductions of every type, in parts and in any order, and packed
+ * parts of a result. */
 #include "gpu/check/reduce.h"
 #include "gpu/matrix/random.h"
 #include "gpu/matrix/source.h"
@@ -8,7 +9,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Of a part, so many elements at a time. */
+/* Reduces a part, with this many elements at a time. */
 static struct mm_reduction reduce_part(const struct mm_window *part, enum mm_dtype dtype, const void *stack,
                                        size_t count) {
     struct mm_reduction seen = mm_reduction_none();
@@ -25,7 +26,7 @@ static struct mm_reduction reduce_matrix(enum mm_dtype dtype, size_t rows, size_
     return reduce_part(&all, dtype, elements, SIZE_MAX);
 }
 
-/* Of a row of doubles, which is of the type. */
+/* Reduces a row of doubles, converted to the type. */
 static struct mm_reduction reduce(enum mm_dtype dtype, const double *values, size_t rows, size_t cols) {
     uint64_t memory[32];
     for (size_t index = 0; index < rows * cols; index++)
@@ -33,7 +34,7 @@ static struct mm_reduction reduce(enum mm_dtype dtype, const double *values, siz
     return reduce_matrix(dtype, rows, cols, memory);
 }
 
-/* A whole figure as a double, which holds the small ones here. */
+/* Returns an integer result as a double, which is exact here. */
 static double number(enum mm_figure figure, enum mm_dtype dtype, const struct mm_reduction *seen) {
     const struct mm_figure_value value = mm_figure_of(figure, dtype, seen);
     if (value.kind == MM_FIGURE_REAL)
@@ -77,7 +78,7 @@ static void what_is_not_finite_shows(void **state) {
         {{1, INFINITY, 2}, {INFINITY, 1, INFINITY, INFINITY, INFINITY}, false},
         {{-INFINITY, INFINITY, 2}, {NAN, -INFINITY, INFINITY, INFINITY, INFINITY}, false},
         {{-1, -2, -2}, {-5, -2, -1, 2, 3}, true},
-        /* Sums that overflow on the way */
+        /* Sums that overflow in between. */
         {{DBL_MAX, DBL_MAX, -DBL_MAX}, {DBL_MAX, -DBL_MAX, DBL_MAX, DBL_MAX, INFINITY}, true},
         {{-DBL_MAX, 0, -DBL_MAX}, {-INFINITY, -DBL_MAX, 0, DBL_MAX, INFINITY}, true},
         {{INFINITY, -DBL_MAX, -DBL_MAX}, {INFINITY, -DBL_MAX, INFINITY, INFINITY, INFINITY}, false},
@@ -86,7 +87,7 @@ static void what_is_not_finite_shows(void **state) {
          true},
     };
     for (size_t index = 0; index < COUNT(cases); index++)
-        for (int part = 0; part < 2; part++) { /* in one, and joined */
+        for (int part = 0; part < 2; part++) { /* at once, and joined from parts */
             struct mm_reduction seen = reduce(MM_FLOAT64, cases[index].values, 1, part == 0 ? 3 : 1);
             const struct mm_reduction rest = reduce(MM_FLOAT64, cases[index].values + 1, 2, 1);
             if (part == 1)
@@ -110,13 +111,13 @@ static void what_is_not_finite_shows(void **state) {
         }
 }
 
-/* Beside the diagonal, NaN and infinity are no part of the trace. */
+/* NaN and Inf outside the diagonal do not change the trace. */
 static void a_trace_sees_the_diagonal_alone(void **state) {
     const struct mm_reduction seen = reduce(MM_FLOAT64, (const double[]){1, NAN, INFINITY, 2}, 2, 2);
     assert_true(number(MM_FIGURE_TRACE, MM_FLOAT64, &seen) == 3);
 }
 
-/* Squares that over- or underflow, alone and beside others, in one and joined; the norm itself may. */
+/* Squares that overflow or underflow, alone and beside others. The norm itself may overflow. */
 static void the_norm_of_large_and_small_numbers(void **state) {
     static const struct {
         double values[3], norm;
@@ -144,7 +145,7 @@ static void the_norm_of_large_and_small_numbers(void **state) {
         }
 }
 
-/* However many matrices have none. */
+/* Any number of empty matrices. */
 static void of_nothing(void **state) {
     static const struct mm_window parts[] = {{(size_t)1 << 60, 0, 1, 0, 0, 0, 1},
                                              {(size_t)1 << 60, 1, 0, 0, 1, 0, 0}};
@@ -165,7 +166,7 @@ static void of_nothing(void **state) {
     }
 }
 
-/* Sums pass 2⁶³ and come back; the least number's size is none of int64's. */
+/* Sums exceed 2⁶³ and return. The size of the least int64 is no int64. */
 static void whole_sums_are_exact(void **state) {
     int64_t values[5] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN};
     const struct mm_reduction seen = reduce_matrix(MM_INT64, 1, 3, values),
@@ -176,8 +177,8 @@ static void whole_sums_are_exact(void **state) {
     assert_true(max_abs.whole.low == UINT64_C(1) << 63 && max_abs.whole.high == 0);
 }
 
-/* A stack of three matrices of 4×5, of which rows 1 and 2 and columns 2 to 4 are kept. Its figures are the
- * same, bit for bit, before and after, and however many elements are added at a time. */
+/* Keeps rows 1 and 2 and columns 2 to 4 of a stack of three 4×5 matrices. Packing and step size must not
+ * change its reductions. */
 static void a_part_is_packed_where_it_lies(void **state) {
     enum { MATRICES = 3, ROWS = 4, COLS = 5 };
     const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};

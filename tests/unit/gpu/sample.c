@@ -1,4 +1,4 @@
-/* Streams of random numbers by number, and samples: where they are taken, and what passes for right. */
+/* Tests random access to streams of random numbers, and the sampled check of products. */
 #include "gpu/check/sample.h"
 #include "tests/unit/unit.h"
 
@@ -28,7 +28,7 @@ static void elements_are_uniform_and_never_0(void **state) {
         sum += element;
         squares += element * element;
     }
-    /* Six standard deviations: of the mean 1/√(3·COUNT), of the mean square √(4/45/COUNT). */
+    /* Six standard deviations: 1/√(3·COUNT) for the mean, √(4/45/COUNT) for the mean square. */
     assert_true(fabs(sum / COUNT) < 6.0 / sqrt(3.0 * COUNT));
     assert_true(fabs(squares / COUNT - 1.0 / 3.0) < 6.0 * sqrt(4.0 / 45.0 / COUNT));
 }
@@ -85,12 +85,11 @@ static void large_results_are_sampled_within_bounds(void **state) {
     }
 }
 
-/* By hand: the last sum is three bounds off, and the middle one by what may underflow. The sums of products
- * are benchmark_check.c's. */
+/* Derived by hand: the last sum is three bounds off, and the middle one by a possible underflow. */
 static void errors_are_parts_of_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};
-    const struct mm_product product = {.k = K}; /* of float32 */
+    const struct mm_product product = {.k = K}; /* float32 */
     const struct mm_bounds bounds = mm_bounds_of(&product, MM_ROUNDED);
     const struct mm_sample sample = {
         .width = 3, .span_count = 2, .sums[1] = {1.0, 0.0, -3.0}, .magnitudes[1] = {2.0, 0.0, 8.0}};
@@ -112,7 +111,7 @@ static struct mm_bounds bounds_of(enum mm_dtype dtype, enum mm_dtype c_dtype, en
     return mm_bounds_of(&product, arithmetic);
 }
 
-/* By hand, as DESIGN.md has them: 2·(92 + 8) = 200. */
+/* Derived by hand as in DESIGN.md: 2·(92 + 8) = 200. */
 static void bounds_are_those_of_the_types(void **state) {
     assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, MM_CUT_OFF).relative == 200.0 * 0x1p-24);
     assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, MM_CUT_OFF).relative == 200.0 * 0x1p-53);
@@ -161,7 +160,7 @@ static void elements_of_every_type_are_random(void **state) {
             assert_true(fabs(sum) < 6.0 * sqrt(COUNT / 3.0));
         else if (dtype == MM_BOOL)
             assert_true(least == 0.0 && largest == 1.0 && fabs(sum - 0.5 * COUNT) < 6.0 * 0.5 * sqrt(COUNT));
-        else if (dtype == MM_UINT8) /* wrapped around */
+        else if (dtype == MM_UINT8) /* the result wraps around */
             assert_true(least == 0.0 && largest == 255.0);
         else
             assert_true(least == -8.0 && largest == 7.0 && fabs(sum + 0.5 * COUNT) < 6.0 * 4.7 * sqrt(COUNT));

@@ -33,7 +33,7 @@ static const struct mm_variant variants[] = {
     {.name = "auto", .choose[MM_FLOAT32] = choose_first},
 };
 
-/* A job comes to a lane, or leaves it for NULL; with the mutex held. */
+/* Sets or clears a lane's job. The caller holds the mutex. */
 static void use_lane(struct fake_device *used, unsigned lane, struct mm_job *from, struct mm_job *to) {
     const unsigned threads = used->device.backend->is_over != NULL ? 1 : used->device.lane_count;
     pthread_t *owner = &used->owners[lane % threads];
@@ -47,7 +47,7 @@ static void use_lane(struct fake_device *used, unsigned lane, struct mm_job *fro
     *owner = pthread_self();
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static void begin_one(struct fake_device *used, struct mm_job *job) {
     used->begun++;
     if (used->makes_late)
@@ -56,7 +56,7 @@ static void begin_one(struct fake_device *used, struct mm_job *job) {
         mm_fail(&job->work.error, MM_DEVICE_FAILED, "told to fail");
         return;
     }
-    if (job->product.n == HUNGRY_N && (used->under_way > 0 || used->is_starved)) {
+    if (job->product.n == NO_MEMORY_N && (used->under_way > 0 || used->has_no_memory)) {
         mm_fail(&job->work.error, MM_NO_DEVICE_MEMORY, "no memory as told");
         return;
     }
@@ -85,7 +85,7 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
     pthread_mutex_unlock(&used->mutex);
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static bool is_open(const struct fake_device *used, unsigned lane) {
     return used->open_gate || used->passes > 0 || (used->open_lanes >> lane & 1) != 0;
 }
@@ -216,7 +216,7 @@ int close_scene(void **state) {
 
 /* --- jobs ----------------------------------------------------------------------------------------------- */
 
-/* Who waits may be gone with its job at once. */
+/* The waiting thread may free the job at once. */
 void count_done(struct mm_work *first) {
     struct mm_work *next;
     __atomic_add_fetch(&done_calls, 1, __ATOMIC_SEQ_CST);

@@ -1,4 +1,4 @@
-/* A queue in front of fake devices, which end their jobs when told to, and jobs for it. */
+/* A queue with fake devices, whose jobs end when the test says so. */
 #pragma once
 
 #include "gpu/queue/queue.h"
@@ -10,101 +10,103 @@
 
 enum { FAKES_MAX = 3, LANES_MAX = 16, JOBS_MAX = 70, SLICES_MAX = 8 };
 
-/* What products of so many columns do. */
+/* The number of columns of a product decides how the fake device treats it. */
 enum {
-    ALONE_N = 99,   /* want the device alone, unless it has memory_bytes */
-    FAILING_N = 98, /* fail in begin */
-    HUNGRY_N = 97,  /* find no memory beside others, nor where the device is starved */
-    SLOW_N = 96,    /* wait for the gate in begin */
-    CUT_N = 95,     /* are computed in PIECES pieces, each by its own begin and end */
+    ALONE_N = 99,     /* needs the device alone, unless memory_bytes is set */
+    FAILING_N = 98,   /* fails in begin */
+    NO_MEMORY_N = 97, /* runs out of memory beside other products, or if has_no_memory */
+    SLOW_N = 96,      /* waits for the gate in begin */
+    CUT_N = 95,       /* is computed in PIECES parts, each with its own begin and end */
     PIECES = 3
 };
 
 struct fake_device {
     struct mm_device device;
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
-    bool open_gate;                  /* whether `end` returns */
-    unsigned open_lanes;             /* a bit for each lane that is over though the gate is closed, once */
-    unsigned passes;                 /* calls of `end` that return all the same */
-    bool fail_measure;               /* whether `measure` fails */
-    bool fail_end;                   /* whether `end` tells of a failure */
-    bool makes_late;                 /* whether the deadline of what is begun has passed from then on */
-    bool is_starved;                 /* whether it has no memory for HUNGRY_N */
-    uint64_t kernel_ns;              /* of each job; 0: 1 */
+    bool open_gate;                  /* `end` returns */
+    unsigned open_lanes;             /* bit set of lanes that end once although the gate is closed */
+    unsigned passes;                 /* calls of `end` that return although the gate is closed */
+    bool fail_measure;               /* `measure` fails */
+    bool fail_end;                   /* `end` reports a failure */
+    bool makes_late;                 /* jobs that begin are past their deadline */
+    bool has_no_memory;              /* no memory for NO_MEMORY_N */
+    uint64_t kernel_ns;              /* kernel time of each job; 0 means 1 ns */
     unsigned batches;                /* calls of begin */
-    unsigned begun;                  /* jobs that begin was called for */
-    unsigned under_way;              /* begun and not ended */
-    unsigned most;                   /* the most under way at one time */
-    unsigned alone;                  /* of these, products of n = ALONE_N */
-    bool was_shared;                 /* one of them was under way beside another product */
-    struct mm_job *lanes[LANES_MAX]; /* the first of what is under way in each */
-    pthread_t owners[LANES_MAX];     /* the thread that uses the lane, or all lanes; or 0 */
-    bool was_misused;                /* a lane was not free, not the thread's, or not there */
+    unsigned begun;                  /* jobs passed to begin */
+    unsigned under_way;              /* jobs begun and not ended */
+    unsigned most;                   /* the largest value of under_way */
+    unsigned alone;                  /* products with ALONE_N that are under way */
+    bool was_shared;                 /* a product with ALONE_N ran beside another product */
+    struct mm_job *lanes[LANES_MAX]; /* first job under way in each lane */
+    pthread_t owners[LANES_MAX];     /* the thread that uses the lane; 0: none */
+    bool was_misused;                /* a lane was busy, belonged to another thread, or did not exist */
 };
 
 extern const struct mm_backend fake_backend;
-extern const struct mm_backend fake_async; /* the same, but it tells when a lane is over, and products go
-                                              together by their tile */
-extern const struct mm_backend fake_host;  /* the same on the host, whose kernels take no time */
+extern const struct mm_backend
+    fake_async; /* fake_backend that reports when a lane ends, and batches products by their tile */
+extern const struct mm_backend fake_host; /* fake_backend as a host backend, whose kernels take no time */
 
 void open_gate(struct fake_device *fake);
 void close_gate(struct fake_device *fake);
 void open_lane(struct fake_device *fake, unsigned lane);
-void let_pass(struct fake_device *fake, unsigned jobs); /* while the gate is closed */
+void let_pass(struct fake_device *fake,
+              unsigned jobs); /* lets `end` return for so many jobs while the gate is closed */
 void wait_begun(struct fake_device *fake, unsigned begun);
 unsigned begun_by(struct fake_device *fake);
 
-/* The scene of a test. What is 0 is 1 of each, an open gate, fake_backend, 8 jobs, and any wait. */
+/* How open_scene sets up devices and queue. A member of 0 means: one device, one lane, an open gate,
+ * fake_backend, 8 jobs, no limit of waiting. */
 struct setting {
     unsigned devices, lanes;
-    bool closed; /* the gates */
+    bool closed; /* the gates are closed */
     const struct mm_backend *backend;
     size_t jobs_max;
     uint64_t wait_ns_max;
 };
 extern struct fake_device fakes[FAKES_MAX];
-extern struct fake_device *const fake; /* the first of them */
+extern struct fake_device *const fake; /* the first of `fakes` */
 extern struct mm_queue *queue;
-extern unsigned done_calls; /* calls of a job's done, with a list each; __atomic */
-extern unsigned plans;      /* that were made; __atomic */
+extern unsigned done_calls; /* calls of a job's done callback; __atomic */
+extern unsigned plans;      /* plans made so far; __atomic */
 
 void set_fakes(struct setting setting);
 void open_scene(struct setting setting);
-void close_queue(void); /* where it is open */
-/* A teardown: closes the queue, and asserts that no lane was misused. */
+void close_queue(void); /* does nothing if the queue is closed */
+/* Teardown of a test: closes the queue, and asserts that no lane was misused. */
 int close_scene(void **state);
 
 struct test_job {
     struct mm_job job;
-    struct mm_task task;  /* in place of the job, a slice whenever it is let */
-    struct mm_work *work; /* of the one that it is */
+    struct mm_task task;  /* used instead of `job` for a task */
+    struct mm_work *work; /* the work of `job` or `task` */
     sem_t done;
     int done_count; /* __atomic */
-    /* Of a task: */
-    sem_t entered; /* posted as a slice begins */
-    sem_t let;     /* waited for before it ends */
+    /* The members below are for tasks only. */
+    sem_t entered; /* posted when a slice begins */
+    sem_t let;     /* a slice waits for this before it ends */
     unsigned slices;
     unsigned runs; /* calls that were not cancelled */
     unsigned cancelled_runs;
-    bool device_was_lost;       /* at the last of these */
+    bool device_was_lost;       /* state of the device in the last cancelled call */
     unsigned begun[SLICES_MAX]; /* products that the first device had begun when each slice began */
-    unsigned begun_at_end;      /* the same when it was cancelled */
-    unsigned beside;            /* products under way beside a slice, the most */
+    unsigned begun_at_end;      /* products that the first device had begun when the task was cancelled */
+    unsigned beside;            /* the most products under way during a slice */
     bool fails;
-    bool becomes_late; /* its deadline has passed once a slice has begun */
+    bool becomes_late; /* passes its deadline once a slice has begun */
 };
 extern struct test_job jobs[JOBS_MAX];
 
-void job_init(struct test_job *test, const char *variant, size_t m); /* m×2 by 2×2 */
+void job_init(struct test_job *test, const char *variant, size_t m); /* an m×2 by 2×2 product */
 void task_init(struct test_job *test, unsigned slices);
-void count_done(struct mm_work *first); /* the done of these jobs */
+void count_done(struct mm_work *first); /* the done callback of these jobs */
 enum mm_status try_submit(struct test_job *test, struct mm_error *error);
 void submit(struct test_job *test);
-void submit_product(struct test_job *test, size_t n); /* a new one of 2×2 by 2×n, naive */
+void submit_product(struct test_job *test, size_t n); /* submits a new 2×2 by 2×n product by `naive` */
 void submit_task(struct test_job *test, unsigned slices);
 void wait_for(sem_t *semaphore);
-/* Until its done, of which there must be one alone, with this status. */
+/* Waits until the job is done, and asserts that done was called once, with this status. */
 void job_wait(struct test_job *test, enum mm_status status);
-void wait_all(struct test_job *first, unsigned count); /* with MM_OK */
+void wait_all(struct test_job *first, unsigned count); /* asserts MM_OK for each */
 void let_slices(struct test_job *test, unsigned count);

@@ -1,9 +1,9 @@
-/* gpu/shape: which shapes are too large, what results they have, and that a stack's products find the
- * matrices that broadcasting means, index by index. (The golden cases have the words of what is refused.) */
+/* Tests gpu/shape: size limits, shapes of results, and broadcasting of stacks. (The golden cases have the
+ * errors.) */
 #include "gpu/product/shape.h"
 #include "tests/unit/unit.h"
 
-/* "8,1,5,4" as a shape; "" is a number. */
+/* Reads "8,1,5,4" as a shape; "" is a single number. */
 static struct mm_shape shape_of(const char *text) {
     struct mm_shape shape = {0};
     for (char *end; *text != '\0'; text = end + (*end == ','))
@@ -64,12 +64,12 @@ static void test_sizes(void **state) {
     }
 }
 
-/* As numpy.matmul(a, b).shape, with np.swapaxes(x, -1, -2) of what a flag transposes. */
+/* Expected shapes of numpy.matmul(a, b); flags transpose by np.swapaxes(x, -1, -2). */
 static const struct {
-    const char *a, *b, *c; /* c NULL: they do not broadcast */
+    const char *a, *b, *c; /* c is NULL if the shapes do not broadcast */
     bool transpose_a, transpose_b;
     size_t m, k, n;
-    enum mm_status status; /* of the inner dimensions */
+    enum mm_status status; /* whether the inner dimensions match */
 } products[] = {
     {"3", "3", "", false, false, 1, 3, 1},
     {"3", "3", "", true, true, 1, 3, 1},
@@ -131,7 +131,7 @@ static size_t index_of(const struct mm_shape *shape, const struct mm_shape *c, u
     return at;
 }
 
-/* Each product has the matrices that it should. `c_stack`: how many dimensions of c stand before its own. */
+/* Checks the matrices of each product. `c_stack` is the number of stack dimensions of c. */
 static void expect_items(const struct mm_product *product, const struct mm_shape *a, const struct mm_shape *b,
                          const struct mm_shape *c, unsigned c_stack) {
     const struct mm_product *const p = product;
@@ -215,7 +215,7 @@ static void test_transpositions(void **state) {
     }
 }
 
-/* Dimensions that go on where the next one ends are one: as few steps as can be. */
+/* Adjacent dimensions that continue each other are joined. */
 static void test_merging(void **state) {
     static const struct {
         const char *a, *b;

@@ -1,5 +1,5 @@
-/* The store: names stand for immutable values, and every byte counts from its reservation until the last
- * reference is released, by namespace and in all. */
+/* Tests the store: names stand for immutable values, and bytes count until the last reference is released, by
+ * namespace and in all. */
 #include "gpu/device/backend.h"
 #include "gpu/clock.h"
 #include "gpu/store/store.h"
@@ -9,7 +9,7 @@
 
 enum { ELEMENT = sizeof(float), ROW = 25, VALUE = ROW * ELEMENT, SECOND = 1000000000 };
 
-/* Of the test at hand; the teardown checks that nothing is left, and closes both. */
+/* Opened by each test. The teardown checks that nothing is left, and closes both. */
 static struct mm_budget budget;
 static struct mm_store *store;
 static uint64_t now_ns;
@@ -30,11 +30,11 @@ static void open_store(size_t bytes_max, size_t space_bytes_max, size_t count_ma
 
 static int close_store(void **state) {
     mm_store_close(store);
-    mm_budget_close(&budget); /* asserts that all memory has come back */
+    mm_budget_close(&budget); /* asserts that all memory was freed */
     return 0;
 }
 
-/* Stores rows of 25 numbers of this value; values whose number differs tell each other apart. */
+/* Stores rows of 25 copies of this number, so values are distinct. */
 static enum mm_status put_as(uint64_t space, const char *name, size_t rows, float number,
                              const char *expected, uint64_t ttl_ns, bool *is_new, struct mm_error *error) {
     struct mm_store_room room = {.space = space, .bytes = rows * VALUE};
@@ -118,7 +118,7 @@ static void a_value_is_what_was_stored(void **state) {
     assert_int_equal(put_as(0, "w", 2, 7, NULL, 0, &is_new, NULL), MM_OK);
     assert_false(is_new);
     value = hold(0, "w");
-    assert_string_not_equal(value->etag, etag); /* of the value, not of its content */
+    assert_string_not_equal(value->etag, etag); /* each value has its own ETag, even with equal content */
     mm_store_release(store, value);
     expect_totals(1, 2 * VALUE, 0, 0);
 }
@@ -135,7 +135,7 @@ static void a_held_value_outlives_its_name(void **state) {
     assert_false(mm_store_remove(store, 0, "w", NULL, now_ns));
     assert_true(*(const float *)first->data == 1 && *(const float *)second->data == 2);
     expect_totals(0, 0, 0, 2 * VALUE);
-    assert_int_equal(put("x", 2), MM_STORE_FULL); /* what is held is not free */
+    assert_int_equal(put("x", 2), MM_STORE_FULL); /* values in use still count */
     mm_store_release(store, first);
     expect_host(0);
     assert_int_equal(put("x", 2), MM_OK);
@@ -158,7 +158,7 @@ static void full_is_full_to_the_byte(void **state) {
     room.bytes = VALUE;
     assert_int_equal(mm_store_reserve(store, &room, "x", now_ns, NULL), MM_OK);
     assert_int_equal(put("w", 1), MM_OK);
-    assert_int_equal(put("w", 1), MM_STORE_FULL); /* the old value stays until the new one is there */
+    assert_int_equal(put("w", 1), MM_STORE_FULL); /* the old value stays until the new one is complete */
     mm_store_unreserve(store, &room);
     assert_int_equal(put("w", 1), MM_OK);
     expect_totals(1, VALUE, 0, 0);
@@ -172,16 +172,17 @@ static void the_count_is_limited(void **state) {
     assert_int_equal(put_as(0, "c", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "half of --store-count"));
     assert_int_equal(error.needed_bytes, VALUE);
-    assert_int_equal(error.free_bytes, 6 * VALUE); /* its own, of bytes */
+    assert_int_equal(error.free_bytes, 6 * VALUE); /* the bytes of its own namespace */
     assert_int_equal(error.limit, 8 * VALUE);
     assert_int_equal(put("b", 2), MM_OK);
-    assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL), MM_OK); /* another's share is its own */
+    assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL),
+                     MM_OK); /* another namespace has its own share */
     assert_int_equal(put_as(1, "d", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "(--store-count)"));
     expect_totals(3, 4 * VALUE, 0, 0);
 }
 
-/* Before a value is received or computed, and until its upload is behind. */
+/* Bytes count before a value is received, until its upload ends. */
 static void a_room_under_a_new_name_counts(void **state) {
     struct mm_error error;
     open_counting(9 * VALUE, 9 * VALUE, 3, 2, 0);
@@ -199,7 +200,7 @@ static void a_room_under_a_new_name_counts(void **state) {
     assert_int_equal(error.needed_bytes, VALUE);
     assert_int_equal(error.free_bytes, 7 * VALUE);
     expect_totals(1, VALUE, VALUE, 0);
-    assert_int_equal(put("a", 1), MM_OK); /* no new name */
+    assert_int_equal(put("a", 1), MM_OK); /* the name exists already */
     assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL), MM_OK);
     assert_int_equal(put_as(1, "d", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "(--store-count)"));
@@ -212,7 +213,7 @@ static void a_room_under_a_new_name_counts(void **state) {
     expect_totals(2, 2 * VALUE, 0, 0);
 }
 
-/* Until the clock says so, and not a nanosecond longer; use does not extend it. */
+/* A value expires exactly when its time is over; use does not extend it. */
 static void values_expire(void **state) {
     open_store(9 * VALUE, 9 * VALUE, 10, 10 * (uint64_t)SECOND);
     assert_int_equal(put_as(0, "short", 1, 1, NULL, 5 * (uint64_t)SECOND, NULL, NULL), MM_OK);
@@ -234,7 +235,7 @@ static void values_expire(void **state) {
 static void namespaces_are_apart(void **state) {
     struct mm_stored *values[4];
     struct mm_error error;
-    const uint64_t kept[] = {2, 2, 2, 2}; /* of keys that share a name */
+    const uint64_t kept[] = {2, 2, 2, 2}; /* namespaces whose keys share a name */
     open_store(3 * VALUE, 2 * VALUE, 10, 0);
     assert_int_equal(put_as(1, "w", 1, 1, NULL, 0, NULL, NULL), MM_OK);
     assert_int_equal(put_as(1, "x", 1, 1, NULL, 0, NULL, NULL), MM_OK);
@@ -248,9 +249,9 @@ static void namespaces_are_apart(void **state) {
     mm_store_release(store, values[0]);
     assert_int_equal(mm_store_usage(store, 2).bytes, VALUE);
     assert_int_equal(put_as(2, "v", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
-    assert_int_equal(error.free_bytes, VALUE); /* its own: nothing of what others have */
+    assert_int_equal(error.free_bytes, VALUE); /* the error tells nothing of other namespaces */
 
-    /* A namespace that a reload drops is empty, and takes nothing more, also of what is under way. */
+    /* A namespace that a reload drops is emptied and accepts nothing, including uploads under way. */
     struct mm_stored *held = hold(1, "w");
     mm_store_keep_spaces(store, kept, COUNT(kept), 3);
     assert_true(has(2, "w"));
@@ -259,7 +260,8 @@ static void namespaces_are_apart(void **state) {
     assert_int_equal(put_as(1, "w", 1, 1, NULL, 0, NULL, NULL), MM_UNAUTHORIZED);
     expect_totals(1, VALUE, 0, VALUE);
     mm_store_release(store, held);
-    assert_int_equal(put_as(3, "w", 1, 1, NULL, 0, NULL, NULL), MM_UNAUTHORIZED); /* it was never used */
+    assert_int_equal(put_as(3, "w", 1, 1, NULL, 0, NULL, NULL),
+                     MM_UNAUTHORIZED); /* this namespace was never used */
     assert_int_equal(put_as(4, "w", 1, 1, NULL, 0, NULL, NULL), MM_OK);
     assert_int_equal(mm_store_usage(store, 4).bytes, VALUE);
 }
@@ -296,7 +298,7 @@ static void only_the_expected_value_is_replaced(void **state) {
     expect_totals(1, VALUE, 0, 0);
 }
 
-/* An upload of 10 s, of which half has come after half the time and a second's grace; then it stands. */
+/* An upload that should take 10 s: half has come in half of the time and one second more; then it stalls. */
 static void a_slow_upload_loses_its_room(void **state) {
     struct mm_stored *value;
     struct mm_reservation reservation = {.budget = &budget};
@@ -319,7 +321,7 @@ static void a_slow_upload_loses_its_room(void **state) {
     assert_true(room.is_lost);
     expect_totals(1, VALUE, 0, 0);
 
-    /* Its end: there is room for one row, and not for two. */
+    /* There is space for one row, but not for two. */
     assert_int_equal(mm_reservation_acquire(&reservation, 2 * VALUE, &memory, NULL), MM_OK);
     struct mm_store_content content = {.shape = mm_shape_of_matrix(2, ROW),
                                        .data = memory.data,
@@ -353,7 +355,7 @@ static void *use_one_name(void *argument) {
     return NULL;
 }
 
-/* Never a mix of two values, and no byte is lost. */
+/* A reader never sees a mix of two values, and no byte leaks. */
 static void threads_share_a_name(void **state) {
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
@@ -420,7 +422,7 @@ static void a_device_alone_has_a_value(void **state) {
     mm_store_release(store, value);
     assert_int_equal(released, 1);
     expect_totals(0, 0, 0, 0);
-    struct mm_store_content on_host = content; /* where there is room for less */
+    struct mm_store_content on_host = content; /* space for fewer bytes */
     on_host.only_copy = NULL;
     room = (struct mm_store_room){.bytes = VALUE};
     assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);

@@ -1,6 +1,5 @@
-/* The models of kernels (gpu/lab/traffic/kernels.h), against numbers derived by hand, and against all warps
- * of all blocks of small products, walked one by one. bench/counters.sh compares them with a GPU's counters.
- */
+/* Tests the models of kernels (gpu/lab/traffic/kernels.h) against numbers derived by hand, and against all
+ * warps of small products. bench/counters.sh compares them with a GPU. */
 #include "gpu/cuda/variants.h"
 #include "gpu/lab/traffic/kernels.h"
 #include "tests/unit/unit.h"
@@ -48,7 +47,7 @@ static void expect(const struct mm_traffic *traffic, const char *name,
 
 /* --- the counters of a GPU --------------------------------------------------------------------------- */
 
-/* What the models leave out: registers in local memory; in how many passes asynchronous copies arrive. */
+/* The models leave out registers in local memory, and the passes in which asynchronous copies arrive. */
 static bool is_left_out(const char *name, enum mm_traffic_figure figure) {
     if (strcmp(name, "spilling") == 0)
         return figure == MM_GLOBAL_LOAD_SECTORS || figure == MM_GLOBAL_STORE_SECTORS;
@@ -63,8 +62,8 @@ static const struct mm_variant *find_variant(enum mm_op op, const char *name) {
     return NULL;
 }
 
-/* A row has the name, perhaps with a tile, and of each figure but the loads what was predicted, what was
- * counted, and the difference. Whether the variant has a model. */
+/* Reads a row: the name, and for each figure the prediction, the count and the difference. Returns whether
+ * the variant has a model. */
 static bool expect_counters(enum mm_op op, const struct mm_product *product, const char *row) {
     char name[32];
     unsigned tile = 0;
@@ -116,8 +115,8 @@ static void counters(void **state) {
 
 /* --- numbers derived by hand ----------------------------------------------------------------------- */
 
-/* 1024³. Figures: elements, sectors loaded and stored; passes of loads and stores, and for conflicts. Per k
- * and 32 elements of C, `tiled` reads a word of B, and of A a quarter of a read of two passes. */
+/* A product of 1024³: elements, sectors loaded and stored, passes of loads and stores, passes for conflicts.
+ * Per k and 32 elements of C, `tiled` reads one word of B and a quarter of a two-pass read of A. */
 static void products_of_1024(void **state) {
     static const struct {
         const char *name;
@@ -142,8 +141,8 @@ static void products_of_1024(void **state) {
     }
 }
 
-/* 4096², of elements of 4 bytes, 1 byte and 8. Warps: 4096²/32 = MI/2. In the tile of `vectorized` for bytes
- * a warp has two times 16 words, 17 words apart or so, and the last one lies in the bank of the first. */
+/* A transposition of 4096² with elements of 4, 1 and 8 bytes. There are 4096²/32 = MI/2 warps. For bytes
+ * `vectorized` reads 2·16 words about 17 apart, with one conflict. */
 static void transpositions_of_4096(void **state) {
     const uint64_t all = 16 * MI;
     static const struct {
@@ -173,20 +172,20 @@ static void transpositions_of_4096(void **state) {
     }
 }
 
-/* Blocks at the edges of C, and tiles at those of k. Elements of the narrow transposition that are shifted
- * into place are not described. */
+/* Blocks at the edges of C, and tiles at the edge of k. Shifted elements of the narrow transposition are not
+ * modelled. */
 static void edges(void **state) {
     const struct mm_product product = make_product(228, 240, 112, 0, MM_FLOAT32);
     const struct mm_product odd = make_transposition(100, 50, MM_FLOAT32),
                             bytes = make_transposition(100, 50, MM_INT8);
     struct mm_traffic traffic = predict(mm_traffic_tiled, &product, 32);
-    /* 8×4 blocks, 8 steps of k. A has 30 sectors a row, and B and C 14. */
+    /* 8×4 blocks, 8 steps of k. Rows of A have 30 sectors, rows of B and C 14. */
     const uint64_t blocks = 8 * 4 * 8, warps = 32;
     expect(&traffic, "tiled_32",
            (uint64_t[]){228 * 240 * 4 + 240 * 112 * 8, 228 * 30 * 4 + 240 * 14 * 8, 228 * 14,
                         blocks * warps * (32 + 8 * 2), blocks * warps * 2, 0});
-    /* Rows of A begin anywhere in a sector: 100 words in 4 warps, 32 words in 5 sectors if not aligned. Those
-     * of C have 50 words. */
+    /* Rows of A begin anywhere in a sector: 100 words in 4 warps, 32 words in 5 sectors if unaligned. Rows of
+     * C have 50 words. */
     traffic = predict(mm_traffic_transpose_shared, &odd, 0);
     assert_int_equal(traffic.figures[MM_SHARED_LOAD_PASSES], 100 * (32 + 18));
     assert_int_equal(traffic.figures[MM_BANK_CONFLICT_PASSES], 100 * (31 + 17));
@@ -196,7 +195,7 @@ static void edges(void **state) {
 
 /* --- every warp of every block ----------------------------------------------------------------------- */
 
-/* A warp's access: the sectors of its lanes' elements that the matrix has, each once. */
+/* A warp's access: the distinct sectors of its lanes' elements within the matrix. */
 static uint64_t sectors_of(const struct mm_matrix *x, const size_t rows[32], const size_t cols[32]) {
     size_t seen[32] = {0}, count = 0;
     for (unsigned lane = 0; lane < 32; lane++) {
@@ -237,7 +236,7 @@ static void walk_tiled(const struct mm_product *product, unsigned side, uint64_t
         }
 }
 
-/* A warp has 32 columns of a row. Those past C take no part. */
+/* A warp covers 32 columns of a row. Lanes past C are inactive. */
 static void walk_naive(const struct mm_product *product, uint64_t *loaded, uint64_t *stored) {
     *loaded = *stored = 0;
     for (size_t row = 0; row < product->m; row++)
@@ -277,7 +276,7 @@ static void all_warps(void **state) {
     }
 }
 
-/* Each kernel loads each element of A and B, and stores each of C. */
+/* Each kernel loads each element of A and B, and stores each element of C. */
 static bool covers(const struct mm_variant *variant, const struct mm_product *product) {
     struct mm_traffic traffic;
     if (variant->traffic == NULL || !mm_variant_has_dtype(variant, MM_FLOAT32) ||
@@ -305,7 +304,7 @@ static void all_kernels(void **state) {
                     : make_product(shape[0], shape[1], shape[2], index % 4, MM_FLOAT32);
             known += covers(variant, &product);
         }
-    /* 19 products, of which two take whole tiles only, and so one of the shapes; 4 transpositions. */
+    /* 19 products, of which two need whole tiles and so run one of the shapes; 4 transpositions. */
     assert_int_equal(known, (23 * COUNT(shapes) - 2 * (COUNT(shapes) - 1)) * 4);
 }
 

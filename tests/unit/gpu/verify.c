@@ -1,12 +1,12 @@
-/* The check of a product on the host: its residual and its bound against a plain computation, what is found
- * to be wrong, and what cannot be judged; first of float32, then of the other types. */
+/* Tests the check of a product on the host: its residual and bound against a plain computation, wrong
+ * products, and products that cannot be checked. */
 #include "gpu/device/backend.h"
 #include "gpu/check/verify.h"
 #include "tests/unit/unit.h"
 
 enum { EDGE_MAX = 70, LD_MAX = EDGE_MAX + 5, NUMBERS = LD_MAX * EDGE_MAX };
 
-/* A product with a C of its own, in matrices with room behind their rows. */
+/* A product with its own C. The rows of all matrices have gaps. */
 struct sample {
     struct mm_product product;
     float a[NUMBERS];
@@ -25,7 +25,7 @@ static float *element_of_c(size_t row, size_t col) {
     return sample.c + row * sample.product.c.ld + col;
 }
 
-/* An element of the product itself. */
+/* Returns an element of the correct product. */
 static long double exact_element(size_t row, size_t col) {
     const struct mm_product *product = &sample.product;
     long double sum = 0.0L;
@@ -35,7 +35,7 @@ static long double exact_element(size_t row, size_t col) {
     return sum;
 }
 
-/* As float32 adds up in turn. */
+/* Computes C by float32 sums in order. */
 static void multiply(void) {
     const struct mm_product *product = &sample.product;
     for (size_t row = 0; row < product->m; row++) {
@@ -49,7 +49,7 @@ static void multiply(void) {
     }
 }
 
-/* Random numbers, and NaN wherever nobody is to look. */
+/* Fills with random numbers, and with NaN wherever no one may read. */
 static void fill(struct mm_matrix *x, float *numbers, uint64_t seed, size_t extra) {
     x->data = numbers;
     x->ld = x->cols + extra;
@@ -60,7 +60,7 @@ static void fill(struct mm_matrix *x, float *numbers, uint64_t seed, size_t extr
             numbers[row * x->ld + col] = mm_random_element(seed, row * x->cols + col);
 }
 
-/* Of the layout's bits: A and B transposed, and rows of A, B and C that are longer than what is in them. */
+/* The bits of `layout`: A transposed, B transposed, and gaps behind rows of A, B and C. */
 static void make(size_t m, size_t k, size_t n, unsigned layout) {
     struct mm_product *product = &sample.product;
     const bool transpose_a = (layout & 1) != 0;
@@ -80,7 +80,7 @@ static bool is_near(double a, double b) {
     return a == b || fabs(a - b) <= 1e-9 * fabs(a) || (isnan(a) && isnan(b));
 }
 
-/* In steps, and with C in pieces, the verdict is the same. */
+/* The verdict does not depend on steps or parts of C. */
 static void expect_in_steps(const struct mm_product *product, void *memory,
                             const struct mm_verification *whole) {
     enum { PIECE = 3 };
@@ -101,7 +101,7 @@ static void expect_in_steps(const struct mm_product *product, void *memory,
     assert_true(is_near(mm_squares_root(&steps.norm, 1.0), mm_squares_root(&whole->norm, 1.0)));
 }
 
-/* In memory of exactly the bytes that it asks for, for the sanitizer to see. */
+/* Checks in memory of exactly the size that is asked for, so a sanitizer reports other accesses. */
 static struct mm_verification check_product(const struct mm_product *product, uint64_t seed) {
     struct mm_verification verification;
     const size_t bytes = mm_verify_bytes(product);
@@ -133,7 +133,7 @@ static long double plain_residual(size_t row, uint64_t seed, unsigned vector) {
     return fabsl(residual);
 }
 
-/* A row's sum of |A| times the norms of B's rows. */
+/* Returns a row's sum of |A| times the norms of B's rows. */
 static double plain_magnitude(size_t row) {
     const struct mm_product *product = &sample.product;
     long double magnitude = 0.0L;
@@ -148,7 +148,7 @@ static double plain_magnitude(size_t row) {
     return (double)magnitude;
 }
 
-/* What is left of a row's errors by random signs, without what float64 adds. */
+/* Returns a row's error estimate by random signs, without float64's rounding. */
 static double plain_bound(size_t row) {
     const double k = (double)sample.product.k;
     const double root = sqrt((double)sample.product.n);
@@ -156,8 +156,7 @@ static double plain_bound(size_t row) {
     return norm * (root < 9.0 ? root : 9.0);
 }
 
-/* The residual is the difference of sums of about the magnitude times the root of n, each of which float64
- * rounds. */
+/* The residual is a difference of float64 sums, each about the magnitude times √n. */
 static void expect_plain(const struct mm_verification *verification) {
     const struct mm_product *product = &sample.product;
     const double k = (double)product->k;
@@ -182,7 +181,7 @@ static void expect_worst(const struct mm_verification *verification) {
                         verification->residual / verification->bound + 1e-6);
 }
 
-/* A check by this seed, which comes to this verdict. */
+/* Checks with this seed, and expects this verdict. */
 static struct mm_verification expect(uint64_t seed, enum mm_verdict verdict) {
     const struct mm_verification verification = check(seed);
     assert_int_equal(mm_verification_verdict(&verification), verdict);
@@ -206,7 +205,7 @@ static void it_is_as_computed_plainly(void **state) {
     }
 }
 
-/* Each in turn, of each layout of A and B, and by a little more than its row's bound. */
+/* Changes each element in turn, in each layout, by slightly more than its row's bound. */
 static void a_single_wrong_element_is_found(void **state) {
     for (unsigned layout = 0; layout < 4; layout++) {
         make(7, 20, 9, layout);
@@ -224,8 +223,8 @@ static void a_single_wrong_element_is_found(void **state) {
     }
 }
 
-/* A row of 512 whose elements are all as wrong as they may be, and to one side: their sum is what it is
- * judged by. One alone is found by less than what they all may be off by. */
+/* All elements of a row of 512 are off by the most that is allowed, in one direction. A single element is
+ * found with a smaller error. */
 static void a_wide_row_is_judged_by_its_sum(void **state) {
     enum { K = 10, WIDE = 512 };
     double sum = 0.0;
@@ -246,8 +245,8 @@ static void a_wide_row_is_judged_by_its_sum(void **state) {
     assert_true(verification.residual > 0.74 * sum && verification.bound < 0.65 * sum);
 }
 
-/* All four vectors miss what cancels once in 16 times: 1,000 checks about 63 times, and five standard
- * deviations are 38. */
+/* Errors that cancel are missed by all four vectors once in 16 times: about 63 of 1,000 checks, with a
+ * standard deviation of 7.7. */
 static void swapped_columns_are_mostly_found(void **state) {
     unsigned missed = 0;
     make(20, 20, 20, 0);
@@ -265,7 +264,7 @@ static void swapped_columns_are_mostly_found(void **state) {
 
 static void without_depth_all_is_zero(void **state) {
     make(3, 0, 4, 0);
-    sample.product.a.data = sample.product.b.data = NULL; /* which may have no storage */
+    sample.product.a.data = sample.product.b.data = NULL; /* empty matrices may have no storage */
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
     assert_true(verification.residual == 0.0 && verification.bound == 0.0);
     assert_int_equal(verification.rows_judged, 3);
@@ -275,7 +274,7 @@ static void without_depth_all_is_zero(void **state) {
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
-/* What stands in row 2 of a C of 5×4, of finite operands. */
+/* Row 2 of a 5×4 C, with finite operands. */
 static void a_c_that_should_be_finite_fails(void **state) {
     static const float wrong[] = {NAN, INFINITY, -INFINITY};
     for (size_t index = 0; index < 3; index++) {
@@ -294,12 +293,12 @@ static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
     multiply();
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
     assert_true(verification.rows_judged == 3 && verification.rows_unjudged == 2);
-    *element_of_c(1, 1) += 1.0F; /* the others are judged as ever */
+    *element_of_c(1, 1) += 1.0F; /* the other rows are still checked */
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
-/* 3e38·10 is infinite in float32, where the sum of two that cancel need not be. A finite number in its place
- * is within no bound. */
+/* 3e38·10 overflows float32, unless two such products cancel. A finite number in its place exceeds every
+ * bound. */
 static void what_float32_may_overflow_in_is_left_out(void **state) {
     make(2, 2, 1, 0);
     sample.a[0] = 3e38F;
@@ -315,7 +314,7 @@ static void what_float32_may_overflow_in_is_left_out(void **state) {
     expect(7, MM_VERDICT_FAILED);
 }
 
-/* The smallest numbers, whose products are none: half of the least may be lost in each, or all of them. */
+/* The smallest numbers, whose products underflow. Half of the least number may be lost in each. */
 static void what_underflows_passes(void **state) {
     make(4, 5, 6, 0);
     for (size_t index = 0; index < NUMBERS; index++) {
@@ -328,7 +327,7 @@ static void what_underflows_passes(void **state) {
     expect(7, MM_VERDICT_PASSED);
 }
 
-/* ||C - A·B|| / ||A·B||, element by element. */
+/* Returns ||C - A·B|| / ||A·B||, element by element. */
 static double plain_error(void) {
     const struct mm_product *product = &sample.product;
     long double errors = 0.0L;
@@ -355,8 +354,8 @@ static void scale(float factor) {
             *element_of_c(row, col) *= factor;
 }
 
-/* Of 40 rows there are 160 squares, whose sum has a standard deviation of a ninth of its mean: half of the
- * mean, or twice as much, is nine of them away, and the root of that less. */
+/* 40 rows give 160 squares, whose sum has a standard deviation of a ninth of its mean. So the limits are far
+ * away. */
 static void the_error_of_the_whole_is_estimated(void **state) {
     for (unsigned layout = 0; layout < 32; layout++) {
         make(40, 30, 50, layout);
@@ -371,7 +370,7 @@ static void the_error_of_the_whole_is_estimated(void **state) {
     make(5, 7, 9, 0);
     *element_of_c(3, 3) = NAN;
     assert_true(isinf(relative_error(7)));
-    sample.a[3 * sample.product.a.ld] = NAN; /* so C is right, and the row is not judged */
+    sample.a[3 * sample.product.a.ld] = NAN; /* so the row is not checked */
     assert_true(relative_error(7) < 3e-7);
     make(3, 0, 5, 0);
     assert_true(relative_error(7) == 0.0);
@@ -379,12 +378,11 @@ static void the_error_of_the_whole_is_estimated(void **state) {
     assert_true(isinf(relative_error(7)));
 }
 
-/* --- other types: small products, which `naive` computes -------------------------------------------------
- */
+/* --- other types: small products, computed by `naive` */
 
 enum { SMALL_MAX = 40, ELEMENTS = SMALL_MAX * (SMALL_MAX + 3) };
 
-/* Room for elements of any type. */
+/* Storage for elements of any type. */
 static struct {
     struct mm_product product;
     uint64_t a[ELEMENTS], b[ELEMENTS], c[ELEMENTS];
@@ -432,12 +430,12 @@ static struct mm_verification expect_typed(uint64_t seed, enum mm_verdict verdic
     return verification;
 }
 
-/* An element of C, by a little more than the bound, or of whole numbers by its lowest or its highest bit. */
+/* Changes an element of C by slightly more than the bound, or an integer by its lowest or highest bit. */
 static void spoil_typed(size_t at, double bound) {
     const enum mm_dtype dtype = typed.product.c.dtype;
     const size_t bytes = mm_dtype_bytes(dtype);
     const double value = mm_dtype_get(dtype, typed.c, at);
-    if (mm_dtype_is_float(dtype)) /* of narrow results the bounds of rows differ */
+    if (mm_dtype_is_float(dtype)) /* rows of narrow results have different bounds */
         mm_dtype_put(dtype, typed.c, at, value + copysign(4.0 * bound + 0.1 * fabs(value), value));
     else if (at % 2 == 0)
         ((unsigned char *)typed.c)[at * bytes] ^= 1;
@@ -445,7 +443,7 @@ static void spoil_typed(size_t at, double bound) {
         ((unsigned char *)typed.c)[at * bytes + bytes - 1] ^= 0x80;
 }
 
-/* Every type, of operands and of the result, and every layout. */
+/* Every type of operands and result, in every layout. */
 static void products_of_every_type_are_judged(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1}, {7, 20, 9}, {40, 33, 1}, {1, 40, 40}, {30, 3, 40}};
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -472,12 +470,12 @@ static double *doubles(void *elements) {
     return elements;
 }
 
-/* What float64's sums may be off by, and no more than a few times that: sums in float64 alone would be off by
- * more than the bound once k·n is large beside k. */
+/* The error that float64 sums may have, and a few times as much. Checking in float64 alone would not be exact
+ * enough once k·n is large. */
 static void float64s_are_judged_in_twice_the_precision(void **state) {
     static const size_t shape[] = {20, 40, 40};
     make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);
-    for (size_t row = 0; row < 20; row++) { /* C is as exact as can be */
+    for (size_t row = 0; row < 20; row++) { /* C is correctly rounded */
         for (size_t col = 0; col < 40; col++) {
             long double sum = 0.0L;
             for (size_t depth = 0; depth < 40; depth++)
@@ -488,12 +486,12 @@ static void float64s_are_judged_in_twice_the_precision(void **state) {
     const struct mm_verification exact = expect_typed(3, MM_VERDICT_PASSED);
     assert_true(exact.bound < 9.0 * 2.0 * 48.0 * 0x1p-53 * 40.0 * 6.4);
     const double error = mm_verification_relative_error(&exact);
-    assert_true(error > 0x1p-56 && error < 0x1p-53); /* as rounding alone gives */
+    assert_true(error > 0x1p-56 && error < 0x1p-53); /* the error of rounding alone */
     doubles(typed.c)[5 * 43 + 7] += 4.0 * exact.bound;
     assert_int_equal(expect_typed(3, MM_VERDICT_FAILED).row, 5);
 }
 
-/* Their squares are none, or infinite. */
+/* Their squares underflow or overflow. */
 static void float64s_of_extreme_sizes_are_judged(void **state) {
     static const size_t shape[] = {6, 10, 8};
     static const double sizes[][2] = {
@@ -523,8 +521,7 @@ static void float64s_of_extreme_sizes_are_judged(void **state) {
     assert_int_equal(expect_typed(7, MM_VERDICT_PASSED).rows_judged, 6);
 }
 
-/* 300·300 is past float16's range, but within that of its sums: C is infinite there. What is finite in its
- * place is wrong. */
+/* 300·300 exceeds float16, but not its float32 sums: C is infinite there, and a finite number is wrong. */
 static void a_narrow_result_may_overflow(void **state) {
     static const size_t shape[] = {3, 1, 2};
     make_typed(MM_FLOAT16, MM_FLOAT16, shape, 0);
@@ -536,12 +533,11 @@ static void a_narrow_result_may_overflow(void **state) {
     mm_dtype_put(MM_FLOAT16, typed.c, typed.product.c.ld, 65504.0);
     assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 1);
     compute_typed();
-    mm_dtype_put(MM_FLOAT16, typed.c, 2 * typed.product.c.ld + 1, (double)INFINITY); /* of small operands */
+    mm_dtype_put(MM_FLOAT16, typed.c, 2 * typed.product.c.ld + 1, (double)INFINITY); /* with small operands */
     assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 2);
 }
 
-/* A result that is cut off to bfloat16 instead of rounded is within twice what rounding may be off by, and
- * what is off by a part in ten is not. */
+/* A result truncated to bfloat16 is within twice the rounding error. An error of a tenth is not. */
 static void rounding_to_the_result_is_allowed_for(void **state) {
     static const size_t shape[] = {5, 30, 1};
     make_typed(MM_BFLOAT16, MM_BFLOAT16, shape, 0);
@@ -556,13 +552,13 @@ static void rounding_to_the_result_is_allowed_for(void **state) {
     }
 }
 
-/* The residual counts them. 2^31 is twice lost in 32 vectors once in 2^32 checks. */
+/* The residual counts errors modulo 2^64. An error of 2^31 is missed by 32 vectors once in 2^32 checks. */
 static void wrong_rows_of_whole_numbers_are_counted(void **state) {
     static const enum mm_dtype dtypes[] = {MM_INT8, MM_UINT8, MM_BOOL, MM_INT32, MM_INT64};
     static const size_t shape[] = {20, 30, 10};
     for (size_t which = 0; which < COUNT(dtypes); which++) {
         make_typed(dtypes[which], mm_dtype_result(dtypes[which]), shape, 0);
-        if (mm_dtype_bytes(dtypes[which]) >= 4) { /* words at random, whose sums wrap around */
+        if (mm_dtype_bytes(dtypes[which]) >= 4) { /* random words, whose sums wrap around */
             for (size_t index = 0; index < ELEMENTS; index++) {
                 typed.a[index] = mm_random_bits(5, index);
                 typed.b[index] = mm_random_bits(6, index);

@@ -1,5 +1,5 @@
-/* The watch's promises: who hangs is given up and those who wait for it are not lost, who has nothing to do
- * is proved anew, and each failure is told once. */
+/* Tests the watch: a device that hangs is marked as failed, its waiting jobs move, idle devices are tested
+ * again, and each failure is reported once. */
 #include "gpu/queue/watch.h"
 #include "gpu/queue/self_test.h"
 #include "gpu/queue/worker.h"
@@ -7,11 +7,10 @@
 
 #include <time.h>
 
-/* Nothing waits for these: the tests tell the watch what the time is. */
+/* Time passes only when a test passes it to the watch. */
 enum { REST = 1000000000, HANG = 5000000 };
 
-/* What a device's known products come to, in place of gpu/queue/self_test.c's, and how many rows were tried.
- */
+/* The simulated result of a self-test, in place of gpu/queue/self_test.c, and the number of rows tried. */
 static enum mm_status proves;
 static unsigned rows_tried;
 
@@ -51,8 +50,7 @@ static void expect_quiet(uint64_t now_ns) {
     assert_int_equal(look(now_ns), MM_OK);
 }
 
-/* The watch looks on, at a time at which nothing new begins, until so many proofs are over, of which it has
- * told so often. */
+/* Lets the watch look until this many self-tests have ended, with this many reports. */
 static void expect_proofs(uint64_t passed, uint64_t failed, uint64_t undone, unsigned times_told) {
     const struct timespec pause = {.tv_nsec = 100000};
     struct mm_watch_counts counts;
@@ -97,11 +95,11 @@ static void who_hangs_is_given_up_once(void **state) {
     job_wait(&jobs[0], MM_OK);
 }
 
-/* Each job has its own time, also in the place of another. */
+/* Each job has its own time, also if it uses the memory of an earlier one. */
 static void who_goes_on_does_not_hang(void **state) {
     watch_scene((struct setting){.closed = true}, HANG, 0);
     for (unsigned index = 0; index < 3; index++) {
-        struct test_job *test = &jobs[index % 2]; /* the first once more */
+        struct test_job *test = &jobs[index % 2]; /* the first one again */
         if (index < 2)
             job_init(test, "naive", 2);
         test->done_count = 0;
@@ -113,8 +111,7 @@ static void who_goes_on_does_not_hang(void **state) {
     }
 }
 
-/* The host's cores may be at one product for as long as it takes; and so may any device where there is no
- * limit. */
+/* The host may take any time for a product; so may a device without a limit. */
 static void some_are_never_given_up(void **state) {
     for (int is_host = 0; is_host < 2; is_host++) {
         const struct mm_backend *backend = is_host != 0 ? &fake_host : &fake_backend;
@@ -130,9 +127,8 @@ static void some_are_never_given_up(void **state) {
     }
 }
 
-/* Six jobs are queued at two devices in turn, and the first two run. Then the first device hangs, or its own
- * thread finds another failure. The other device computes the jobs that wait for it, and is chosen from then
- * on. */
+/* Two devices have six jobs, of which two run. The first device hangs or fails. The other device computes the
+ * waiting jobs and gets all later ones. */
 static void who_waits_goes_to_the_other(void **state) {
     for (int hangs = 0; hangs < 2; hangs++) {
         watch_scene((struct setting){.devices = 2, .closed = true}, hangs ? HANG : 0, 0);
@@ -142,7 +138,7 @@ static void who_waits_goes_to_the_other(void **state) {
                 wait_begun(&fakes[index], 1);
         }
         expect_quiet(1);
-        let_pass(&fakes[1], 1); /* the other goes on to its next */
+        let_pass(&fakes[1], 1); /* the other device continues with its next job */
         job_wait(&jobs[1], MM_OK);
         wait_begun(&fakes[1], 2);
         if (hangs) {
@@ -164,7 +160,7 @@ static void who_waits_goes_to_the_other(void **state) {
     }
 }
 
-/* Between two slices it waits for the device, which hangs at a product. */
+/* Between two slices the task waits for the device, which hangs at a product. */
 static void a_begun_task_does_not_wait_for_who_hangs(void **state) {
     struct test_job *task = &jobs[0];
     watch_scene((struct setting){.closed = true}, HANG, 0);
@@ -184,7 +180,7 @@ static void a_begun_task_does_not_wait_for_who_hangs(void **state) {
     job_wait(&jobs[1], MM_OK);
 }
 
-/* A job that is cancelled on its way to the other device, which is busy, does not run there. */
+/* A job that is cancelled while it moves to the other device does not run there. */
 static void who_is_cancelled_on_the_way_does_not_run(void **state) {
     watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
     for (unsigned index = 0; index < 2; index++) {
@@ -202,7 +198,7 @@ static void who_is_cancelled_on_the_way_does_not_run(void **state) {
     assert_int_equal(begun_by(&fakes[0]) + begun_by(&fakes[1]), 2);
 }
 
-/* A variant that the other device has not ends as before. */
+/* A job whose variant the other device lacks fails. */
 static void who_cannot_go_elsewhere_is_told(void **state) {
     watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
     for (int index = 0; index < 2; index++) {
@@ -247,8 +243,8 @@ static void who_works_or_has_failed_is_left_alone(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* For want of memory it is tried again; a row that does not run is told, and tried again; a wrong one is
- * told, and the device has failed. */
+/* Out of memory: tested again. A row that does not run: reported and tested again. A wrong row: reported, and
+ * the device has failed. */
 static void what_a_proof_found_is_told_once(void **state) {
     watch_scene((struct setting){0}, 0, REST);
     proves = MM_NO_DEVICE_MEMORY;
@@ -269,7 +265,7 @@ static void what_a_proof_found_is_told_once(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* Between two rows of a proof a caller has the device. */
+/* Between two rows of a self-test the device serves jobs. */
 static void a_proof_waits_for_callers(void **state) {
     watch_scene((struct setting){.closed = true}, 0, REST);
     rest();
@@ -287,7 +283,7 @@ static void a_proof_waits_for_callers(void **state) {
     assert_int_equal(rows_tried, fake_backend.variant_count);
 }
 
-/* A process that was stopped for longer than a device may hang does not know that it does. */
+/* After the process was stopped, the watch does not assume that a device hangs. */
 static void a_pause_is_no_hang(void **state) {
     const uint64_t pause_ns = 2000000000;
     watch_scene((struct setting){.closed = true}, HANG, 0);

@@ -1,4 +1,4 @@
-/* server/bearer: the key in a header's value, whose end is not marked. */
+/* Tests server/bearer: the key in a header's value, which has no NUL at its end. */
 #include "server/auth/bearer.h"
 #include "tests/unit/unit.h"
 
@@ -16,7 +16,7 @@ static void values_are_read(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         const char *key = NULL;
         size_t length = strlen(cases[index].value);
-        char *exact = malloc(length > 0 ? length : 1); /* so that a sanitizer sees who reads on */
+        char *exact = malloc(length > 0 ? length : 1); /* so a sanitizer reports reads past the end */
         assert_non_null(exact);
         memcpy(exact, cases[index].value, length);
         size_t bytes = mm_bearer_key(exact, length, &key);

@@ -1,9 +1,9 @@
-/* The guard: heads that are taken, and heads that are refused, each by the sentence that says why. (Zero
- * bytes, targets and HTTP/1.0 are tests/http/conformance's.) */
+/* Tests the guard: which heads it accepts, and the error of each rejected one. (tests/http/conformance has
+ * targets and HTTP/1.0.) */
 #include "server/http/guard.h"
 #include "tests/unit/unit.h"
 
-/* Copies of just the bytes, so that the sanitizers see it when the guard reads too far. */
+/* Copies exactly the bytes, so a sanitizer reports reads past the end. */
 static enum mm_status check_header(struct mm_guard *guard, const char *line, size_t bytes) {
     size_t name_bytes = (size_t)((const char *)memchr(line, ':', bytes) - line);
     size_t value_bytes = bytes - name_bytes - 1;
@@ -19,8 +19,7 @@ static enum mm_status check_header(struct mm_guard *guard, const char *line, siz
     return status;
 }
 
-/* A head is its headers one after another, each "name:value\n"; the value begins right after the colon,
- * since the spaces there are the parser's to remove. */
+/* A head is a list of headers, each "name:value\n" without spaces around the value. */
 static enum mm_status check(const char *version, const char *head, size_t bytes, struct mm_error *error) {
     struct mm_guard guard;
     memset(error, 0, sizeof *error);
@@ -34,7 +33,7 @@ static enum mm_status check(const char *version, const char *head, size_t bytes,
     return status == MM_OK ? mm_guard_end(&guard) : status;
 }
 
-/* The head is refused with these words; NULL: it is taken. */
+/* The head is rejected with these words; NULL: accepted. */
 static void expect(const char *version, const char *head, size_t bytes, const char *words) {
     struct mm_error error;
     const enum mm_status status = check(version, head, bytes, &error);
@@ -43,7 +42,7 @@ static void expect(const char *version, const char *head, size_t bytes, const ch
         fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
 }
 
-/* Of HTTP/1.1, where a head with one of these parts is refused with these words; NULL: taken. */
+/* An HTTP/1.1 head with one of these parts is rejected with these words; NULL: accepted. */
 static const struct {
     const char *before, *parts, *after, *words;
 } heads[] = {
@@ -107,7 +106,7 @@ static void hosts(void **state) {
     expect("HTTP/1.1", "Host:a|b\n", 9, "but must be HOST");
 }
 
-/* What the refusal quotes is cut, however long it is. */
+/* A long value is cut in the error. */
 static void long_texts_are_cut(void **state) {
     enum { BYTES = 60000 };
     struct mm_error error;

@@ -1,6 +1,5 @@
-/* server/keys: lines that are taken and refused, each limit on both sides, and what finds a key; keys that
- * are replaced while threads ask for them, and the counts, which outlive that. (http/keys has the labels, and
- * a file with the environment.) */
+/* Tests server/keys: accepted and rejected lines, limits, looking up keys, replacing keys while threads use
+ * them, and counters. */
 #include "server/auth/keys.h"
 #include "tests/unit/unit.h"
 
@@ -8,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KEY "0123456789abcde!"  /* of the least length */
-#define KEY2 "0123456789abcde?" /* differs in the last character alone */
+#define KEY "0123456789abcde!"  /* the shortest allowed */
+#define KEY2 "0123456789abcde?" /* differs in the last character only */
 #define NAME_15 "n12345678901234"
 
 #define STAYS "this-key-stays-0"
@@ -23,7 +22,7 @@ static struct mm_error error;
 
 /* --- sets of keys ------------------------------------------------------------------------------------- */
 
-/* From memory of just the text's size, so that a sanitizer sees a read past its end. */
+/* Reads from memory of exactly the text's size, so a sanitizer reports reads past its end. */
 static bool add(struct mm_key_set *set, const char *text) {
     const size_t bytes = strlen(text);
     char *exact = malloc(bytes > 0 ? bytes : 1);
@@ -39,7 +38,7 @@ static bool has(const struct mm_key_set *set, const char *key) {
     return mm_key_set_find(set, key, strlen(key)) != MM_KEY_NONE;
 }
 
-/* `bytes` times a letter, and then the rest. */
+/* Returns a text of `bytes` copies of a letter, followed by the rest. */
 static const char *repeated(size_t bytes, const char *rest) {
     static char text[512];
     memset(text, 'k', bytes);
@@ -49,7 +48,7 @@ static const char *repeated(size_t bytes, const char *rest) {
 
 struct judged {
     const char *text;
-    const char *words; /* the refusal's first; NULL: it is taken */
+    const char *words; /* first words of the error; NULL: accepted */
 };
 
 static void check(const struct judged *judged, bool is_list) {
@@ -82,7 +81,7 @@ static void lines_and_lists_are_judged(void **state) {
         {"0123456789abcde", "line 1: a key must have 16 to 256 characters, and this one has 15"},
         {"\n\nalice short", "line 3: a key must have 16 to 256 characters, and this one has 5"},
         {NAME_15 "5 " KEY, "line 1: a name must be at most 15"},
-        {KEY " production-frontend", "line 1: a name must be"}, /* else the key would be shown */
+        {KEY " production-frontend", "line 1: a name must be"}, /* the error must not show the key */
         {"9lives " KEY, "line 1: a name must be"},
         {"a\"b " KEY, "line 1: a name must be"},
         {"alice " KEY " x", "line 1: a line must be KEY or NAME KEY"},
@@ -109,7 +108,7 @@ static void lines_and_lists_are_judged(void **state) {
     mm_key_set_close(set);
 }
 
-/* Every byte of a key counts, and nothing beside it. */
+/* Every byte of a key counts, and no byte beside it. */
 static void keys_are_found_whole(void **state) {
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, repeated(MM_KEY_BYTES_MAX, "\n" KEY "\n" KEY "longer")));
@@ -134,7 +133,7 @@ static void keys_are_found_whole(void **state) {
     mm_key_set_close(set);
 }
 
-/* 1024 keys, all of which are found at their own index, and one more. */
+/* 1024 keys are all found at their index; one more is rejected. */
 static void most_keys(void **state) {
     char *text = malloc(32 * (MM_KEYS_MAX + 1));
     size_t length = 0;
@@ -177,7 +176,7 @@ static bool admits(struct mm_keys *keys, const char *key) {
     return mm_keys_admit(keys, key, strlen(key), &space);
 }
 
-/* The count of a label; there must be exactly one of it. */
+/* Returns the counter of a label, which must occur once. */
 static uint64_t requests_of(const struct mm_keys *keys, const char *label) {
     uint64_t requests = 0;
     unsigned seen = 0;
@@ -191,7 +190,6 @@ static uint64_t requests_of(const struct mm_keys *keys, const char *label) {
     return requests;
 }
 
-/* (http/process has one that is not there.) */
 static void files_are_regular_and_have_a_limit(void **state) {
     enum { BYTES_MAX = 1 << 20 };
     static char text[BYTES_MAX + 2] = STAYS;
@@ -211,7 +209,7 @@ static void files_are_regular_and_have_a_limit(void **state) {
     }
 }
 
-/* A file of as many keys as there may be, whose names no other such file has. */
+/* Writes a file with the most keys, whose names are unique to this file. */
 static void write_names(unsigned first) {
     enum { KEYS = 1024 };
     FILE *file = fopen(path, "we");
@@ -221,7 +219,7 @@ static void write_names(unsigned first) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* Over all names that one process can count. */
+/* Counts beyond the number of names that a process can count. */
 static void names_run_out(void **state) {
     const struct mm_options options = {.api_key_file = path};
     write_names(0);
@@ -248,8 +246,8 @@ static uint64_t space_of(struct mm_keys *keys, const char *key) {
     return space;
 }
 
-/* A name's, whichever keys it has, or a key's, whichever line it stands on; none comes back once it was gone.
- */
+/* Namespaces belong to a name with any keys, or to a key on any line. A namespace that was dropped does not
+ * return. */
 static void namespaces_belong_to_names_or_keys(void **state) {
     const struct mm_options options = {.api_key_file = path};
     uint64_t spaces[MM_KEYS_MAX], newest;
@@ -274,13 +272,13 @@ static void namespaces_belong_to_names_or_keys(void **state) {
     write_file("a " STAYS "\n");
     mm_keys_reload(keys);
     assert_int_equal(mm_keys_spaces(keys, spaces, &newest), 1);
-    assert_int_equal(newest, 6); /* also if its key has gone */
+    assert_int_equal(newest, 6); /* also if its key was removed */
     mm_keys_close(keys);
 }
 
 struct asking {
     struct mm_keys *keys;
-    int stop; /* __atomic access only */
+    int stop; /* __atomic */
     uint64_t admitted;
     uint64_t refused;
 };
@@ -297,7 +295,7 @@ static void *ask(void *argument) {
     return NULL;
 }
 
-/* The sanitizers see whether a set is used after its end. */
+/* The sanitizers report a set that is used after its end. */
 static void keys_change_while_they_are_asked(void **state) {
     const struct mm_options options = {.api_key_file = path};
     struct asking asking[THREADS];

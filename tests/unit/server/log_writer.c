@@ -1,6 +1,5 @@
-/* The thread of the log: it keeps its pace when the wall clock is set back. This program's clock_gettime
- * stands for the C library's: its wall clock is a minute ahead when it is asked, and so has been set back
- * when it is waited for. */
+/* Tests that the log's thread keeps its pace if the wall clock is set back. Our clock_gettime is a minute
+ * ahead when called, and so appears set back later. */
 #include "server/observe/log.h"
 #include "gpu/clock.h"
 #include "tests/unit/unit.h"
@@ -30,7 +29,7 @@ static void expect_lines(int end) {
     }
 }
 
-/* Lines come as they are put; then nobody reads, and the writer is waited for no longer than a second. */
+/* Lines are written as they come. Then no one reads, and closing waits at most a second for the writer. */
 static void test_wall_clock_set_back(void **state) {
     static char text[4 * PIPE_BYTES];
     int ends[2];

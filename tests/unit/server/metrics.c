@@ -1,5 +1,4 @@
-/* server/metrics: what is counted where, from many threads at once. (http/metrics has jobs that fail or are
- * late.) */
+/* Tests server/metrics: what counts where, from many threads at once. */
 #include "server/observe/metrics.h"
 #include "api/problem.h"
 #include "tests/unit/unit.h"
@@ -15,7 +14,7 @@ static int note_counts(void **state) {
     return 0;
 }
 
-/* What was counted in this test. */
+/* Counters of the current test. */
 static void sum(void) {
     mm_metrics_sum(&counts);
     for (size_t word = 0; word < offsetof(struct mm_counts, flops) / sizeof(uint64_t); word++)
@@ -66,7 +65,7 @@ static void test_every_code(void **state) {
     assert_int_equal(mm_counts_in_flight(&counts), 0);
 }
 
-/* A bound belongs to its own bucket: `le` is "less or equal". */
+/* A bound belongs to its own bucket: `le` means "less or equal". */
 static void test_buckets(void **state) {
     for (size_t bound = 0; bound < MM_BUCKET_COUNT; bound++) {
         assert_true(bound == 0 || mm_bucket_bounds_ns[bound] > mm_bucket_bounds_ns[bound - 1]);
@@ -86,8 +85,7 @@ static void test_buckets(void **state) {
 #define FAILED                                                                                               \
     { .is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 1 }
 
-/* Each product counts once, however much of it was repaired; one that failed has no result to tell of, nor a
- * verdict. An empty one has. */
+/* Each product counts once, however many elements were repaired. A failed one has no path and no verdict. */
 static void test_paths_and_checks(void **state) {
     static const struct {
         enum mm_path_kind path;
@@ -138,7 +136,7 @@ static void *count(void *argument) {
     return NULL;
 }
 
-/* More threads than copies. Meanwhile nothing is in flight that has not begun. */
+/* More threads than copies of the counters. Nothing in flight may be counted before it begins. */
 static void test_threads(void **state) {
     pthread_t threads[THREADS];
     const uint64_t total = THREADS * ROUNDS;

@@ -1,13 +1,13 @@
-/* The process's options: order of precedence, values at their edges, and clear refusals. (build/docs has the
- * defaults.) */
+/* Tests the process's options: precedence, limits of values, and errors. (build/docs checks the defaults.)
+ */
 #include "server/options.h"
 #include "tests/unit/unit.h"
 
-/* Of the last parse. */
+/* The result of the last parse. */
 static struct mm_options options;
 static struct mm_error error;
 
-/* Of these words behind the program's name. */
+/* Parses these arguments behind the program's name. */
 static bool parse_words(const char *first, const char *second) {
     static char program[] = "matmuld", words[2][MM_OPTION_HOSTS_MAX + 64];
     char *argv[] = {program, words[0], words[1], NULL};
@@ -124,11 +124,12 @@ static void values_are_judged(void **state) {
     }
 }
 
-/* A default gives way to the watchdog; what was asked for does not. Without a watchdog all is allowed. */
+/* A default adapts to the watchdog; a value that was asked for is rejected. Without a watchdog every value is
+ * allowed. */
 static void the_kernel_time_is_under_half_of_the_watchdog(void **state) {
     static const struct {
-        const char *watchdog, *asked; /* NULL: not */
-        uint64_t kernel_ms;           /* 0: refused */
+        const char *watchdog, *asked; /* NULL: not given */
+        uint64_t kernel_ms;           /* 0: rejected */
     } cases[] = {{"60001", NULL, 30000}, {"60000", NULL, 29999},
                  {"1000", NULL, 499},    {"1", NULL, 1},
                  {"0", NULL, 30000},     {"60000", "29999", 29999},
@@ -146,7 +147,7 @@ static void the_kernel_time_is_under_half_of_the_watchdog(void **state) {
     }
 }
 
-/* A key that is given as a flag is in nobody's log, at least. */
+/* At least, a key given as a flag does not appear in a log. */
 static void secrets_are_not_shown(void **state) {
     static const char *const words[][2] = {{"--api-key=hush"}, {"--api-key"}, {"--port", "--api-key=hush"}};
     for (size_t index = 0; index < COUNT(words); index++) {
@@ -162,7 +163,7 @@ static void secrets_are_not_shown(void **state) {
     assert_null(strstr(print(), "hush"));
 }
 
-/* No line says what would be refused as a value: cpu-jobs, which the machine gives, takes no 0. */
+/* No line shows a value that would be rejected: cpu-jobs, which the machine decides, allows no 0. */
 static void what_is_printed_would_be_taken(void **state) {
     char text[4096];
     assert_true(parse(NULL));
@@ -183,7 +184,7 @@ static void what_is_printed_would_be_taken(void **state) {
     assert_true(values > 20);
 }
 
-/* The longest text, and one that is longer. */
+/* The longest text, and a longer one. */
 static void texts_have_a_limit(void **state) {
     static const struct {
         const char *flag, *start;

@@ -1,4 +1,4 @@
-/* Origins and hosts: which requests a page of another site may have sent. */
+/* Tests which requests a page of another origin may send. */
 #include "server/http/origin.h"
 #include "tests/unit/unit.h"
 

@@ -1,6 +1,5 @@
-/* A worker pool does all that was added, the oldest first, on its own threads, and ends when it is through.
- * Work that is shared among its idle threads and who asks: each part is done once, all are done when the call
- * returns, and who has other work to do is neither waited for nor kept. */
+/* Tests the worker pool: it does all work, the oldest first, and closes when it is done. Work that is shared
+ * among threads is done once, and its caller waits only for threads that help. */
 #include "server/http/pool.h"
 #include "tests/unit/few_threads.h"
 #include "tests/unit/unit.h"
@@ -11,11 +10,11 @@
 
 enum { THREADS = 3, PARTS_MAX = 100 };
 
-/* Work that holds the thread that does it, until it is told to end. */
+/* Work that keeps its thread busy until it is released. */
 struct held {
-    struct mm_pool_task work; /* first */
+    struct mm_pool_task work; /* must be first */
     struct mm_pool *pool;
-    struct held *next; /* added to the worker pool when this has begun; NULL: none */
+    struct held *next; /* added to the worker pool when this work has begun; NULL: none */
     sem_t begun, end;
 };
 
@@ -38,7 +37,7 @@ static void held_init(struct held *held, struct mm_pool *pool, struct held *next
     sem_init(&held->end, 0, 0);
 }
 
-/* Each adds the next one from where it runs, and ends when all have begun. */
+/* Each task adds the next one while it runs. All end when all have begun. */
 static void all_threads_work_at_once(void **state) {
     struct held held[THREADS];
     struct mm_pool *pool = mm_pool_start(THREADS);
@@ -68,7 +67,7 @@ static void few_threads_are_a_pool_and_none_is_not(void **state) {
 static struct {
     int runs[PARTS_MAX]; /* __atomic */
     pthread_t threads[PARTS_MAX];
-    long pause_ns; /* of each part */
+    long pause_ns; /* duration of each part */
 } parts;
 
 static void one(void *data, unsigned index) {
@@ -88,7 +87,7 @@ static void share(struct mm_pool *pool, unsigned count, long pause_ns) {
         assert_int_equal(__atomic_load_n(&parts.runs[index], __ATOMIC_RELAXED), index < count);
 }
 
-/* How many threads did the parts. */
+/* Returns how many threads did the parts. */
 static unsigned count_threads(unsigned count) {
     unsigned different = 0;
     for (unsigned index = 0; index < count; index++) {
@@ -103,8 +102,7 @@ static unsigned count_threads(unsigned count) {
 static void do_nothing(struct mm_pool_task *work) {
 }
 
-/* The threads of a worker pool are idle after a while, and once other work is done: then they and the caller
- * do a part each. */
+/* The threads of a worker pool become idle. Then they and the caller do one part each. */
 static void idle_threads_help(void **state) {
     struct mm_pool_task other = {.run = do_nothing};
     struct mm_pool *pool = mm_pool_start(THREADS);
@@ -119,8 +117,7 @@ static void idle_threads_help(void **state) {
     mm_pool_stop(pool);
 }
 
-/* A thread that is idle when it is asked for help has other work to do before. The share must not wait for
- * that. */
+/* A thread that should help does other work first. The call must not wait for it. */
 static void help_that_does_not_come_is_not_waited_for(void **state) {
     enum { TIMES = 100 };
     static struct held held[TIMES];
@@ -137,14 +134,13 @@ static void help_that_does_not_come_is_not_waited_for(void **state) {
     mm_pool_stop(pool);
 }
 
-/* A share of two parts and more: the caller's waits until the worker pool's thread has done one, and work
- * that was added meanwhile. */
+/* Work of at least two parts: the caller's part waits until a pool thread has done one. */
 struct patience {
-    struct mm_pool_task work; /* first */
+    struct mm_pool_task work; /* must be first */
     struct mm_pool *pool;
     pthread_t caller;
-    bool has_help; /* it did come; __atomic */
-    bool is_done;  /* the work; __atomic */
+    bool has_help; /* a pool thread helped; __atomic */
+    bool is_done;  /* the work is done; __atomic */
 };
 
 static void note_done(struct mm_pool_task *work) {
@@ -167,7 +163,7 @@ static void add_work_or_wait_for_it(void *data, unsigned index) {
         return;
     }
     for (int tries = 0; tries < 20 && !__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE); tries++)
-        pause_a_little(); /* it may not come at all */
+        pause_a_little(); /* the thread may never help */
     while (__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
         pause_a_little();
@@ -186,13 +182,13 @@ static void who_helps_leaves_for_other_work(void **state) {
     assert_true(patience.is_done);
 }
 
-/* Work that shares, and counts that it was done. */
+/* Work that is shared, and counts its runs. */
 struct sharing {
-    struct mm_pool_task work; /* first */
+    struct mm_pool_task work; /* must be first */
     struct mm_pool *pool;
     int sums[8]; /* __atomic */
     int runs;    /* __atomic */
-    int turn;    /* which of all it was */
+    int turn;    /* its number in the order */
 };
 
 static void add_one(void *data, unsigned index) {
@@ -205,13 +201,13 @@ static int turns; /* __atomic */
 static void share_again(struct mm_pool_task *work) {
     struct sharing *sharing = (struct sharing *)work;
     sharing->turn = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
-    work->listed.stqe_next = work; /* it is the caller's again */
+    work->listed.stqe_next = work; /* the caller may reuse it */
     mm_pool_share(sharing->pool, 8, add_one, sharing);
     __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
 }
 
-/* Each once, by one thread the oldest first, and all before the end. Any number of parts, all at one time:
- * threads that share find other work, and shares of other threads. */
+/* Each task runs once, the oldest first on one thread, and all before the end. Threads that share work also
+ * help others. */
 static void the_pool_itself_shares(void **state) {
     enum { MANY = 2000 };
     static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};

@@ -1,5 +1,4 @@
-/* server/request_log: a request's line in both formats, whatever bytes the caller sent. (http/log has what is
- * in it.) */
+/* Tests server/request_log: a request's line in both formats, with any bytes of the client. */
 #include "server/observe/record.h"
 #include "gpu/device/backend.h"
 #include "server/http/routes.h"
@@ -27,7 +26,7 @@ static json_t *parse_line(const struct mm_record *record) {
     return object;
 }
 
-/* Every byte there is, in JSON and in text, stands as itself or as \xNN. */
+/* Every byte appears as itself or as \xNN. */
 static void test_hostile_bytes(void **state) {
     for (int byte = 1; byte < 256; byte++) {
         struct mm_record record = {.request_id = "x", .route = MM_ROUTE_OTHER, .code = 400};
@@ -45,7 +44,7 @@ static void test_hostile_bytes(void **state) {
     }
 }
 
-/* The longest that there can be fits. */
+/* The longest line fits. */
 static void test_longest(void **state) {
     const struct mm_backend *cpu = mm_backend_find("cpu");
     struct mm_device device = {.backend = cpu, .index = UINT32_MAX};

@@ -1,4 +1,4 @@
-/* A table for the test of `auto`, in the place of the measured one: what it says is nobody's measurement. */
+/* A fictitious table of crossovers for the test of `auto`, used in place of the measured one. */
 #pragma once
 
 enum { MM_CUDA_SIMT_EDGE = 150 };

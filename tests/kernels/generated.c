@@ -1,6 +1,5 @@
-/* Operands that a device makes for a job, and the part and the figures of a result, against those of the
- * host: every type, random numbers and identities, stacks, a few elements and many. A transposition brings
- * elements back bit for bit. Ends with 77 where the backend asked for has no device. */
+/* Compares operands that a device generates, and parts and reductions of results, with the host's: every
+ * type, random numbers and identities, and stacks. Exits with 77 if the backend has no device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/source.h"
 
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of `matrices` below one another; the job transposes all as one. */
+/* Describes `matrices` matrices below one another, which the job transposes as one. */
 static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_kind kind, size_t matrices,
                   size_t rows, size_t cols) {
     const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows, NULL};
@@ -57,8 +56,7 @@ static bool are_alike(const struct mm_reduction *got, const struct mm_reduction 
            got->count == expected->count && got->not_finite == expected->not_finite;
 }
 
-/* The part of the transpose of a made operand, of several matrices that lie below one another in the result.
- */
+/* Checks a part of the transpose of a generated operand, of several matrices below one another. */
 static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_window part) {
     const size_t rows = part.count * part.all_rows, cols = part.all_cols, bytes = mm_dtype_bytes(dtype);
     const struct mm_source source = {MM_SOURCE_UNIFORM, 77, cols, NULL};
