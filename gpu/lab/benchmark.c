@@ -1,5 +1,5 @@
-/* The request of a benchmark, its memory, and its figures. benchmark_run.c measures, and benchmark_check.c
- * says what is right. */
+/* The request of a benchmark, its memory, and its results. benchmark_run.c measures, and benchmark_check.c
+ * checks results. */
 #include "gpu/lab/benchmark_state.h"
 
 #include "gpu/product/shape.h"
@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Matrices begin at multiples of this in their set, as device memory does. A run on the host uses another set
- * than the run before, if two sets fit. */
+/* Matrices begin at multiples of ALIGNMENT in their set, as device memory does. On the host each run uses
+ * another set than the previous run, if two sets fit. */
 enum { ALIGNMENT = 256, HOST_SETS = 2 };
 
-/* The operations of one run. */
+/* Returns the operations of one run. */
 static double operations(const struct mm_benchmark_request *request) {
     const double elements = (double)request->m * (double)request->n;
     return request->op == MM_MATMUL ? 2.0 * elements * (double)request->k : 2.0 * elements;
 }
 
-/* A matrix that is rows × cols, or that becomes so when it is transposed. */
+/* Returns the view of an operand that is rows × cols after the optional transposition. */
 static struct mm_matrix make_operand(enum mm_dtype dtype, size_t rows, size_t cols, bool transposed) {
     return transposed ? mm_matrix_dense(dtype, cols, rows, NULL) : mm_matrix_dense(dtype, rows, cols, NULL);
 }
 
-/* The views of a set, without data. */
+/* Returns the views of a set, without data. */
 static struct mm_product make_product(const struct mm_benchmark_request *request) {
     struct mm_product product = {.a = mm_matrix_dense(request->dtype, request->m, request->n, NULL),
                                  .transpose_a = true};
@@ -46,7 +46,7 @@ static bool has_given(const struct mm_benchmark_request *request) {
     return request->sources[MM_OPERAND_A].kind != MM_SOURCE_HOST;
 }
 
-/* The memory that the check of a product needs. */
+/* Returns the memory that the check of a product needs. */
 static size_t check_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
     if (request->op != MM_MATMUL)
         return 0;
@@ -112,7 +112,7 @@ enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *reques
                          row_count, request->repeats, work, limits->flops_max);
 }
 
-/* Where B and C begin in a set of matrices. */
+/* The offsets of B and C in a set of matrices. */
 static size_t b_offset(const struct mm_product *product) {
     return mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT);
 }
@@ -133,8 +133,8 @@ static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
     benchmark->host_set_count = bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
-/* Divides the memory after the struct: the times of each row, then the memory of the check, the given
- * operands, and the part of C. */
+/* Divides the memory after the struct: the times of each row, the memory of the check, the given operands,
+ * and the part of C. */
 static void divide_memory(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_product *product = &benchmark->product;
@@ -152,7 +152,7 @@ static void divide_memory(struct mm_benchmark *benchmark) {
     product->b.data = benchmark->given + benchmark->b_offset;
 }
 
-/* Sets the errors of the rows whose models do not take the shape. */
+/* Sets the errors of rows whose models do not support the shape. */
 static void refuse_models(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t row = 0; row < request->subject_count; row++)
@@ -265,12 +265,12 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* Elements that strips of C, each `tile` wide, load of an operand of rows × depth elements. */
+/* Returns how many elements of an operand (rows × depth) the strips of C, each `tile` wide, load. */
 static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
     return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }
 
-/* The elements that a kernel with square tiles loads, or one without a tile. */
+/* Returns how many elements a kernel with square tiles, or without tiles, loads. */
 static uint64_t loads_of(const struct mm_benchmark_request *request, const struct mm_variant *ran,
                          unsigned chosen_tile) {
     const unsigned own = chosen_tile > 0 ? chosen_tile : ran->tile;

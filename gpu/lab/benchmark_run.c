@@ -1,4 +1,4 @@
-/* Measures: what a benchmark does with one device, step by step. This file knows no texts and no limits of
+/* Measures the rows of a benchmark on one device, step by step. This file knows no texts and no limits of
  * requests. */
 #include "gpu/lab/benchmark_state.h"
 
@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device needs some runs to reach its clocks. A CPU fills FILL_NUMBERS elements in well under a slice. */
+/* A device needs some runs to reach its full clock rate. A CPU generates FILL_NUMBERS elements in well
+ * under a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
-/* A run that takes longer counts, because it may be the only one. */
+/* A run that is slower counts even as a warm-up, because it may be the only run. */
 #define SLOW_NS UINT64_C(1000000000)
 
-/* How many sets to rotate over: together they exceed three times the L2 cache, but take at most half of the
- * free memory; 0 if one set does not fit. On the host the budget has reserved the memory. */
+/* Returns over how many sets to rotate. They exceed three times the L2 cache, but use at most half of the
+ * free memory; 0 if one set does not fit. On the host the budget has already reserved the memory. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     if (device->backend->is_host)
         return benchmark->host_set_count;
@@ -22,8 +23,9 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* Products run between the steps of a benchmark, so it leaves them half of the free memory. */
-static enum mm_status fail_room(const struct mm_benchmark *benchmark, const struct mm_device *device,
+/* Reports that one set does not fit into half of the free memory. The other half is for products that run
+ * between the steps of a benchmark. */
+static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
                                 struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
     mm_fail(error, MM_NO_DEVICE_MEMORY,
@@ -38,7 +40,7 @@ static bool is_copy(const struct mm_benchmark *benchmark, size_t row) {
     return row == benchmark->request.subject_count;
 }
 
-/* Begins the rows of the current backend, and acquires memory for them. */
+/* Begins the rows of the current backend, and acquires device memory. */
 static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *device,
                               struct mm_error *error) {
     const struct mm_backend *backend = device->backend;
@@ -57,7 +59,7 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     }
     benchmark->filled = benchmark->at = benchmark->turn = 0;
     if (benchmark->set_count == 0)
-        return fail_room(benchmark, device, error);
+        return fail_memory(benchmark, device, error);
     enum mm_status status =
         backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
     benchmark->memory = status == MM_OK ? memory : NULL;
@@ -84,7 +86,7 @@ static bool lacks_given(const struct mm_benchmark *benchmark) {
     return benchmark->given != NULL && benchmark->given_count < a->rows * a->cols + b->rows * b->cols;
 }
 
-/* How much is left to fill, in the unit of benchmark->filled. */
+/* Returns how much must still be filled, in the unit of benchmark->filled. */
 static size_t left_to_fill(const struct mm_benchmark *benchmark) {
     if (benchmark->given != NULL)
         return benchmark->set_count * benchmark->c_offset - benchmark->filled;
@@ -115,8 +117,8 @@ static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *dev
                                  mm_random_skip(MM_BENCHMARK_SEED, first), error);
 }
 
-/* The product of a row on one of the sets. The plain copy is the transposition of a matrix that is stored
- * transposed. */
+/* Returns the product of a row on one of the sets. For the plain copy it is the transposition of a matrix
+ * that is stored transposed. */
 static struct mm_product place(const struct mm_benchmark *benchmark, size_t set, size_t row) {
     struct mm_product product = benchmark->product;
     char *memory = benchmark->memory + set * benchmark->set_bytes;
@@ -133,7 +135,8 @@ static struct mm_product place(const struct mm_benchmark *benchmark, size_t set,
     return product;
 }
 
-/* Plans the row's runs. All transpositions copy in the same way, and every backend has the naive one. */
+/* Plans the runs of a row. The plain copy uses the naive transposition, because all transpositions copy in
+ * the same way, and every backend has it. */
 static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_device *device, size_t row,
                              const struct mm_product *product) {
     const struct mm_benchmark_request *request = &benchmark->request;
@@ -164,7 +167,7 @@ static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_
     }
 }
 
-/* Runs the next part of the product on the host, or all of it on a GPU. */
+/* Runs the next part of the product on the host, or the whole product on a GPU. */
 static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,
                                const struct mm_product *product) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
@@ -182,7 +185,7 @@ static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device 
     return MM_OK;
 }
 
-/* Does a step of the row's turn. The first set is used for the check, because its product is known. */
+/* Does a step of the row's turn. Checks use the first set, because its product is known. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_course *course = &benchmark->courses[index];
@@ -211,7 +214,7 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
-/* If the device fails, all rows that are not over fail. */
+/* Fails all rows that are not complete, after the device failed. */
 static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t row = 0; row < benchmark->row_count; row++) {
         if (!benchmark->courses[row].is_over)
@@ -220,7 +223,7 @@ static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *err
     }
 }
 
-/* Does a step of the row that has its turn; false if all rows are over. */
+/* Does a step of the row whose turn it is; returns false if all rows are complete. */
 static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     size_t left = benchmark->row_count;
     while (left > 0 && benchmark->courses[benchmark->at].is_over) {
@@ -243,7 +246,7 @@ static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     return true;
 }
 
-/* Does one step; false if there is nothing more to do. */
+/* Does one step; returns false if nothing is left to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
     const size_t left = left_to_fill(benchmark);
     struct mm_error error;
@@ -267,7 +270,7 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The figures of the backend's rows, after all of them are over. */
+/* Computes the results of the backend's rows, after all of them are complete. */
 static void conclude(struct mm_benchmark *benchmark, const struct mm_device *device) {
     const struct mm_benchmark_row *yardstick = NULL;
     for (size_t index = 0; index < benchmark->row_count; index++) {
@@ -292,7 +295,7 @@ static void conclude(struct mm_benchmark *benchmark, const struct mm_device *dev
 }
 
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled) {
-    struct mm_benchmark *benchmark = task->subject; /* whose rows have errors of their own */
+    struct mm_benchmark *benchmark = task->subject; /* each row has its own error */
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
     while (!cancelled && step(benchmark, device))
         if (mm_clock_ns() >= until_ns)

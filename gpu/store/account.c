@@ -1,4 +1,4 @@
-/* Counts bytes by state and by namespace, and drops the rooms of slow uploads. */
+/* Counts bytes by state and by namespace, and drops reservations of slow uploads. */
 #include "gpu/store/account.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t
     for (size_t index = 0; index < count; index++) {
         struct mm_space *space = mm_account_space(account, numbers[index]);
         assert(space != NULL);
-        if (space < account->spaces + kept) /* a number may come several times */
+        if (space < account->spaces + kept) /* a number may occur several times */
             continue;
         const struct mm_space moved = *space;
         *space = account->spaces[kept];
@@ -62,7 +62,7 @@ static size_t used_bytes(const struct mm_account *account) {
     return bytes;
 }
 
-/* Whether the upload is more than a second late, by the even rate that completes it at its deadline. */
+/* Whether an upload is more than a second behind the constant rate that would complete it at its deadline. */
 static bool is_too_slow(const struct mm_store_room *room, uint64_t now_ns) {
     enum { GRACE_NS = 1000000000 };
     if (room->arrived_bytes == NULL || now_ns < room->started_ns + GRACE_NS)
@@ -73,8 +73,8 @@ static bool is_too_slow(const struct mm_store_room *room, uint64_t now_ns) {
     return arrived * whole < (double)room->upload_bytes * passed;
 }
 
-/* Drops the room of one upload that is too slow; of this namespace, unless `space` is NULL. False if there is
- * none. */
+/* Drops the reservation of one upload that is too slow, in this namespace or, if `space` is NULL, in any.
+ * Returns false if there is none. */
 static bool drop_slow_room(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
     for (struct mm_store_room *room = TAILQ_FIRST(&account->rooms); room != NULL;
          room = TAILQ_NEXT(room, reserved)) {
@@ -116,7 +116,8 @@ static enum mm_status fail_full(const struct mm_account *account, const struct m
             bytes > free_bytes && limit < account->limits->bytes_max
                 ? "you may store only so much (--store-memory-per-key)"
                 : "the store is full (--store-memory)",
-            was_lost ? ", since the upload was too slow for its deadline and others got its room" : "",
+            was_lost ? ", because the upload was too slow for its deadline and other uploads got its memory"
+                     : "",
             bytes > limit ? "store a smaller one" : "delete what you no longer need, or try again later");
     return mm_account_fail_full(account, space, bytes, own, error);
 }
@@ -125,8 +126,8 @@ static enum mm_status fail_space(struct mm_error *error) {
     return mm_fail(error, MM_UNAUTHORIZED, "the API key in Authorization is no longer valid");
 }
 
-/* Reserves `more` bytes for a value that has `own` bytes reserved already. Drops rooms of slow uploads if
- * needed. */
+/* Reserves `more` bytes for a value that already has `own` bytes reserved. Drops reservations of slow
+ * uploads if necessary. */
 static enum mm_status reserve(struct mm_account *account, uint64_t number, size_t more, size_t own,
                               bool was_lost, uint64_t now_ns, struct mm_error *error) {
     struct mm_space *space = mm_account_space(account, number);
