@@ -9,7 +9,7 @@ MM_DEFINE_NAMES(mm_figure_name, mm_figure, MM_FIGURE_COUNT, MM_FIGURE_TABLE)
 #define ADD_uint32_t mm_reduce_whole
 #define ADD_uint64_t mm_reduce_whole
 
-/* Adds a row, or a part of it, whose element on the diagonal is at `diagonal`. */
+/* Adds a row or a part of it. `diagonal` is the column of its element on the diagonal. */
 static void add_row(struct mm_reduction *seen, enum mm_dtype dtype, const void *row, size_t cols,
                     size_t diagonal) {
     switch (dtype) {
@@ -62,7 +62,8 @@ static struct mm_figure_value extreme_of(enum mm_figure figure, bool is_whole,
     return is_whole ? whole(mm_wide_of(seen->whole_max)) : real(seen->max);
 }
 
-/* The largest size is that of one of the two extremes. If one is NaN, both are. */
+/* Returns the largest absolute value, which is that of the minimum or of the maximum. If one of them is
+ * NaN, both are. */
 static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reduction *seen) {
     if (seen->count == 0)
         return is_whole ? whole(mm_wide_of(0)) : real(0.0);

@@ -41,7 +41,7 @@ enum mm_memory { MM_MEMORY_TABLE(MM_CONSTANT) MM_MEMORY_COUNT };
 /* One row for each pattern: constant, name in the API. */
 #define MM_PATTERN_TABLE(X)                                                                                  \
     X(MM_PATTERN_LINEAR, "linear")       /* lane i reads word i */                                           \
-    X(MM_PATTERN_PERMUTED, "permuted")   /* as linear, but shuffled within each half of the warp */         \
+    X(MM_PATTERN_PERMUTED, "permuted")   /* as linear, but shuffled within each half of the warp */          \
     X(MM_PATTERN_STRIDE, "stride")       /* lane i reads word s*i */                                         \
     X(MM_PATTERN_SAME_BANK, "same_bank") /* lane i reads word 32*i */                                        \
     X(MM_PATTERN_BROADCAST, "broadcast") /* every lane reads word 0 */                                       \
@@ -60,8 +60,10 @@ struct mm_access {
     unsigned stride; /* for MM_PATTERN_STRIDE: words from one lane to the next, 1 to MM_STRIDE_MAX; else 0 */
     unsigned word_bytes;           /* bytes that each lane accesses: 4 or 8 */
     bool padded;                   /* one word is unused after every 32 words, as in rows of 33 */
-    uint32_t words[MM_WARP_LANES]; /* for MM_PATTERN_OFFSETS, in shared memory: each up to MM_OFFSET_MAX, or MM_LANE_INACTIVE */
-    unsigned shift; /* words added to each lane's word before padding, 0 to MM_SHIFT_MAX; 0 for MM_PATTERN_OFFSETS */
+    uint32_t words[MM_WARP_LANES]; /* for MM_PATTERN_OFFSETS, in shared memory: each up to MM_OFFSET_MAX, or
+                                      MM_LANE_INACTIVE */
+    unsigned shift;                /* words added to each lane's word before padding, 0 to MM_SHIFT_MAX; 0 for
+                                      MM_PATTERN_OFFSETS */
 };
 
 /* Computes the byte offset of each lane's word, with padding; MM_LANE_INACTIVE if the lane accesses

@@ -38,10 +38,10 @@ struct mm_benchmark_request {
     size_t n;
     size_t k;
     enum mm_dtype dtype;
-    enum mm_dtype c_dtype; /* for a product: the type of C, one of mm_dtype_results */
-    bool transpose_a;      /* for a product: A is stored transposed */
-    bool transpose_b; /* for a product: B is stored transposed */
-    uint64_t repeats; /* the most runs of a row that count */
+    enum mm_dtype c_dtype;  /* for a product: the type of C, one of mm_dtype_results */
+    bool transpose_a;       /* for a product: A is stored transposed */
+    bool transpose_b;       /* for a product: B is stored transposed */
+    uint64_t repeats;       /* the most runs of a row that count */
     uint64_t row_ns;        /* a row starts no run after so much time; 0: MM_BENCHMARK_ROW_NS */
     uint64_t kernel_ms_max; /* a row fails if one run would take longer by its device's rates; 0: no limit */
 
@@ -54,7 +54,8 @@ struct mm_benchmark_request {
 };
 
 struct mm_benchmark_limits {
-    const struct mm_limits *matrices; /* memory_bytes_max is for A, B and C, a copy of given A and B, and the memory that checks C */
+    const struct mm_limits *matrices; /* memory_bytes_max is for A, B and C, a copy of given A and B, and the
+                                         memory that checks C */
     uint64_t repeats_max;
     uint64_t flops_max;     /* operations of all runs; for a transposition, elements read and written */
     uint64_t run_flops_max; /* operations of one run */
@@ -93,7 +94,8 @@ struct mm_benchmark_row {
      * transposition, the fraction of elements that are wrong. */
     double max_error;
 
-    double of_yardstick; /* its rate divided by the rate of `blas` on the same backend, or for a transposition of a plain copy by the same device; 0 if there is none */
+    double of_yardstick; /* its rate divided by the rate of `blas` on the same backend, or for a transposition
+                            of a plain copy by the same device; 0 if there is none */
 };
 
 struct mm_benchmark;

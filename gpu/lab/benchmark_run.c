@@ -26,7 +26,7 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
 /* Reports that one set does not fit into half of the free memory. The other half is for products that run
  * between the steps of a benchmark. */
 static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
-                                struct mm_error *error) {
+                                  struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
     mm_fail(error, MM_NO_DEVICE_MEMORY,
             "the benchmark needs %zu bytes of %s, but may take only half of the free ones: %zu",

@@ -18,7 +18,7 @@
 
 /* One row for each resource: constant, name in the API. */
 #define MM_LIMITER_TABLE(X)                                                                                  \
-    X(MM_LIMITER_THREADS, "threads") /* threads of the multiprocessor, in whole warps */                             \
+    X(MM_LIMITER_THREADS, "threads") /* threads of the multiprocessor, in whole warps */                     \
     X(MM_LIMITER_REGISTERS, "registers")                                                                     \
     X(MM_LIMITER_SHARED_MEMORY, "shared_memory")                                                             \
     X(MM_LIMITER_BLOCKS, "blocks") /* blocks at a time, even if they are small */
@@ -35,17 +35,18 @@ enum { MM_BLOCK_THREADS_MAX = 1024, MM_THREAD_REGISTERS_MAX = 255 };
 struct mm_block_use {
     unsigned threads;              /* 1 to MM_BLOCK_THREADS_MAX */
     unsigned registers_per_thread; /* 0 to MM_THREAD_REGISTERS_MAX */
-    size_t shared_bytes;           /* static and dynamic shared memory; if a block cannot have so much, no block fits */
+    size_t shared_bytes; /* static and dynamic shared memory; if a block cannot have so much, no block fits */
 };
 
 /* Blocks that a resource allows if the kernel does not use it. */
 #define MM_OCCUPANCY_UNLIMITED UINT_MAX
 
 struct mm_occupancy {
-    unsigned blocks; /* blocks that run on a multiprocessor at a time; 0: none fits */
-    unsigned warps;  /* warps of these blocks */
+    unsigned blocks;    /* blocks that run on a multiprocessor at a time; 0: none fits */
+    unsigned warps;     /* warps of these blocks */
     unsigned warps_max; /* the most warps of a multiprocessor */
-    unsigned blocks_by[MM_LIMITER_COUNT]; /* blocks that each resource alone allows; the smallest number limits */
+    unsigned
+        blocks_by[MM_LIMITER_COUNT]; /* blocks that each resource alone allows; the smallest number limits */
 };
 
 /* Returns the warps of a block; the last may have fewer threads. */

@@ -12,20 +12,23 @@
 /* The most accesses of a probe: all patterns with words of 4 and 8 bytes, padded and not, in shared
  * memory, and all strides with both words in global memory. */
 enum { MM_PROBE_ACCESSES_MAX = 2 * 2 * (MM_PATTERN_OFFSETS - 1 + MM_STRIDE_MAX) + 2 * MM_STRIDE_MAX };
-_Static_assert(MM_PATTERN_OFFSETS == MM_PATTERN_COUNT - 1, "MM_PATTERN_OFFSETS is the last pattern, and replaces all others");
+_Static_assert(MM_PATTERN_OFFSETS == MM_PATTERN_COUNT - 1,
+               "MM_PATTERN_OFFSETS is the last pattern, and replaces all others");
 
 /* Accesses in one step, which takes about ten milliseconds. */
 enum { MM_PROBE_STEP = 64 };
 
 struct mm_probe {
-    size_t count;        /* number of accesses, at least 1; set by the caller */
-    bool writes;         /* the accesses are writes, which no device can time; set by the caller */
-    unsigned bank_bytes; /* width of the banks for predictions, 4 or 8; 0: the device's width; set by the caller */
+    size_t count; /* number of accesses, at least 1; set by the caller */
+    bool writes;  /* the accesses are writes, which no device can time; set by the caller */
+    unsigned
+        bank_bytes; /* width of the banks for predictions, 4 or 8; 0: the device's width; set by the caller */
     struct mm_access accesses[MM_PROBE_ACCESSES_MAX]; /* set by the caller */
     size_t done; /* the first `done` accesses were timed; the probe is complete if this equals `count` */
     struct mm_access_time times[MM_PROBE_ACCESSES_MAX];
     struct mm_memory_speed speed;   /* set by the first step */
-    const struct mm_device *device; /* device of the steps, set by the first step; the caller sets it if the probe never becomes a task */
+    const struct mm_device *device; /* device of the steps, set by the first step; the caller sets it if the
+                                       probe never becomes a task */
 };
 
 /* Makes the task of a probe, for devices of a backend that has `probe`. If a step fails, none of the

@@ -1,4 +1,4 @@
-/* Names of the figures of traffic, and what follows from them. */
+/* Names of the traffic figures, and the intensity. */
 #include "gpu/lab/traffic/traffic.h"
 
 #include "gpu/lab/access.h"
