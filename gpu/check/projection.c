@@ -60,7 +60,7 @@ static float make_weight(size_t col) {
     return 0.5F * (element + copysignf(1.0F, element));
 }
 
-/* Adds element·factor to a sum. */
+/* Adds element·(factor + factor_low) to a sum. */
 static inline void add(const struct mm_projection *projection, double *sum, double *low, double element,
                        double factor, double factor_low) {
     if (projection->is_precise)

@@ -19,7 +19,7 @@ double mm_verification_relative_error(const struct mm_verification *verification
 enum mm_verdict mm_verification_verdict(const struct mm_verification *verification) {
     if (verification->residual > verification->bound)
         return MM_VERDICT_FAILED;
-    if (verification->rows_judged == 0 && verification->rows_unjudged > 0)
+    if (verification->rows_checked == 0 && verification->rows_unjudged > 0)
         return MM_VERDICT_UNJUDGED;
     return MM_VERDICT_PASSED;
 }

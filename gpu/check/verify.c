@@ -352,8 +352,8 @@ void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithme
     check_rows(product, arithmetic, &parts, c, first, 0, verification);
 }
 
-void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
-                    size_t count, void *memory, struct mm_verification *verification) {
+void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
+                     size_t count, void *memory, struct mm_verification *verification) {
     for (size_t index = first; index < first + count; index++) {
         const struct mm_product item = mm_product_item(product, index);
         const bool has_x = index > 0;
@@ -365,5 +365,5 @@ void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithme
 void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, uint64_t seed, void *memory,
                struct mm_verification *verification) {
     *verification = (struct mm_verification){.is_done = true, .seed = seed};
-    mm_verify_some(product, arithmetic, 0, mm_product_count(product), memory, verification);
+    mm_verify_range(product, arithmetic, 0, mm_product_count(product), memory, verification);
 }

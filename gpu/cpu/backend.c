@@ -77,7 +77,7 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
 }
 
 static size_t generated_elements(const struct mm_source *source, const struct mm_matrix *operand) {
-    return mm_source_is_elsewhere(source) ? operand->rows * operand->cols : 0;
+    return mm_source_is_off_host(source) ? operand->rows * operand->cols : 0;
 }
 
 /* Generates or copies operands that are not in host memory, for about as long as a part takes. Returns
@@ -132,8 +132,8 @@ static void check(struct mm_job *job) {
     if (job->progress.checked == 0)
         *verification = (struct mm_verification){.is_done = true, .seed = mm_verify_seed()};
     do {
-        mm_verify_some(&job->product, MM_ROUNDED, job->progress.checked++, 1, job->verify_memory,
-                       verification);
+        mm_verify_range(&job->product, MM_ROUNDED, job->progress.checked++, 1, job->verify_memory,
+                        verification);
         now_ns = mm_clock_ns();
     } while (mm_job_checks(job) && now_ns < start_ns + MM_PART_NS);
     verification->took_ns += now_ns - start_ns;

@@ -141,9 +141,9 @@ static void divide_memory(struct mm_benchmark *benchmark) {
     const size_t given = given_bytes(request, product);
     double *times_ns = benchmark->times_ns;
     for (size_t row = 0; row < benchmark->row_count; row++, times_ns += request->repeats)
-        benchmark->courses[row].times_ns = times_ns;
-    benchmark->check = times_ns;
-    benchmark->part = (char *)benchmark->check + check_bytes(request, product) + given;
+        benchmark->row_states[row].times_ns = times_ns;
+    benchmark->check_memory = times_ns;
+    benchmark->part = (char *)benchmark->check_memory + check_bytes(request, product) + given;
     benchmark->part_bytes = part_bytes(request, product);
     if (!has_given(request))
         return;
@@ -153,7 +153,7 @@ static void divide_memory(struct mm_benchmark *benchmark) {
 }
 
 /* Sets the errors of rows whose models do not support the shape. */
-static void refuse_models(struct mm_benchmark *benchmark) {
+static void fail_models(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t row = 0; row < request->subject_count; row++)
         if (request->subjects[row].is_model)
@@ -176,7 +176,7 @@ static void prepare_check(struct mm_benchmark *benchmark) {
         .n = request->n,
     };
     mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
-    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check);
+    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check_memory);
 }
 
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max) {
@@ -193,10 +193,10 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
         benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
     benchmark->row_count = row_count;
     benchmark->product = product;
-    benchmark->checking_bytes = checking_bytes;
+    benchmark->check_bytes = checking_bytes;
     lay_out_sets(benchmark, memory_bytes_max - mm_size_min(memory_bytes_max, checking_bytes + times_bytes));
     divide_memory(benchmark);
-    refuse_models(benchmark);
+    fail_models(benchmark);
     if (has_given(request))
         benchmark->seed = mm_verify_seed();
     else if (request->op == MM_MATMUL)
@@ -212,14 +212,14 @@ void mm_benchmark_close(struct mm_benchmark *benchmark) {
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const size_t times_bytes = benchmark->row_count * request->repeats * sizeof benchmark->times_ns[0];
-    const size_t bytes = benchmark->checking_bytes + times_bytes;
+    const size_t bytes = benchmark->check_bytes + times_bytes;
     for (size_t index = 0; index < request->subject_count; index++)
         if (request->subjects[index].backend->is_host)
             return bytes + benchmark->host_set_count * benchmark->set_bytes;
     return bytes;
 }
 
-bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task) {
+bool mm_benchmark_next_task(struct mm_benchmark *benchmark, struct mm_task *task) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const struct mm_backend *next = NULL;
     for (size_t index = 0; index < request->subject_count; index++) {
@@ -241,7 +241,7 @@ bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task) {
     return true;
 }
 
-void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error) {
+void mm_benchmark_fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t index = 0; index < benchmark->request.subject_count; index++) {
         struct mm_benchmark_row *row = &benchmark->rows[index];
         if (benchmark->request.subjects[index].backend == benchmark->backend && row->error.status == MM_OK)
@@ -282,7 +282,7 @@ static uint64_t loads_of(const struct mm_benchmark_request *request, const struc
 }
 
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row) {
-    return &benchmark->courses[row].plan;
+    return &benchmark->row_states[row].plan;
 }
 
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row) {

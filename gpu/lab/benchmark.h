@@ -114,11 +114,11 @@ size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 /* Makes the task that measures the next backend, in the order of the subjects. Sets all members except
  * deadline_ns, done and owner. Returns false, with the task untouched, if all subjects except models were
  * measured. */
-bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task);
+bool mm_benchmark_next_task(struct mm_benchmark *benchmark, struct mm_task *task);
 
 /* Sets the error of the last task, which was rejected or ended early, for all of its rows that have no
  * error. */
-void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error);
+void mm_benchmark_fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error);
 
 /* Return the request and the rows, valid until close. Row i belongs to subject i, and is complete when the
  * task of its backend ends. For a transposition there is one more row: the plain copy, which is not

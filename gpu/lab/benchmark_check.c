@@ -9,15 +9,15 @@
 
 #define POISON_SEED UINT64_C(0x706f69736f6e)
 
-bool mm_benchmark_expect(struct mm_benchmark *benchmark) {
+bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark) {
     if (benchmark->request.op != MM_MATMUL)
         return false;
     if (benchmark->given != NULL)
-        return mm_verify_prepare(&benchmark->product, benchmark->seed, benchmark->check,
-                                 &benchmark->prepared);
-    if (benchmark->expected == benchmark->sample.span_count)
+        return mm_verify_prepare(&benchmark->product, benchmark->seed, benchmark->check_memory,
+                                 &benchmark->prepared_rows);
+    if (benchmark->expected_spans == benchmark->sample.span_count)
         return mm_projection_prepare(&benchmark->projection);
-    mm_sample_expect(&benchmark->sample, benchmark->expected++, &benchmark->operands);
+    mm_sample_expect(&benchmark->sample, benchmark->expected_spans++, &benchmark->operands);
     return true;
 }
 
@@ -127,14 +127,14 @@ static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmet
     if (first == 0)
         benchmark->verification = (struct mm_verification){.is_done = true, .seed = benchmark->seed};
     const struct mm_matrix rows = mm_matrix_dense(c->dtype, count / c->cols, c->cols, benchmark->part);
-    mm_verify_rows(&benchmark->product, arithmetic, &rows, first / c->cols, benchmark->check,
+    mm_verify_rows(&benchmark->product, arithmetic, &rows, first / c->cols, benchmark->check_memory,
                    &benchmark->verification);
 }
 
 static void tell_verification(const struct mm_verification *verification, struct mm_benchmark_row *row) {
     row->relative_error = mm_verification_relative_error(verification);
     row->max_error = mm_verify_part(verification->residual, verification->bound);
-    if (verification->rows_judged == 0)
+    if (verification->rows_checked == 0)
         row->relative_error = row->max_error = NAN;
 }
 

@@ -47,17 +47,17 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     void *memory = NULL;
     benchmark->set_count = count_sets(benchmark, device);
     for (size_t row = 0; row < benchmark->row_count; row++) {
-        struct mm_benchmark_course *course = &benchmark->courses[row];
-        course->is_over = !is_copy(benchmark, row) && benchmark->request.subjects[row].backend != backend;
-        if (course->is_over)
+        struct mm_benchmark_row_state *row_state = &benchmark->row_states[row];
+        row_state->is_over = !is_copy(benchmark, row) && benchmark->request.subjects[row].backend != backend;
+        if (row_state->is_over)
             continue;
-        *course = (struct mm_benchmark_course){
-            .times_ns = course->times_ns,
+        *row_state = (struct mm_benchmark_row_state){
+            .times_ns = row_state->times_ns,
             .warm_ups_left = backend->is_host ? HOST_WARM_UPS : DEVICE_WARM_UPS,
         };
         benchmark->rows[row] = (struct mm_benchmark_row){.device = device, .set_count = benchmark->set_count};
     }
-    benchmark->filled = benchmark->at = benchmark->turn = 0;
+    benchmark->filled = benchmark->current_row = benchmark->run_count = 0;
     if (benchmark->set_count == 0)
         return fail_memory(benchmark, device, error);
     enum mm_status status =
@@ -90,7 +90,7 @@ static bool lacks_given(const struct mm_benchmark *benchmark) {
 static size_t left_to_fill(const struct mm_benchmark *benchmark) {
     if (benchmark->given != NULL)
         return benchmark->set_count * benchmark->c_offset - benchmark->filled;
-    return benchmark->set_count * benchmark->set_bytes / mm_dtype_bytes(mm_benchmark_filling(benchmark)) -
+    return benchmark->set_count * benchmark->set_bytes / mm_dtype_bytes(mm_benchmark_fill_dtype(benchmark)) -
            benchmark->filled;
 }
 
@@ -109,7 +109,7 @@ static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *dev
                            struct mm_error *error) {
     if (benchmark->given != NULL)
         return fill_given(benchmark, device, error);
-    const enum mm_dtype dtype = mm_benchmark_filling(benchmark);
+    const enum mm_dtype dtype = mm_benchmark_fill_dtype(benchmark);
     const size_t first = benchmark->filled;
     const size_t count = mm_size_min(left, FILL_NUMBERS);
     benchmark->filled += count;
@@ -141,7 +141,7 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
                              const struct mm_product *product) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_benchmark_row *result = &benchmark->rows[row];
-    struct mm_plan *plan = &benchmark->courses[row].plan;
+    struct mm_plan *plan = &benchmark->row_states[row].plan;
     const struct mm_variant *variant = is_copy(benchmark, row)
                                            ? mm_backend_variant(device->backend, request->op, "naive")
                                            : request->subjects[row].variant;
@@ -158,12 +158,13 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
 
 /* Counts a run, unless it is a warm-up. */
 static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_row *row,
-                      struct mm_benchmark_course *course, uint64_t kernel_ns) {
-    if (course->warm_ups_left > 0 && kernel_ns < SLOW_NS && course->spent_ns < benchmark->request.row_ns) {
-        course->warm_ups_left--;
+                      struct mm_benchmark_row_state *row_state, uint64_t kernel_ns) {
+    if (row_state->warm_ups_left > 0 && kernel_ns < SLOW_NS &&
+        row_state->spent_ns < benchmark->request.row_ns) {
+        row_state->warm_ups_left--;
     } else {
-        course->warm_ups_left = 0;
-        course->times_ns[row->repeats++] = (double)kernel_ns;
+        row_state->warm_ups_left = 0;
+        row_state->times_ns[row->repeats++] = (double)kernel_ns;
     }
 }
 
@@ -171,32 +172,32 @@ static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_
 static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,
                                const struct mm_product *product) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
-    struct mm_benchmark_course *course = &benchmark->courses[index];
+    struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];
     const uint64_t begun_ns = mm_clock_ns();
-    const struct mm_product part = mm_progress_next(&course->progress, device, row->ran, product);
+    const struct mm_product part = mm_progress_next(&row_state->progress, device, row->ran, product);
     uint64_t took_ns = 0;
-    enum mm_status status = device->backend->measure(device, &course->plan, &part, &took_ns, &row->error);
-    course->spent_ns += mm_clock_ns() - begun_ns;
-    if (status != MM_OK || mm_progress_end(&course->progress, product, took_ns))
+    enum mm_status status = device->backend->measure(device, &row_state->plan, &part, &took_ns, &row->error);
+    row_state->spent_ns += mm_clock_ns() - begun_ns;
+    if (status != MM_OK || mm_progress_end(&row_state->progress, product, took_ns))
         return status;
-    count_run(benchmark, row, course, course->progress.spent_ns);
-    course->progress = (struct mm_progress){0};
-    benchmark->turn++;
+    count_run(benchmark, row, row_state, row_state->progress.spent_ns);
+    row_state->progress = (struct mm_progress){0};
+    benchmark->run_count++;
     return MM_OK;
 }
 
 /* Does a step of the row's turn. Checks use the first set, because its product is known. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
-    struct mm_benchmark_course *course = &benchmark->courses[index];
-    const bool repeats = course->phase == MM_BENCHMARK_REPEAT;
+    struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];
+    const bool repeats = row_state->phase == MM_BENCHMARK_REPEAT;
     const struct mm_product product =
-        place(benchmark, repeats ? benchmark->turn % benchmark->set_count : 0, index);
+        place(benchmark, repeats ? benchmark->run_count % benchmark->set_count : 0, index);
     enum mm_status status = MM_OK;
-    switch (course->phase) {
+    switch (row_state->phase) {
     case MM_BENCHMARK_CHOOSE:
         benchmark->c_bytes_done = 0;
-        course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_PROVE : MM_BENCHMARK_POISON;
+        row_state->phase = is_copy(benchmark, index) ? MM_BENCHMARK_FIRST_RUN : MM_BENCHMARK_POISON;
         return choose(benchmark, device, index, &product);
     case MM_BENCHMARK_POISON:
         status = mm_benchmark_poison(benchmark, device, &product, &row->error);
@@ -204,44 +205,44 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     case MM_BENCHMARK_READ:
         status = mm_benchmark_read(benchmark, device, &product, row);
         break;
-    case MM_BENCHMARK_PROVE:
+    case MM_BENCHMARK_FIRST_RUN:
     case MM_BENCHMARK_REPEAT:
         status = run_part(benchmark, device, index, &product);
         break;
     }
-    if (benchmark->c_bytes_done == 0 && course->progress.rows == 0 && !repeats)
-        course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_REPEAT : course->phase + 1;
+    if (benchmark->c_bytes_done == 0 && row_state->progress.rows == 0 && !repeats)
+        row_state->phase = is_copy(benchmark, index) ? MM_BENCHMARK_REPEAT : row_state->phase + 1;
     return status;
 }
 
 /* Fails all rows that are not complete, after the device failed. */
 static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t row = 0; row < benchmark->row_count; row++) {
-        if (!benchmark->courses[row].is_over)
+        if (!benchmark->row_states[row].is_over)
             benchmark->rows[row].error = *error;
-        benchmark->courses[row].is_over = true;
+        benchmark->row_states[row].is_over = true;
     }
 }
 
 /* Does a step of the row whose turn it is; returns false if all rows are complete. */
 static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     size_t left = benchmark->row_count;
-    while (left > 0 && benchmark->courses[benchmark->at].is_over) {
-        benchmark->at = (benchmark->at + 1) % benchmark->row_count;
+    while (left > 0 && benchmark->row_states[benchmark->current_row].is_over) {
+        benchmark->current_row = (benchmark->current_row + 1) % benchmark->row_count;
         left--;
     }
     if (left == 0)
         return false;
-    struct mm_benchmark_row *row = &benchmark->rows[benchmark->at];
-    struct mm_benchmark_course *course = &benchmark->courses[benchmark->at];
-    if (advance(benchmark, device, benchmark->at) != MM_OK) {
-        course->is_over = true;
+    struct mm_benchmark_row *row = &benchmark->rows[benchmark->current_row];
+    struct mm_benchmark_row_state *row_state = &benchmark->row_states[benchmark->current_row];
+    if (advance(benchmark, device, benchmark->current_row) != MM_OK) {
+        row_state->is_over = true;
         if (mm_device_has_failed(device))
             fail_rows(benchmark, &row->error);
-    } else if (course->phase == MM_BENCHMARK_REPEAT && course->progress.rows == 0) {
-        course->is_over =
-            row->repeats == benchmark->request.repeats || course->spent_ns >= benchmark->request.row_ns;
-        benchmark->at = (benchmark->at + 1) % benchmark->row_count;
+    } else if (row_state->phase == MM_BENCHMARK_REPEAT && row_state->progress.rows == 0) {
+        row_state->is_over =
+            row->repeats == benchmark->request.repeats || row_state->spent_ns >= benchmark->request.row_ns;
+        benchmark->current_row = (benchmark->current_row + 1) % benchmark->row_count;
     }
     return true;
 }
@@ -257,7 +258,7 @@ static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
         status = copy_given(benchmark, &error);
     else if (left > 0)
         status = fill(benchmark, device, left, &error);
-    else if (!mm_benchmark_expect(benchmark))
+    else if (!mm_benchmark_compute_expected(benchmark))
         return measure(benchmark, device);
     if (status != MM_OK)
         fail_rows(benchmark, &error);
@@ -275,7 +276,7 @@ static void conclude(struct mm_benchmark *benchmark, const struct mm_device *dev
     const struct mm_benchmark_row *yardstick = NULL;
     for (size_t index = 0; index < benchmark->row_count; index++) {
         struct mm_benchmark_row *row = &benchmark->rows[index];
-        double *times_ns = benchmark->courses[index].times_ns;
+        double *times_ns = benchmark->row_states[index].times_ns;
         if (row->device != device || row->error.status != MM_OK)
             continue;
         qsort(times_ns, row->repeats, sizeof *times_ns, ascending);

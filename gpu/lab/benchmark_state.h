@@ -24,15 +24,15 @@ enum { MM_BENCHMARK_PART_BYTES = 1 << 18 };
 /* The phases of a row. Its first turn goes through all of them; the plain copy is not checked. Every other
  * turn is one more run. */
 enum mm_benchmark_phase {
-    MM_BENCHMARK_CHOOSE, /* plans the runs */
-    MM_BENCHMARK_POISON, /* overwrites C of the first set, one part in each step */
-    MM_BENCHMARK_PROVE,  /* runs on the first set */
-    MM_BENCHMARK_READ,   /* reads that result back and checks it, one part in each step */
-    MM_BENCHMARK_REPEAT, /* runs on all sets in turn */
+    MM_BENCHMARK_CHOOSE,    /* plans the runs */
+    MM_BENCHMARK_POISON,    /* overwrites C of the first set, one part in each step */
+    MM_BENCHMARK_FIRST_RUN, /* runs on the first set */
+    MM_BENCHMARK_READ,      /* reads that result back and checks it, one part in each step */
+    MM_BENCHMARK_REPEAT,    /* runs on all sets in turn */
 };
 
 /* The progress of a row. */
-struct mm_benchmark_progress {
+struct mm_benchmark_row_state {
     struct mm_plan plan;         /* made by MM_BENCHMARK_CHOOSE */
     double *times_ns;            /* kernel times of the runs that count; has space for all repeats */
     uint64_t spent_ns;           /* time of all runs so far */
@@ -55,7 +55,7 @@ struct mm_benchmark {
 
     /* By subject. A transposition has one more row, for the plain copy. */
     struct mm_benchmark_row rows[MM_BENCHMARK_ROWS_MAX + 1];
-    struct mm_benchmark_progress courses[MM_BENCHMARK_ROWS_MAX + 1];
+    struct mm_benchmark_row_state row_states[MM_BENCHMARK_ROWS_MAX + 1];
     size_t row_count;
 
     /* Given operands in host memory, laid out as in a set. NULL: the matrices are random. */
@@ -67,13 +67,13 @@ struct mm_benchmark {
      * them. */
     struct mm_random_product operands;
     struct mm_sample sample;
-    unsigned expected; /* number of sample spans that are computed */
+    unsigned expected_spans; /* number of sample spans that are computed */
     struct mm_projection projection;
     struct mm_verification verification; /* check of the result that is being read */
     uint64_t seed;                       /* seed of all verifications */
-    size_t prepared;                     /* rows that mm_verify_prepare has summed */
-    size_t checking_bytes;               /* bytes of `given`, `check` and `part` together */
-    void *check;                         /* memory of projection or verification */
+    size_t prepared_rows;                /* rows that mm_verify_prepare has summed */
+    size_t check_bytes;                  /* bytes of `given`, check_memory and `part` together */
+    void *check_memory;                  /* memory of projection or verification */
     char *part;                          /* buffer for a part of C */
     size_t part_bytes;
     size_t c_bytes_done; /* bytes of C that were overwritten or read so far; 0 after the last part */
@@ -83,8 +83,8 @@ struct mm_benchmark {
     char *memory; /* device memory of all sets; NULL: not acquired */
     size_t set_count;
     size_t filled;                         /* elements that were filled; for given operands, bytes */
-    size_t at;                             /* row whose turn it is */
-    size_t turn;                           /* runs so far, by which the sets rotate */
+    size_t current_row;                    /* row whose turn it is */
+    size_t run_count;                      /* runs so far, by which the sets rotate */
     bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of the previous ones */
 
     double times_ns[]; /* kernel times of all rows; the memory for checks follows */
@@ -92,7 +92,7 @@ struct mm_benchmark {
 
 /* Returns the type of the elements that fill the matrices. Transpositions of all types are filled with
  * float32, because equal elements are rare there. */
-static inline enum mm_dtype mm_benchmark_filling(const struct mm_benchmark *benchmark) {
+static inline enum mm_dtype mm_benchmark_fill_dtype(const struct mm_benchmark *benchmark) {
     return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
 }
 
@@ -103,7 +103,7 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
 
 /* Computes a part of the expected result. Returns false if all is computed. Given operands are already in
  * host memory. */
-bool mm_benchmark_expect(struct mm_benchmark *benchmark);
+bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark);
 
 /* Overwrites the next part of C, on the first set, with values that no result has. Sets
  * benchmark->c_bytes_done to 0 after the last part. */

@@ -16,8 +16,8 @@ struct mm_space {
 struct mm_account {
     const struct mm_store_limits *limits;
     size_t bytes[MM_STORE_STATES]; /* bytes by state; their sum never exceeds limits->bytes_max */
-    TAILQ_HEAD(mm_store_rooms, mm_store_room) rooms;
-    uint64_t newest; /* the highest number of any namespace when mm_account_keep was last called */
+    TAILQ_HEAD(mm_store_slots, mm_store_slot) slots;
+    uint64_t newest; /* the highest number of any namespace when mm_account_set_spaces was last called */
     size_t space_count;
     struct mm_space spaces[MM_STORE_SPACES_MAX];
 };
@@ -29,7 +29,8 @@ void mm_account_init(struct mm_account *account, const struct mm_store_limits *l
 struct mm_space *mm_account_space(struct mm_account *account, uint64_t number);
 
 /* Drops all namespaces except these. `newest` is the highest number of any namespace so far. */
-void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count, uint64_t newest);
+void mm_account_set_spaces(struct mm_account *account, const uint64_t *numbers, size_t count,
+                           uint64_t newest);
 
 /* Moves the bytes of a value from one state to another. */
 void mm_account_move(struct mm_account *account, enum mm_store_state from, enum mm_store_state to,
@@ -39,16 +40,16 @@ void mm_account_move(struct mm_account *account, enum mm_store_state from, enum 
 void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
 
 /* Adds the sizes to an *error of status MM_STORE_FULL, and returns that status. The value needs
- * needed_bytes, of which `own` bytes are already reserved. error may be NULL. */
+ * needed_bytes, of which own_bytes are already reserved. error may be NULL. */
 enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
-                                    size_t needed_bytes, size_t own, struct mm_error *error);
+                                    size_t needed_bytes, size_t own_bytes, struct mm_error *error);
 
-/* Reserves room->bytes. MM_STORE_FULL if they do not fit; MM_UNAUTHORIZED if the namespace was dropped. */
-enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,
+/* Reserves slot->bytes. MM_STORE_FULL if they do not fit; MM_UNAUTHORIZED if the namespace was dropped. */
+enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error);
 
 /* Releases the reservation, if there is one. */
-void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room);
+void mm_account_unreserve(struct mm_account *account, struct mm_store_slot *slot);
 
 /* Returns how many reservations are for values under new names, in a namespace or, if `space` is NULL, in
  * all. Uploads that are too slow do not count. */
@@ -56,5 +57,5 @@ size_t mm_account_new_names(const struct mm_account *account, const struct mm_sp
 
 /* Grows or shrinks a reservation to `bytes`. Afterwards it cannot be lost. On failure its size does not
  * change: MM_STORE_FULL if the bytes do not fit, MM_UNAUTHORIZED if the namespace was dropped. */
-enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_room *room, size_t bytes,
+enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_slot *slot, size_t bytes,
                                  uint64_t now_ns, struct mm_error *error);

@@ -47,7 +47,7 @@ struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_b
 
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits) {
     pthread_mutex_lock(&store->mutex);
-    assert(store->count == 0 && TAILQ_EMPTY(&store->account.rooms));
+    assert(store->count == 0 && TAILQ_EMPTY(&store->account.slots));
     store->limits = *limits;
     pthread_mutex_unlock(&store->mutex);
 }
@@ -157,10 +157,10 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns) {
     unlock(store, &dropped);
 }
 
-void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest) {
+void mm_store_set_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&store->mutex);
-    mm_account_keep(&store->account, spaces, count, newest);
+    mm_account_set_spaces(&store->account, spaces, count, newest);
     clean(store, true, 0, &dropped);
     unlock(store, &dropped);
 }
@@ -168,7 +168,7 @@ void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t
 void mm_store_close(struct mm_store *store) {
     if (store == NULL)
         return;
-    mm_store_keep_spaces(store, NULL, 0, UINT64_MAX);
+    mm_store_set_spaces(store, NULL, 0, UINT64_MAX);
     for (unsigned state = 0; state < MM_STORE_STATES; state++)
         assert(store->account.bytes[state] == 0);
     assert(store->host_bytes == 0);
@@ -187,50 +187,50 @@ static size_t count_of(const struct mm_store *store, uint64_t space) {
 
 /* Checks that the value of this reservation may have a new name. If the reservation already counts as a
  * value, other reservations do not count before it. */
-static enum mm_status check_count(struct mm_store *store, const struct mm_store_room *room, uint64_t now_ns,
+static enum mm_status check_count(struct mm_store *store, const struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
     const struct mm_account *account = &store->account;
-    const struct mm_space *space = mm_account_space(&store->account, room->space);
+    const struct mm_space *space = mm_account_space(&store->account, slot->space);
     assert(space != NULL); /* the reservation exists, so its namespace does too */
-    const size_t reserved = room->is_new ? 0 : mm_account_new_names(account, NULL, now_ns);
-    const size_t reserved_here = room->is_new ? 0 : mm_account_new_names(account, space, now_ns);
+    const size_t reserved = slot->is_new ? 0 : mm_account_new_names(account, NULL, now_ns);
+    const size_t reserved_here = slot->is_new ? 0 : mm_account_new_names(account, space, now_ns);
     if (store->count + reserved >= limits->count_max)
         mm_fail(error, MM_STORE_FULL,
                 "the store has its limit of %zu matrices, with uploads in progress (--store-count); "
                 "delete what you no longer need, or try again later",
                 limits->count_max);
-    else if (count_of(store, room->space) + reserved_here >= limits->space_count_max)
+    else if (count_of(store, slot->space) + reserved_here >= limits->space_count_max)
         mm_fail(error, MM_STORE_FULL,
                 "you have the limit of %zu matrices for an API key, with uploads in progress (half of "
                 "--store-count); delete what you no longer need",
                 limits->space_count_max);
     else
         return MM_OK;
-    return mm_account_fail_full(account, space, room->bytes, room->bytes, error);
+    return mm_account_fail_full(account, space, slot->bytes, slot->bytes, error);
 }
 
-enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, const char *name,
+enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                                 uint64_t now_ns, struct mm_error *error) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&store->mutex);
     clean(store, false, now_ns, &dropped);
-    room->is_new = false;
-    enum mm_status status = mm_account_reserve(&store->account, room, now_ns, error);
-    const bool is_new = look_up(store, room->space, name, now_ns) == NULL;
+    slot->is_new = false;
+    enum mm_status status = mm_account_reserve(&store->account, slot, now_ns, error);
+    const bool is_new = look_up(store, slot->space, name, now_ns) == NULL;
     if (status == MM_OK && is_new)
-        status = check_count(store, room, now_ns, error);
+        status = check_count(store, slot, now_ns, error);
     if (status == MM_OK)
-        room->is_new = is_new;
+        slot->is_new = is_new;
     else
-        mm_account_unreserve(&store->account, room);
+        mm_account_unreserve(&store->account, slot);
     unlock(store, &dropped);
     return status;
 }
 
-void mm_store_unreserve(struct mm_store *store, struct mm_store_room *room) {
+void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot) {
     pthread_mutex_lock(&store->mutex);
-    mm_account_unreserve(&store->account, room);
+    mm_account_unreserve(&store->account, slot);
     pthread_mutex_unlock(&store->mutex);
 }
 
@@ -265,7 +265,7 @@ static enum mm_status check_expected(const struct mm_stored *old, const char *ex
 }
 
 /* MM_STORE_FULL if values in host memory would exceed their limit. */
-static enum mm_status check_host(struct mm_store *store, const struct mm_store_room *room,
+static enum mm_status check_host(struct mm_store *store, const struct mm_store_slot *slot,
                                  const struct mm_stored *value, struct mm_error *error) {
     const size_t limit = store->limits.host_bytes_max;
     if (host_bytes(value) <= limit - mm_size_min(limit, store->host_bytes))
@@ -274,17 +274,17 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_r
             "the value needs %zu bytes of host memory, but stored matrices use %zu of %zu bytes (half of "
             "--memory-budget); delete some, or compute it on a GPU",
             value->bytes, store->host_bytes, limit);
-    return mm_account_fail_full(&store->account, mm_account_space(&store->account, room->space), value->bytes,
-                                room->bytes, error);
+    return mm_account_fail_full(&store->account, mm_account_space(&store->account, slot->space), value->bytes,
+                                slot->bytes, error);
 }
 
 /* Turns the reservation into stored bytes, and gives the value its name. The name had the value `old`
  * (NULL: no value). */
-static void name_value(struct mm_store *store, struct mm_store_room *room, struct mm_stored *value,
+static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);
-    TAILQ_REMOVE(&store->account.rooms, room, reserved);
-    room->is_reserved = false;
+    TAILQ_REMOVE(&store->account.slots, slot, reserved);
+    slot->is_reserved = false;
     __atomic_store_n(&value->is_named, 1, __ATOMIC_RELAXED);
     store->host_bytes += host_bytes(value);
     value->references = 2; /* one of the name, and one of the caller */
@@ -293,25 +293,25 @@ static void name_value(struct mm_store *store, struct mm_store_room *room, struc
         unname(store, old, dropped);
 }
 
-enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, const char *name,
+enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                             const struct mm_store_content *content, uint64_t now_ns,
                             struct mm_stored **stored, bool *is_new, struct mm_error *error) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
-    struct mm_stored *value = make_value(store, room->space, name, content, now_ns);
+    struct mm_stored *value = make_value(store, slot->space, name, content, now_ns);
     if (value == NULL)
         return mm_fail(error, MM_INTERNAL, "the system is out of memory (name of a matrix); try again later");
     pthread_mutex_lock(&store->mutex);
     clean(store, false, now_ns, &dropped);
-    struct mm_stored *old = look_up(store, room->space, name, now_ns);
+    struct mm_stored *old = look_up(store, slot->space, name, now_ns);
     enum mm_status status = check_expected(old, content->expected, error);
     if (status == MM_OK)
-        status = mm_account_resize(&store->account, room, value->bytes, now_ns, error);
+        status = mm_account_resize(&store->account, slot, value->bytes, now_ns, error);
     if (status == MM_OK)
-        status = check_host(store, room, value, error);
+        status = check_host(store, slot, value, error);
     if (status == MM_OK && old == NULL)
-        status = check_count(store, room, now_ns, error);
+        status = check_count(store, slot, now_ns, error);
     if (status == MM_OK)
-        name_value(store, room, value, old, &dropped);
+        name_value(store, slot, value, old, &dropped);
     if (status == MM_OK) {
         mm_reservation_hand_over(content->reservation, content->memory);
         value->memory = *content->memory;

@@ -24,7 +24,7 @@ struct mm_store_limits {
  * behind the constant rate that would complete it at its deadline. An upload that is too slow loses its
  * reservation if another upload needs the memory. All zeros: nothing is reserved. The owner does not move
  * this struct while it is reserved. */
-struct mm_store_room {
+struct mm_store_slot {
     uint64_t space;
     size_t bytes;
     const size_t *arrived_bytes; /* bytes of the upload that have arrived; __atomic access. NULL: the
@@ -35,7 +35,7 @@ struct mm_store_room {
     bool is_reserved;
     bool is_lost; /* a faster upload got the memory; __atomic access while reserved */
     bool is_new;  /* the name has no value yet, so this reservation counts as a value */
-    TAILQ_ENTRY(mm_store_room) reserved; /* for the store's list of reservations */
+    TAILQ_ENTRY(mm_store_slot) reserved; /* for the store's list of reservations */
 };
 
 /* A matrix that a caller stores. */
@@ -69,25 +69,25 @@ bool mm_store_is_name(const char *name);
 /* Drops all namespaces except these, with their values, and refuses new values there. The array has at
  * most MM_STORE_SPACES_MAX / 2 numbers. `newest` is the highest number of any namespace so far; higher
  * numbers stay allowed. Servers without keys use namespace 0. */
-void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
+void mm_store_set_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
-/* Reserves room->bytes for a value of this name. The caller has set the members before is_reserved. A
+/* Reserves slot->bytes for a value of this name. The caller has set the members before is_reserved. A
  * reservation for a new name also counts as a value, unless its upload is too slow. MM_STORE_FULL, with
  * the limit and the free bytes of the namespace, if the value does not fit. MM_UNAUTHORIZED if the
  * namespace was dropped. */
-enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, const char *name,
+enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                                 uint64_t now_ns, struct mm_error *error);
 
 /* Releases the reservation, if there is one. */
-void mm_store_unreserve(struct mm_store *store, struct mm_store_room *room);
+void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot);
 
-/* Stores a value under the name for which the room was reserved. First the reservation grows or shrinks to
- * the value's size; on success it ends. *value is a reference, which the caller releases. *is_new: the
- * name had no value. MM_STORE_FULL if the value does not fit, for example because the reservation was
- * lost. MM_PRECONDITION_FAILED if the name has another value than expected. MM_UNAUTHORIZED if the
+/* Stores a value under the name for which the slot was reserved. First the slot grows or shrinks to the
+ * value's size; on success its reservation ends. *value is a reference, which the caller releases.
+ * *is_new: the name had no value. MM_STORE_FULL if the value does not fit, for example because the slot
+ * was lost. MM_PRECONDITION_FAILED if the name has another value than expected. MM_UNAUTHORIZED if the
  * namespace was dropped. MM_INTERNAL if memory runs out. On failure the old value stays, and the caller
- * still owns the memory and the reservation. */
-enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, const char *name,
+ * still owns the memory and the slot. */
+enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                             const struct mm_store_content *content, uint64_t now_ns, struct mm_stored **value,
                             bool *is_new, struct mm_error *error);
 

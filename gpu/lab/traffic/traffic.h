@@ -31,7 +31,7 @@ enum mm_traffic_figure { MM_TRAFFIC_TABLE(MM_CONSTANT) MM_TRAFFIC_COUNT };
 
 /* Return the name in the API, and the name for people. Static strings. */
 const char *mm_traffic_name(enum mm_traffic_figure figure);
-const char *mm_traffic_head(enum mm_traffic_figure figure);
+const char *mm_traffic_title(enum mm_traffic_figure figure);
 
 /* Replaces a figure that is not known, because the kernel has no model. */
 #define MM_TRAFFIC_UNKNOWN UINT64_MAX
