@@ -144,7 +144,7 @@ enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, si
     for (unsigned index = 0; index < call->operands.count; index++) {
         const struct mm_operand *operand = &call->operands.of[index];
         const bool is_here =
-            mm_operand_is_inline(operand) || (is_host && mm_source_is_elsewhere(&operand->source));
+            mm_operand_is_inline(operand) || (is_host && mm_source_is_off_host(&operand->source));
         bytes[index] = is_here ? mm_matrix_bytes(&operand->view) : 0;
     }
     return check_together(call, bytes, c_bytes, limits, error);

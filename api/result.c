@@ -95,7 +95,7 @@ enum mm_status mm_selection_cut(const struct mm_selection *selection, struct mm_
 
 __extension__ typedef unsigned __int128 wide;
 
-static char *put_whole(char *end, struct mm_wide value) {
+static char *put_whole(char *end, struct mm_int128 value) {
     const bool is_negative = value.high >> 63 != 0;
     const wide bits = (wide)value.high << 64 | value.low;
     wide rest = is_negative ? -bits : bits;

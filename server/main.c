@@ -197,7 +197,7 @@ static void drop_old_spaces(const struct mm_server *server) {
     uint64_t spaces[MM_KEYS_MAX], newest;
     const size_t count = mm_keys_spaces(server->keys, spaces, &newest);
     if (server->store != NULL)
-        mm_store_keep_spaces(server->store, spaces, count, newest);
+        mm_store_set_spaces(server->store, spaces, count, newest);
 }
 
 static void reload(const struct mm_server *server) {

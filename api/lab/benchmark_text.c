@@ -104,7 +104,7 @@ static void write_traffic_head(struct line *line, const struct mm_benchmark_op *
     snprintf(line->cells[VARIANT], CELL_BYTES, "variant");
     snprintf(line->cells[BACKEND], CELL_BYTES, "backend");
     for (enum mm_traffic_figure figure = MM_GLOBAL_LOADS + 1; figure < MM_TRAFFIC_COUNT; figure++)
-        snprintf(line->cells[TRAFFIC_FIRST + figure - 1], CELL_BYTES, "%s", mm_traffic_head(figure));
+        snprintf(line->cells[TRAFFIC_FIRST + figure - 1], CELL_BYTES, "%s", mm_traffic_title(figure));
     if (op->op == MM_MATMUL)
         snprintf(line->cells[INTENSITY], CELL_BYTES, "FLOP/byte");
 }

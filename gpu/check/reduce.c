@@ -9,14 +9,14 @@ MM_DEFINE_NAMES(mm_figure_name, mm_figure, MM_FIGURE_COUNT, MM_FIGURE_TABLE)
 #define ADD_uint32_t mm_reduce_whole
 #define ADD_uint64_t mm_reduce_whole
 
-/* Adds a row, or a part of it, whose element on the diagonal is at `diagonal`. */
-static void add_row(struct mm_reduction *seen, enum mm_dtype dtype, const void *row, size_t cols,
+/* Adds a row or a part of it. `diagonal` is the column of its element on the diagonal. */
+static void add_row(struct mm_reduction *sums, enum mm_dtype dtype, const void *row, size_t cols,
                     size_t diagonal) {
     switch (dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
     case constant:                                                                                           \
         for (size_t col = 0; col < cols; col++)                                                              \
-            ADD_##sum(seen, value(((const type *)row)[col]), col == diagonal);                               \
+            ADD_##sum(sums, value(((const type *)row)[col]), col == diagonal);                               \
         break;
         MM_DTYPE_TABLE(X)
 #undef X
@@ -25,8 +25,8 @@ static void add_row(struct mm_reduction *seen, enum mm_dtype dtype, const void *
     }
 }
 
-bool mm_reduce_part(struct mm_reduction *seen, struct mm_reduced *done, const struct mm_window *part,
-                    enum mm_dtype dtype, const void *stack, size_t count) {
+bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *done,
+                    const struct mm_window *part, enum mm_dtype dtype, const void *stack, size_t count) {
     const size_t all = mm_window_elements(part);
     const size_t end = done->elements + mm_size_min(count, all - done->elements);
     while (done->elements < end) {
@@ -37,7 +37,7 @@ bool mm_reduce_part(struct mm_reduction *seen, struct mm_reduced *done, const st
         struct mm_reduction one = col == 0 ? mm_reduction_none() : done->row;
         add_row(&one, dtype, (const char *)stack + first * mm_dtype_bytes(dtype), cols, row - col);
         if (col + cols == part->cols)
-            mm_reduce_merge(seen, &one);
+            mm_reduce_merge(sums, &one);
         else
             done->row = one;
         done->elements += cols;
@@ -49,28 +49,29 @@ static struct mm_figure_value real(double value) {
     return (struct mm_figure_value){.kind = MM_FIGURE_REAL, .real = value};
 }
 
-static struct mm_figure_value whole(struct mm_wide value) {
+static struct mm_figure_value whole(struct mm_int128 value) {
     return (struct mm_figure_value){.kind = MM_FIGURE_WHOLE, .whole = value};
 }
 
 static struct mm_figure_value extreme_of(enum mm_figure figure, bool is_whole,
-                                         const struct mm_reduction *seen) {
-    if (seen->count == 0)
+                                         const struct mm_reduction *sums) {
+    if (sums->count == 0)
         return (struct mm_figure_value){.kind = MM_FIGURE_NONE};
     if (figure == MM_FIGURE_MIN)
-        return is_whole ? whole(mm_wide_of(seen->whole_min)) : real(seen->min);
-    return is_whole ? whole(mm_wide_of(seen->whole_max)) : real(seen->max);
+        return is_whole ? whole(mm_int128_of(sums->whole_min)) : real(sums->min);
+    return is_whole ? whole(mm_int128_of(sums->whole_max)) : real(sums->max);
 }
 
-/* The largest size is that of one of the two extremes. If one is NaN, both are. */
-static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reduction *seen) {
-    if (seen->count == 0)
-        return is_whole ? whole(mm_wide_of(0)) : real(0.0);
-    const uint64_t of_least = seen->whole_min < 0 ? -(uint64_t)seen->whole_min : 0;
-    const uint64_t of_most = seen->whole_max > 0 ? (uint64_t)seen->whole_max : 0;
+/* Returns the largest absolute value, which is that of the minimum or of the maximum. If one of them is
+ * NaN, both are. */
+static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reduction *sums) {
+    if (sums->count == 0)
+        return is_whole ? whole(mm_int128_of(0)) : real(0.0);
+    const uint64_t of_least = sums->whole_min < 0 ? -(uint64_t)sums->whole_min : 0;
+    const uint64_t of_most = sums->whole_max > 0 ? (uint64_t)sums->whole_max : 0;
     if (is_whole)
-        return whole((struct mm_wide){.low = of_least > of_most ? of_least : of_most});
-    return real(mm_reduce_extreme(fabs(seen->min), fabs(seen->max), true));
+        return whole((struct mm_int128){.low = of_least > of_most ? of_least : of_most});
+    return real(mm_reduce_extreme(fabs(sums->min), fabs(sums->max), true));
 }
 
 static double sum_of(double sum, double scaled) {
@@ -78,23 +79,23 @@ static double sum_of(double sum, double scaled) {
 }
 
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
-                                    const struct mm_reduction *seen) {
+                                    const struct mm_reduction *sums) {
     const bool is_whole = !mm_dtype_is_float(dtype);
     switch (figure) {
     case MM_FIGURE_SUM:
-        return is_whole ? whole(seen->whole_sum) : real(sum_of(seen->sum, seen->sum_scaled));
+        return is_whole ? whole(sums->whole_sum) : real(sum_of(sums->sum, sums->sum_scaled));
     case MM_FIGURE_TRACE:
-        return is_whole ? whole(seen->whole_trace) : real(sum_of(seen->trace, seen->trace_scaled));
+        return is_whole ? whole(sums->whole_trace) : real(sum_of(sums->trace, sums->trace_scaled));
     case MM_FIGURE_MIN:
     case MM_FIGURE_MAX:
-        return extreme_of(figure, is_whole, seen);
+        return extreme_of(figure, is_whole, sums);
     case MM_FIGURE_MAX_ABS:
-        return max_abs_of(is_whole, seen);
+        return max_abs_of(is_whole, sums);
     case MM_FIGURE_NORM:
-        return real(mm_squares_root(&seen->squares, 1.0));
+        return real(mm_squares_root(&sums->squares, 1.0));
     case MM_FIGURE_FINITE:
     case MM_FIGURE_COUNT:
         break;
     }
-    return (struct mm_figure_value){.kind = MM_FIGURE_TRUTH, .whole.low = seen->not_finite == 0};
+    return (struct mm_figure_value){.kind = MM_FIGURE_TRUTH, .whole.low = sums->not_finite == 0};
 }

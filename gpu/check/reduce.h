@@ -31,17 +31,17 @@ enum mm_figure { MM_FIGURE_TABLE(MM_CONSTANT) MM_FIGURE_COUNT };
 const char *mm_figure_name(enum mm_figure figure);
 
 /* A 128-bit integer in two's complement. (__int128 would need an alignment of 16 bytes.) */
-struct mm_wide {
+struct mm_int128 {
     uint64_t low;
     uint64_t high;
 };
 
-MM_HOST_AND_DEVICE struct mm_wide mm_wide_of(int64_t value) {
-    const struct mm_wide wide = {(uint64_t)value, value < 0 ? UINT64_MAX : 0};
+MM_HOST_AND_DEVICE struct mm_int128 mm_int128_of(int64_t value) {
+    const struct mm_int128 wide = {(uint64_t)value, value < 0 ? UINT64_MAX : 0};
     return wide;
 }
 
-MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) {
+MM_HOST_AND_DEVICE void mm_int128_add(struct mm_int128 *into, struct mm_int128 other) {
     into->low += other.low;
     into->high += other.high + (into->low < other.low);
 }
@@ -53,8 +53,8 @@ MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) 
 /* Sums over the elements that were read so far. Start with mm_reduction_none. Integers use the members
  * with `whole_`, and floats use the others. */
 struct mm_reduction {
-    struct mm_wide whole_sum;
-    struct mm_wide whole_trace;
+    struct mm_int128 whole_sum;
+    struct mm_int128 whole_trace;
     int64_t whole_min; /* INT64_MAX before the first element */
     int64_t whole_max; /* INT64_MIN before the first element */
     double sum;
@@ -78,40 +78,40 @@ MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
 }
 
 /* Returns the smaller of two numbers, or the larger if `largest` is set. NaN if one of them is NaN. */
-MM_HOST_AND_DEVICE double mm_reduce_extreme(double held, double other, bool largest) {
-    if (held != held)
-        return held;
-    return other != other || (largest ? other > held : other < held) ? other : held;
+MM_HOST_AND_DEVICE double mm_reduce_extreme(double current, double other, bool largest) {
+    if (current != current)
+        return current;
+    return other != other || (largest ? other > current : other < current) ? other : current;
 }
 
 /* Adds a float. `diagonal`: the element is on the diagonal. */
-MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element, bool diagonal) {
-    seen->count++;
-    seen->sum += element;
-    seen->trace += diagonal ? element : 0.0;
-    seen->sum_scaled += element * MM_SCALE_SUM;
-    seen->trace_scaled += diagonal ? element * MM_SCALE_SUM : 0.0;
-    seen->min = mm_reduce_extreme(seen->min, element, false);
-    seen->max = mm_reduce_extreme(seen->max, element, true);
-    mm_squares_add(&seen->squares, element);
-    seen->not_finite += element - element != 0.0; /* true for infinity and for NaN */
+MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *sums, double element, bool diagonal) {
+    sums->count++;
+    sums->sum += element;
+    sums->trace += diagonal ? element : 0.0;
+    sums->sum_scaled += element * MM_SCALE_SUM;
+    sums->trace_scaled += diagonal ? element * MM_SCALE_SUM : 0.0;
+    sums->min = mm_reduce_extreme(sums->min, element, false);
+    sums->max = mm_reduce_extreme(sums->max, element, true);
+    mm_squares_add(&sums->squares, element);
+    sums->not_finite += element - element != 0.0; /* true for infinity and for NaN */
 }
 
 /* Adds an integer. `diagonal`: the element is on the diagonal. */
-MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *seen, int64_t element, bool diagonal) {
-    seen->count++;
-    mm_wide_add(&seen->whole_sum, mm_wide_of(element));
-    mm_wide_add(&seen->whole_trace, mm_wide_of(diagonal ? element : 0));
-    seen->whole_min = element < seen->whole_min ? element : seen->whole_min;
-    seen->whole_max = element > seen->whole_max ? element : seen->whole_max;
-    seen->squares.middle += (double)element * (double)element;
+MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *sums, int64_t element, bool diagonal) {
+    sums->count++;
+    mm_int128_add(&sums->whole_sum, mm_int128_of(element));
+    mm_int128_add(&sums->whole_trace, mm_int128_of(diagonal ? element : 0));
+    sums->whole_min = element < sums->whole_min ? element : sums->whole_min;
+    sums->whole_max = element > sums->whole_max ? element : sums->whole_max;
+    sums->squares.middle += (double)element * (double)element;
 }
 
 /* Adds the sums over other elements to *into. */
 MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct mm_reduction *other) {
     into->count += other->count;
-    mm_wide_add(&into->whole_sum, other->whole_sum);
-    mm_wide_add(&into->whole_trace, other->whole_trace);
+    mm_int128_add(&into->whole_sum, other->whole_sum);
+    mm_int128_add(&into->whole_trace, other->whole_trace);
     into->whole_min = other->whole_min < into->whole_min ? other->whole_min : into->whole_min;
     into->whole_max = other->whole_max > into->whole_max ? other->whole_max : into->whole_max;
     into->sum += other->sum;
@@ -125,7 +125,7 @@ MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct 
 }
 
 /* The progress of a reduction. All zeros: the reduction has not begun. */
-struct mm_reduced {
+struct mm_reduction_progress {
     size_t elements;         /* elements that were added */
     struct mm_reduction row; /* sums over the current row */
 };
@@ -136,8 +136,8 @@ enum { MM_REDUCE_SLICE = 1 << 19 };
 /* Adds the next `count` elements of a part of a dense stack, or all that are left. Each row is first added
  * up alone. Rounding errors therefore grow with rows plus columns, not with their product, and do not
  * depend on `count`. Returns whether elements are left. */
-bool mm_reduce_part(struct mm_reduction *seen, struct mm_reduced *done, const struct mm_window *part,
-                    enum mm_dtype dtype, const void *stack, size_t count);
+bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *done,
+                    const struct mm_window *part, enum mm_dtype dtype, const void *stack, size_t count);
 
 /* The kind of a figure's value. Without elements sum, trace, norm and max_abs are 0, finite is true, and
  * min and max have no value (MM_FIGURE_NONE). */
@@ -145,12 +145,12 @@ enum mm_figure_kind { MM_FIGURE_REAL, MM_FIGURE_WHOLE, MM_FIGURE_TRUTH, MM_FIGUR
 
 struct mm_figure_value {
     enum mm_figure_kind kind;
-    double real;          /* for MM_FIGURE_REAL */
-    struct mm_wide whole; /* for MM_FIGURE_WHOLE; 0 or 1 for MM_FIGURE_TRUTH */
+    double real;            /* for MM_FIGURE_REAL */
+    struct mm_int128 whole; /* for MM_FIGURE_WHOLE; 0 or 1 for MM_FIGURE_TRUTH */
 };
 
 /* Computes a figure from the sums over all elements of a matrix of this type. */
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
-                                    const struct mm_reduction *seen);
+                                    const struct mm_reduction *sums);
 
 __END_DECLS

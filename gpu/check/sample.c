@@ -1,4 +1,4 @@
-/* The places of a sample, and the elements expected there. */
+/* Chooses the elements of a sample, and computes their expected values. */
 #include "gpu/check/sample.h"
 
 #include "gpu/check/exact.h"
@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A span shares the numbers of its row of A, but few long spans would see little of C. */
+/* A wide span saves random numbers, because its elements share a row of A. But few wide spans would cover
+ * little of C. */
 enum { SPANS_WANTED = 16, CORNERS = 4 };
 
 #define PLACES_SEED UINT64_C(0x706c61636573)
@@ -22,8 +23,8 @@ static size_t spans_within(size_t depth, size_t width) {
     return MM_SAMPLE_NUMBERS_MAX / depth / (width + 1);
 }
 
-/* The corners first, beginning with the last element of C. Then every fourth place is on the last row, and
- * every fourth at the end of a row, because tiles are cut off there. */
+/* Returns place `index`: first the corners, beginning with the last element of C. Then every fourth place
+ * is in the last row, and every fourth is at the end of a row, because tiles end there. */
 static struct mm_sample_span place(unsigned index, size_t rows, size_t cols, size_t width) {
     const size_t last_row = rows - 1;
     const size_t last_col = cols - width;
@@ -52,14 +53,14 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
     sample->width = (unsigned)width;
     sample->span_count = (unsigned)(whole ? rows * spans_a_row : count);
     for (unsigned index = 0; index < sample->span_count; index++) {
-        /* The last span of a row overlaps the one before. */
+        /* the last span of a row overlaps the previous one */
         const size_t col = mm_size_min(index % spans_a_row * width, cols - width);
         sample->spans[index] =
             whole ? (struct mm_sample_span){index / spans_a_row, col} : place(index, rows, cols, width);
     }
 }
 
-/* Elements of op(A) and op(B). */
+/* Return an element of op(A) and of op(B). */
 static double element_of_a(const struct mm_random_product *product, size_t row, size_t depth) {
     const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
     return mm_random_number(product->dtype, product->a_seed, index);
@@ -81,7 +82,7 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
         const double a = element_of_a(product, at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
             const double b = element_of_b(product, depth, at->col + index);
-            mm_exact_add(&sums[index], &lows[index], a * b); /* exact: of 24 bits each */
+            mm_exact_add(&sums[index], &lows[index], a * b); /* exact: each factor has 24 bits */
             magnitudes[index] += fabs(a * b);
         }
     }

@@ -27,8 +27,8 @@ struct mm_verification {
     double bound;    /* bound of the residual; for floats 0 only if k is 0 or no row was checked */
     size_t row;      /* index of the worst row; 0 if no row was checked */
 
-    size_t rows_judged;   /* rows_judged + rows_unjudged is the number of rows of C; both are 0 for an empty
-                             product */
+    size_t rows_checked;  /* rows_checked + rows_unjudged is the number of rows of C; both are 0 for an empty
+                            product */
     size_t rows_unjudged; /* rows that could not be checked: their sums exceed the type's range, or may have
                              exceeded it */
 

@@ -75,8 +75,8 @@ void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, 
 /* Checks a stack in steps: adds `count` products, beginning with `first`, to a verification. Before the
  * first step *verification is 0 except for `is_done` and the seed. The caller does not change `memory`
  * between steps. All steps together have the result of mm_verify. */
-void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
-                    size_t count, void *memory, struct mm_verification *verification);
+void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
+                     size_t count, void *memory, struct mm_verification *verification);
 
 /* Prepares the check of one product whose C comes in parts: sums up some more of the rows of B and A. *row
  * counts the rows that are done, and begins at 0. Call this until it returns false: then nothing was left
@@ -145,11 +145,11 @@ MM_HOST_AND_DEVICE double mm_verify_part(double residual, double bound) {
 }
 
 /* Makes a row the worst row of the verification, unless there is a worse one. */
-MM_HOST_AND_DEVICE void mm_verify_keep_worst(struct mm_verification *verification, size_t row,
-                                             double residual, double bound) {
+MM_HOST_AND_DEVICE void mm_verify_update_worst(struct mm_verification *verification, size_t row,
+                                               double residual, double bound) {
     const double part = mm_verify_part(residual, bound);
     const double held = mm_verify_part(verification->residual, verification->bound);
-    if (verification->rows_judged > 0 && (part < held || (part == held && row > verification->row)))
+    if (verification->rows_checked > 0 && (part < held || (part == held && row > verification->row)))
         return;
     verification->residual = residual;
     verification->bound = bound;
@@ -159,9 +159,9 @@ MM_HOST_AND_DEVICE void mm_verify_keep_worst(struct mm_verification *verificatio
 /* Adds the rows of a verification of floats to another verification. The order of such additions changes
  * only the last bits of the sums of squares. */
 MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
-    if (rows->rows_judged > 0)
-        mm_verify_keep_worst(into, rows->row, rows->residual, rows->bound);
-    into->rows_judged += rows->rows_judged;
+    if (rows->rows_checked > 0)
+        mm_verify_update_worst(into, rows->row, rows->residual, rows->bound);
+    into->rows_checked += rows->rows_checked;
     into->rows_unjudged += rows->rows_unjudged;
     mm_squares_merge(&into->error, &rows->error);
     mm_squares_merge(&into->norm, &rows->norm);
@@ -173,7 +173,7 @@ MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
     if (rows->residual > 0.0 && (into->residual == 0.0 || rows->row < into->row))
         into->row = rows->row;
     into->residual += rows->residual;
-    into->rows_judged += rows->rows_judged;
+    into->rows_checked += rows->rows_checked;
     mm_squares_merge(&into->error, &rows->error);
 }
 
@@ -181,7 +181,7 @@ MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
 MM_HOST_AND_DEVICE void mm_verify_words_row(struct mm_verification *verification, size_t row, bool is_wrong) {
     struct mm_verification one = {};
     one.row = row;
-    one.rows_judged = 1;
+    one.rows_checked = 1;
     one.residual = one.error.middle = is_wrong ? 1.0 : 0.0;
     mm_verify_merge_words(verification, &one);
 }
@@ -213,9 +213,9 @@ MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
     }
     if (bounds->unit > 0.0 && c_squares <= DBL_MAX)
         e += bounds->unit * sqrt(c_squares) + bounds->step;
-    mm_verify_keep_worst(verification, row, sums->residual,
-                         bounds->spread * e + bounds->of_float64 * (s + e));
-    verification->rows_judged++;
+    mm_verify_update_worst(verification, row, sums->residual,
+                           bounds->spread * e + bounds->of_float64 * (s + e));
+    verification->rows_checked++;
     mm_squares_merge(&verification->error, &sums->error);
     mm_squares_merge(&verification->norm, &sums->norm);
 }

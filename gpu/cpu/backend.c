@@ -1,5 +1,5 @@
-/* The CPU as a backend: one device, whose memory is the host's, with a lane for each core. `begin` computes a
- * part of a product on the calling thread. This file does not know how variants compute. */
+/* The CPU as a backend: one device with a lane for each core, whose memory is host memory. `begin`
+ * computes a part of a product on the calling thread. This file does not know how variants compute. */
 #include "gpu/device/backend.h"
 
 #include "gpu/clock.h"
@@ -22,7 +22,7 @@ static size_t pages_bytes(int which) {
     return pages > 0 && page_bytes > 0 ? (size_t)pages * (size_t)page_bytes : 0;
 }
 
-/* The processor's name as the kernel tells it; some architectures have no such line. */
+/* Reads the processor's name from the kernel; some architectures have no such line. */
 static void read_name(char *name, size_t bytes) {
     snprintf(name, bytes, "CPU");
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -34,7 +34,7 @@ static void read_name(char *name, size_t bytes) {
         if (strncmp(line, "model name", 10) != 0 || colon == NULL)
             continue;
         char *text = colon + 1 + strspn(colon + 1, " \t");
-        text[strcspn(text, "\t\r\n")] = '\0'; /* which no header may hold */
+        text[strcspn(text, "\t\r\n")] = '\0'; /* control characters are not allowed in headers */
         if (*text != '\0')
             snprintf(name, bytes, "%s", text);
         break;
@@ -56,7 +56,7 @@ static enum mm_status open_device(unsigned index, struct mm_device **device, str
     cpu->backend = &mm_cpu_backend;
     const unsigned cores = mm_cores();
     cpu->lane_count = cores < MM_HOST_JOBS_MAX ? cores : MM_HOST_JOBS_MAX;
-    mm_cpu_blas_use(cores);
+    mm_cpu_blas_limit_threads(cores);
     cpu->memory_bytes = pages_bytes(_SC_PHYS_PAGES);
     read_name(cpu->name, sizeof cpu->name);
     *device = cpu;
@@ -77,16 +77,16 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
 }
 
 static size_t generated_elements(const struct mm_source *source, const struct mm_matrix *operand) {
-    return mm_source_is_elsewhere(source) ? operand->rows * operand->cols : 0;
+    return mm_source_is_off_host(source) ? operand->rows * operand->cols : 0;
 }
 
-/* Generates or fetches the operands that are elsewhere, from where the last call ended, for about as long as
- * a part takes. Whether all operands are there. */
+/* Generates or copies operands that are not in host memory, for about as long as a part takes. Returns
+ * whether all operands are complete. */
 static bool make_operands(struct mm_job *job) {
     enum { STEP = 64 << 10 };
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
-    size_t before = 0; /* elements of the operands before this one */
+    size_t before = 0; /* elements of the previous operands */
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_matrix *operand = mm_product_operand(&job->product, index);
         const size_t count = generated_elements(&job->sources[index], operand);
@@ -106,7 +106,8 @@ static bool make_operands(struct mm_job *job) {
     return true;
 }
 
-/* Computes one part, or as many products of a stack as take as long as a part. */
+/* Computes one part of a product. If the products of a stack are small, computes several, for about as
+ * long as a part takes. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;
@@ -119,11 +120,11 @@ static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
         job->more = mm_progress_end(progress, &job->product, took_ns);
         now_ns = mm_clock_ns();
     } while (job->more && progress->row == 0 && progress->col == 0 && now_ns < start_ns + MM_PART_NS);
-    progress->spent_ns = spent_ns + (now_ns - start_ns); /* the time between tiny products counts too */
+    progress->spent_ns = spent_ns + (now_ns - start_ns); /* includes the time between tiny products */
     return MM_OK;
 }
 
-/* Checks one product, or as many of a stack as take as long as a part. */
+/* Checks products of a stack, at least one, for about as long as a part takes. */
 static void check(struct mm_job *job) {
     const uint64_t start_ns = mm_clock_ns();
     struct mm_verification *verification = &job->outcome.verification;
@@ -131,8 +132,8 @@ static void check(struct mm_job *job) {
     if (job->progress.checked == 0)
         *verification = (struct mm_verification){.is_done = true, .seed = mm_verify_seed()};
     do {
-        mm_verify_some(&job->product, MM_ROUNDED, job->progress.checked++, 1, job->verify_memory,
-                       verification);
+        mm_verify_range(&job->product, MM_ROUNDED, job->progress.checked++, 1, job->verify_memory,
+                        verification);
         now_ns = mm_clock_ns();
     } while (mm_job_checks(job) && now_ns < start_ns + MM_PART_NS);
     verification->took_ns += now_ns - start_ns;
@@ -143,7 +144,7 @@ static bool reduces(const struct mm_job *job) {
     return job->reduces && job->progress.reduced.elements < mm_window_elements(job->part);
 }
 
-/* Reduces as many elements as take about as long as a part. */
+/* Reduces elements, for about as long as a part takes. */
 static void reduce(struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
     const uint64_t until_ns = mm_clock_ns() + MM_PART_NS;
@@ -153,8 +154,8 @@ static void reduce(struct mm_job *job) {
         continue;
 }
 
-/* Does the next part of a job: first the operands that are not in host memory, then C, then its check, then
- * its figures. */
+/* Does the next part of a job: first the operands that are not in host memory, then C, then the check of
+ * C, then its figures. */
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
@@ -182,8 +183,8 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     job->work.error = (struct mm_error){.status = MM_OK};
 }
 
-/* A product that OpenBLAS spreads over all cores is exclusive, because beside another one it would only wait
- * for cores. */
+/* A product that OpenBLAS computes on all cores is exclusive, because two such products at a time would
+ * wait for each other's cores. */
 static void schedule(struct mm_job *job) {
     const struct mm_product one = mm_product_item(&job->product, 0);
     job->work.is_exclusive = job->plan.device->lane_count > 1 &&
@@ -191,8 +192,8 @@ static void schedule(struct mm_job *job) {
                              mm_product_flops(&one) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
-/* The memory that new allocations can use without swapping, as the kernel estimates it; else the free pages.
- */
+/* Returns the memory that new allocations can use without swapping, by the kernel's estimate. Without that
+ * estimate, returns the free pages. */
 static size_t memory_free(const struct mm_device *device) {
     uint64_t available_kib = 0;
     FILE *file = fopen("/proc/meminfo", "re");
@@ -206,7 +207,7 @@ static size_t memory_free(const struct mm_device *device) {
     return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
 }
 
-/* The system promises more memory than it has, so this refuses more than the installed memory. */
+/* Rejects more than the installed memory, because the system promises more memory than it has. */
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
     void *data = NULL;
     if (bytes <= device->memory_bytes) {

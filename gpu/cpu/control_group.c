@@ -1,4 +1,4 @@
-/* Reads limits of control groups from their folders. Knows none by name. */
+/* Reads limits of control groups from their folders. */
 #include "gpu/cpu/control_group.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static double read_limit(const char *path, double (*read)(const char *text)) {
     return read(text);
 }
 
-/* The lowest limit from the group at `path` up to the hierarchy's root. Cuts `path` on its way. */
+/* Returns the lowest limit from the group at `path` up to the root of the hierarchy. Changes `path`. */
 static double lowest_limit(const char *root, char *path, const char *name, double (*read)(const char *text)) {
     double lowest = (double)INFINITY;
     for (;;) {
@@ -33,7 +33,7 @@ static double lowest_limit(const char *root, char *path, const char *name, doubl
     }
 }
 
-/* Whether a list "a,b,c" has the name. Cuts the list. */
+/* Whether a list "a,b,c" has the name. Changes the list. */
 static bool has_name(char *list, const char *name) {
     const char *word;
     while ((word = strsep(&list, ",")) != NULL)
@@ -42,7 +42,8 @@ static bool has_name(char *list, const char *name) {
     return false;
 }
 
-/* Lines of /proc/self/cgroup: "0::/path" is version 2, "N:memory:/path" a controller of 1. */
+/* Reads lines of /proc/self/cgroup: "0::/path" is version 2, and "N:memory:/path" is a controller of
+ * version 1. */
 double mm_control_group_lowest(const struct mm_control *control) {
     char line[PATH_BYTES];
     char root[64];

@@ -1,4 +1,4 @@
-/* Counts cores, as the scheduler and the control group allow. */
+/* Counts the cores that the scheduler and the control group allow. */
 #include "gpu/cpu/cores.h"
 
 #include "gpu/cpu/control_group.h"
@@ -16,8 +16,8 @@ static double allowed_cores(void) {
     return online < 1 ? 1.0 : (double)online;
 }
 
-/* "50000 100000": so many microseconds in each period of so many; "max 100000": no limit. Version 1 has the
- * period in a file of its own, which is nearly always 100 ms, and -1 for no limit. */
+/* Reads a quota: "50000 100000" is 50000 µs in each period of 100000 µs, and "max 100000" is no limit.
+ * Version 1 has the period in another file, and -1 for no limit; its period is nearly always 100 ms. */
 static double read_quota(const char *text) {
     double quota = 0.0;
     double period = 100000.0;

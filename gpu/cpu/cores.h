@@ -1,9 +1,9 @@
-/* How many of the machine's cores this process may keep busy. Any thread may call these functions. */
+/* How many of the machine's cores this process may use. Any thread may call this function. */
 #pragma once
 
-/* The cores on which the process may run (its affinity), or fewer if its control group's quota of time is
- * smaller; at least 1. */
+/* Returns how many cores the process may run on (its affinity), or fewer if the quota of its control group
+ * is smaller; at least 1. */
 unsigned mm_cores(void);
 
-/* The most products that the CPU computes at a time, however many cores it has. */
+/* The most products that the CPU computes at a time, even if it has more cores. */
 enum { MM_HOST_JOBS_MAX = 16 };

@@ -1,9 +1,9 @@
-/* The CPU's variant table, and how `auto` chooses from it. It computes nothing. */
+/* The CPU's variant table, and the choice of `auto`. */
 #include "gpu/cpu/variants.h"
 
 static mm_variant_choose choose, choose_transpose;
 
-/* Parts of transpositions have whole cache lines and whole tiles. */
+/* Parts of transpositions are multiples of whole cache lines and whole tiles. */
 enum { TRANSPOSE_CUT = 32 };
 
 /* clang-format off */
@@ -26,9 +26,10 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
 };
 /* clang-format on */
 
-/* As measured (two cores with AVX-512, gcc 12 at -O2): a call of OpenBLAS costs as much as 16
- * multiplications of naive. Without OpenBLAS, naive wins up to about 12³ and for vectors, then tiled_8,
- * whose squares have less padding, then tiled_32. Types that OpenBLAS or tiled_8 lacks take the next. */
+/* Chooses by measurements on two cores with AVX-512, gcc 12 at -O2. A call of OpenBLAS costs as much as 16
+ * multiplications of `naive`. Without OpenBLAS, `naive` is fastest up to about 12³ and for vectors. Then
+ * `tiled_8` is fastest, because its squares have less padding, and then `tiled_32`. For a type that
+ * OpenBLAS or `tiled_8` lacks, the next choice applies. */
 static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
     enum { BLAS_MIN = 17, TILED_MIN = 12 * 12 * 12, TILED_EDGE_MIN = 4, TILED_32_EDGE_MIN = 64 };
     const struct mm_variant *rows = mm_cpu_variants;
@@ -44,9 +45,10 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
     return &rows[rows[MM_CPU_ROW_tiled_8].launch[dtype] != NULL ? MM_CPU_ROW_tiled_8 : MM_CPU_ROW_tiled_16];
 }
 
-/* A row of C reads a cache line from each row of A, and the next rows want the same lines: naive wins
- * while they stay in the cache. They do not if there are thousands, or if A's rows lie at multiples of 1
- * KiB and contend for few places. A C of few rows is naive's again (as measured on an AMD EPYC). */
+/* Chooses by measurements on an AMD EPYC. A row of C reads a cache line from each row of A, and the next
+ * rows of C read the same lines. `naive` is fastest while these lines stay in the cache. They do not if
+ * there are thousands of them, or if A's rows begin at multiples of 1 KiB and compete for few cache sets.
+ * If C has few rows, `naive` is fastest again. */
 static const struct mm_variant *choose_transpose(const struct mm_device *device,
                                                  const struct mm_product *product) {
     enum { CONTENDING_BYTES = 1024, CONTENDING_ROWS_MIN = 64, LINES_MAX = 2500, SHORT_MAX = 127 };

@@ -1,14 +1,14 @@
-/* The rows of the CPU's variant table, and the launch functions that they name. A new variant takes its file,
- * one row here and a declaration of its functions; the rows `auto`, which launch nothing, are in variants.c.
- */
+/* The rows of the CPU's variant table, and their launch functions. To add a variant, add its file, one row
+ * here and a declaration of its functions. The rows `auto` are in variants.c. */
 #pragma once
 
 #include "gpu/device/backend.h"
 
-/* One row for each variant that multiplies: its name, then members of struct mm_variant (gpu/plan/variant.h).
- * Parts of naive and of the tiled variants give the same bits as the whole product, because k is never cut.
- * OpenBLAS chooses its kernels by the shape, so the last bits may differ; it is fast only if the parts of a
- * product are large. The first is the reference of every other variant of every backend. */
+/* One row for each variant that multiplies: its name, then members of struct mm_variant
+ * (gpu/plan/variant.h). `naive` and the tiled variants give the same bits in parts as in the whole
+ * product, because k is never divided. OpenBLAS chooses its kernels by the shape, so the last bits may
+ * differ. It is fast only if the parts of a product are large. The first row is the reference of all
+ * variants of all backends. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
       .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \
@@ -45,17 +45,17 @@ mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32
     mm_cpu_blas_narrow;
 mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 
-/* Why this build has no `blas`, or NULL if it has. Any thread. */
+/* Returns why this build has no `blas`, or NULL if it has. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
 
-/* OpenBLAS spreads a product of more multiplications over several threads (its own rule for float32:
- * 4·65536). */
+/* OpenBLAS computes a product with more multiplications than this on several threads. This is its own rule
+ * for float32: 4·65536. */
 #define MM_CPU_BLAS_ALONE_MAX 262144.0
 
-/* Lets `blas` use at most so many threads. */
-void mm_cpu_blas_use(unsigned cores);
+/* Limits the threads of `blas`. */
+void mm_cpu_blas_limit_threads(unsigned count);
 
-/* Positions in the table: MM_CPU_ROW_NAME. */
+/* Indices into the table: MM_CPU_ROW_NAME. */
 enum {
 #define X(name, ...) MM_CPU_ROW_##name,
     MM_CPU_VARIANTS(X)

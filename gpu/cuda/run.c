@@ -149,7 +149,7 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     progress->rows = mm_size_min(product->m - progress->row, bands->rows);
     progress->cols = product->n;
     if (is_whole) {
-        status = mm_plan_launch_some(&bands->plan, product, progress->item, progress->items, lane, error);
+        status = mm_plan_launch_range(&bands->plan, product, progress->item, progress->items, lane, error);
     } else {
         const struct mm_product one = mm_product_item(product, progress->item);
         const struct mm_product band =

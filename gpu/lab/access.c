@@ -1,4 +1,4 @@
-/* The addresses of the patterns, and the banks and sectors that they need. This file measures nothing. */
+/* The addresses of the patterns, and the banks and sectors that they access. This file measures nothing. */
 #include "gpu/lab/access.h"
 
 #include "gpu/names.h"
@@ -10,14 +10,14 @@
 MM_DEFINE_NAMES(mm_memory_name, mm_memory, MM_MEMORY_COUNT, MM_MEMORY_TABLE)
 MM_DEFINE_NAMES(mm_pattern_name, mm_pattern, MM_PATTERN_COUNT, MM_PATTERN_TABLE)
 
-/* The lane's word, padding not counted. */
+/* Returns the word of a lane, without padding. */
 static unsigned word_of(const struct mm_access *access, unsigned lane) {
     switch (access->pattern) {
     case MM_PATTERN_LINEAR:
         return lane;
     case MM_PATTERN_PERMUTED:
-        /* 7 and 16 have no common factor, so the 16 lanes of a half read its 16 words. If the halves were
-         * mixed, two words of 8 bytes could be in one bank. */
+        /* 7 and 16 have no common factor, so the 16 lanes of a half read the 16 words of that half. If the
+         * halves were mixed, two words of 8 bytes could be in one bank. */
         return (lane & 16) | ((7 * lane + 3) & 15);
     case MM_PATTERN_STRIDE:
         assert(access->stride >= 1 && access->stride <= MM_STRIDE_MAX);
@@ -49,7 +49,7 @@ void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_
     }
 }
 
-/* Adds a value to a set, whose `count` values are in order. Returns the new count. */
+/* Adds a value to a sorted set of `count` values. Returns the new count. */
 static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
     unsigned place = count;
     while (place > 0 && set[place - 1] > value)
@@ -61,7 +61,7 @@ static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
     return count + 1;
 }
 
-/* Adds the transaction of some lanes. A bank's word has bank_bytes; a lane may access several. */
+/* Adds the cost of one transaction. A lane may access several words. */
 static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsigned words_of_lane,
                   unsigned bank_bytes, struct mm_bank_cost *cost) {
     uint32_t words[MM_WARP_LANES + 1];

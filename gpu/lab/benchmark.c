@@ -1,5 +1,5 @@
-/* The request of a benchmark, its memory, and its figures. benchmark_run.c measures, and benchmark_check.c
- * says what is right. */
+/* The request of a benchmark, its memory, and its results. benchmark_run.c measures, and benchmark_check.c
+ * checks results. */
 #include "gpu/lab/benchmark_state.h"
 
 #include "gpu/product/shape.h"
@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Matrices begin at multiples of this in their set, as device memory does. A run on the host uses another set
- * than the run before, if two sets fit. */
+/* Matrices begin at multiples of ALIGNMENT in their set, as device memory does. On the host each run uses
+ * another set than the previous run, if two sets fit. */
 enum { ALIGNMENT = 256, HOST_SETS = 2 };
 
-/* The operations of one run. */
+/* Returns the operations of one run. */
 static double operations(const struct mm_benchmark_request *request) {
     const double elements = (double)request->m * (double)request->n;
     return request->op == MM_MATMUL ? 2.0 * elements * (double)request->k : 2.0 * elements;
 }
 
-/* A matrix that is rows × cols, or that becomes so when it is transposed. */
+/* Returns the view of an operand that is rows × cols after the optional transposition. */
 static struct mm_matrix make_operand(enum mm_dtype dtype, size_t rows, size_t cols, bool transposed) {
     return transposed ? mm_matrix_dense(dtype, cols, rows, NULL) : mm_matrix_dense(dtype, rows, cols, NULL);
 }
 
-/* The views of a set, without data. */
+/* Returns the views of a set, without data. */
 static struct mm_product make_product(const struct mm_benchmark_request *request) {
     struct mm_product product = {.a = mm_matrix_dense(request->dtype, request->m, request->n, NULL),
                                  .transpose_a = true};
@@ -46,7 +46,7 @@ static bool has_given(const struct mm_benchmark_request *request) {
     return request->sources[MM_OPERAND_A].kind != MM_SOURCE_HOST;
 }
 
-/* The memory that the check of a product needs. */
+/* Returns the memory that the check of a product needs. */
 static size_t check_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
     if (request->op != MM_MATMUL)
         return 0;
@@ -112,7 +112,7 @@ enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *reques
                          row_count, request->repeats, work, limits->flops_max);
 }
 
-/* Where B and C begin in a set of matrices. */
+/* The offsets of B and C in a set of matrices. */
 static size_t b_offset(const struct mm_product *product) {
     return mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT);
 }
@@ -133,17 +133,17 @@ static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
     benchmark->host_set_count = bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
-/* Divides the memory after the struct: the times of each row, then the memory of the check, the given
- * operands, and the part of C. */
+/* Divides the memory after the struct: the times of each row, the memory of the check, the given operands,
+ * and the part of C. */
 static void divide_memory(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_product *product = &benchmark->product;
     const size_t given = given_bytes(request, product);
     double *times_ns = benchmark->times_ns;
     for (size_t row = 0; row < benchmark->row_count; row++, times_ns += request->repeats)
-        benchmark->courses[row].times_ns = times_ns;
-    benchmark->check = times_ns;
-    benchmark->part = (char *)benchmark->check + check_bytes(request, product) + given;
+        benchmark->row_states[row].times_ns = times_ns;
+    benchmark->check_memory = times_ns;
+    benchmark->part = (char *)benchmark->check_memory + check_bytes(request, product) + given;
     benchmark->part_bytes = part_bytes(request, product);
     if (!has_given(request))
         return;
@@ -152,8 +152,8 @@ static void divide_memory(struct mm_benchmark *benchmark) {
     product->b.data = benchmark->given + benchmark->b_offset;
 }
 
-/* Sets the errors of the rows whose models do not take the shape. */
-static void refuse_models(struct mm_benchmark *benchmark) {
+/* Sets the errors of rows whose models do not support the shape. */
+static void fail_models(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t row = 0; row < request->subject_count; row++)
         if (request->subjects[row].is_model)
@@ -176,7 +176,7 @@ static void prepare_check(struct mm_benchmark *benchmark) {
         .n = request->n,
     };
     mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
-    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check);
+    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check_memory);
 }
 
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max) {
@@ -193,10 +193,10 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
         benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
     benchmark->row_count = row_count;
     benchmark->product = product;
-    benchmark->checking_bytes = checking_bytes;
+    benchmark->check_bytes = checking_bytes;
     lay_out_sets(benchmark, memory_bytes_max - mm_size_min(memory_bytes_max, checking_bytes + times_bytes));
     divide_memory(benchmark);
-    refuse_models(benchmark);
+    fail_models(benchmark);
     if (has_given(request))
         benchmark->seed = mm_verify_seed();
     else if (request->op == MM_MATMUL)
@@ -212,14 +212,14 @@ void mm_benchmark_close(struct mm_benchmark *benchmark) {
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const size_t times_bytes = benchmark->row_count * request->repeats * sizeof benchmark->times_ns[0];
-    const size_t bytes = benchmark->checking_bytes + times_bytes;
+    const size_t bytes = benchmark->check_bytes + times_bytes;
     for (size_t index = 0; index < request->subject_count; index++)
         if (request->subjects[index].backend->is_host)
             return bytes + benchmark->host_set_count * benchmark->set_bytes;
     return bytes;
 }
 
-bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task) {
+bool mm_benchmark_next_task(struct mm_benchmark *benchmark, struct mm_task *task) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const struct mm_backend *next = NULL;
     for (size_t index = 0; index < request->subject_count; index++) {
@@ -241,7 +241,7 @@ bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task) {
     return true;
 }
 
-void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error) {
+void mm_benchmark_fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t index = 0; index < benchmark->request.subject_count; index++) {
         struct mm_benchmark_row *row = &benchmark->rows[index];
         if (benchmark->request.subjects[index].backend == benchmark->backend && row->error.status == MM_OK)
@@ -265,12 +265,12 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* Elements that strips of C, each `tile` wide, load of an operand of rows × depth elements. */
+/* Returns how many elements of an operand (rows × depth) the strips of C, each `tile` wide, load. */
 static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
     return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }
 
-/* The elements that a kernel with square tiles loads, or one without a tile. */
+/* Returns how many elements a kernel with square tiles, or without tiles, loads. */
 static uint64_t loads_of(const struct mm_benchmark_request *request, const struct mm_variant *ran,
                          unsigned chosen_tile) {
     const unsigned own = chosen_tile > 0 ? chosen_tile : ran->tile;
@@ -282,7 +282,7 @@ static uint64_t loads_of(const struct mm_benchmark_request *request, const struc
 }
 
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row) {
-    return &benchmark->courses[row].plan;
+    return &benchmark->row_states[row].plan;
 }
 
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row) {

@@ -1,15 +1,16 @@
-/* A benchmark: variants timed against one another on one shape, with random matrices that the device
- * generates, or with operands of the request. It goes through the queue as one task for each backend
- * (gpu/queue/task.h), one after the other.
+/* A benchmark measures variants on one shape, with random matrices that the device generates or with
+ * operands of the request. It runs as one task of the queue for each backend (gpu/queue/task.h), one after
+ * the other.
  *
- * Each backend's rows run in turn (A B C A B C), on sets of operands that rotate and together exceed three
- * times the L2 cache. A row's first run writes over a poisoned result, and all of that result is checked: of
- * random matrices by gpu/check/projection.h and gpu/check/sample.h, of given ones, which may have any
- * elements, by gpu/check/verify.h. That run and a few more are warm-ups and do not count.
+ * The rows of a backend run in turn (A B C A B C). They rotate over sets of operands, which together
+ * exceed three times the L2 cache. The first run of a row overwrites a poisoned result, and all of that
+ * result is checked. Random matrices are checked by gpu/check/projection.h and gpu/check/sample.h, and
+ * operands of the request by gpu/check/verify.h. The first run and a few more are warm-ups and do not
+ * count.
  *
- * The caller owns a benchmark from open to close, and any one thread at a time may use it. While one of its
- * tasks is in the queue, the benchmark belongs to the queue, and the caller calls none of these functions. No
- * pointer may be NULL, unless it says so. */
+ * The caller owns a benchmark from open to close, and one thread at a time may use it. While one of its
+ * tasks is in the queue, the queue owns the benchmark, and the caller calls none of these functions. A
+ * pointer may be NULL only if the function says so. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -18,122 +19,125 @@
 
 enum { MM_BENCHMARK_ROWS_MAX = 64 };
 
-/* The time of a row if the request sets none. */
+/* The time for one row if the request sets none. */
 #define MM_BENCHMARK_ROW_NS UINT64_C(2000000000)
 
+/* A variant to measure. */
 struct mm_benchmark_subject {
     const struct mm_backend *backend;
-    const struct mm_variant *variant; /* of the request's op; may be `auto` */
-    unsigned tile;                    /* one of variant->tiles; 0: the variant's own */
-    bool is_model; /* no device can run it: its traffic is predicted, and nothing is measured */
+    const struct mm_variant *variant; /* a variant for the request's operation; may be `auto` */
+    unsigned tile;                    /* one of variant->tiles; 0: the variant's default */
+    bool is_model; /* no device can run the variant: its traffic is predicted, and nothing is measured */
 };
 
-/* A product is op(A)·op(B), m×k by k×n. A transposition has an A of m×n, and k is 0. No other number is 0,
- * except where 0 has a meaning. */
+/* What to measure. A product is op(A)·op(B), m×k by k×n. For a transposition A is m×n, and k is 0. All
+ * other numbers are positive, unless 0 has a meaning. */
 struct mm_benchmark_request {
     enum mm_op op;
     size_t m;
     size_t n;
     size_t k;
     enum mm_dtype dtype;
-    enum mm_dtype c_dtype; /* of a product: one of mm_dtype_results */
-    bool transpose_a;      /* of a product: the operand is stored transposed */
-    bool transpose_b;
-    uint64_t repeats;
-    uint64_t row_ns;        /* a row that has run for so long starts no further run. 0: MM_BENCHMARK_ROW_NS */
-    uint64_t kernel_ms_max; /* a row fails if its run would take longer by its device's rates; 0: any time */
+    enum mm_dtype c_dtype;  /* for a product: the type of C, one of mm_dtype_results */
+    bool transpose_a;       /* for a product: A is stored transposed */
+    bool transpose_b;       /* for a product: B is stored transposed */
+    uint64_t repeats;       /* the most runs of a row that count */
+    uint64_t row_ns;        /* a row starts no run after so much time; 0: MM_BENCHMARK_ROW_NS */
+    uint64_t kernel_ms_max; /* a row fails if one run would take longer by its device's rates; 0: no limit */
 
-    /* Given operands. MM_SOURCE_HOST: none is given, and the matrices are random. A product has both or
-     * neither; a transposition has no B. The caller holds stored values until close. */
+    /* Operands of the request. MM_SOURCE_HOST: there is none, and the matrices are random. A product has
+     * both operands or none; a transposition has no B. The caller keeps references to stored values until
+     * close. */
     struct mm_source sources[MM_OPERANDS_MAX];
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };
 
 struct mm_benchmark_limits {
-    const struct mm_limits *matrices; /* memory_bytes_max: of A, B, C and of the memory that checks C,
-                                            with a copy of A and B if they are given */
+    const struct mm_limits *matrices; /* memory_bytes_max is for A, B and C, a copy of given A and B, and the
+                                         memory that checks C */
     uint64_t repeats_max;
-    uint64_t flops_max;     /* of all runs together; a transposition counts elements read and written */
-    uint64_t run_flops_max; /* of one run */
+    uint64_t flops_max;     /* operations of all runs; for a transposition, elements read and written */
+    uint64_t run_flops_max; /* operations of one run */
 };
 
-/* Checks the matrices of a request against the limits: MM_TOO_LARGE names the limit. The subjects need not be
- * set. error may be NULL. */
+/* Checks the sizes of a request's matrices: MM_TOO_LARGE names the limit that they exceed. The subjects
+ * need not be set. error may be NULL. */
 enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
 
-/* Checks the operations of all runs of a request against the limits: MM_TOO_LARGE names the limit. Models run
- * nothing. error may be NULL. */
+/* Checks the operations of all runs of a request: MM_TOO_LARGE names the limit that they exceed. Models
+ * run nothing. error may be NULL. */
 enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
 
-/* The figures of one subject. */
+/* The results of one subject. */
 struct mm_benchmark_row {
-    struct mm_error error;          /* MM_OK, or why there are no figures */
-    const struct mm_variant *ran;   /* never `auto`; NULL if nothing ran */
-    const struct mm_device *device; /* NULL if no device took the task */
-    size_t set_count;               /* the sets that its runs rotated over */
-    unsigned repeats;               /* runs that count: at least 1, at most the request's */
-    double min_ns;                  /* of their kernel times */
+    struct mm_error error;          /* MM_OK, or why there are no results */
+    const struct mm_variant *ran;   /* the variant that ran, never `auto`; NULL if nothing ran */
+    const struct mm_device *device; /* the device that ran it; NULL if no device started the task */
+    size_t set_count;               /* sets of matrices over which its runs rotated */
+    unsigned repeats;               /* runs that count, without warm-ups: at least 1, at most the request's */
+    double min_ns;                  /* kernel times of the runs that count: minimum, median and maximum */
     double median_ns;
     double max_ns;
 
-    /* Of a whole product, ||C − A·B|| / ||A·B||, estimated by a projection. INFINITY if an element is not
-     * finite or was not written. 0 of a transposition. Of given operands, mm_verification_relative_error; NAN
-     * if no row could be checked. */
+    /* Error of the whole result. For random operands, ||C − A·B|| / ||A·B||, estimated by a projection;
+     * INFINITY if an element is not finite or was not written. For operands of the request,
+     * mm_verification_relative_error; NAN if no row could be checked. 0 for a transposition. */
     double relative_error;
 
-    /* In a sample of a product, the largest error as a fraction of its bound (gpu/check/bounds.h). INFINITY
-     * if an element is not finite, or a whole number is wrong; NAN if the bound is so wide that the sample
-     * says nothing. Of given operands, the largest residual of a row as a fraction of its bound
-     * (gpu/check/verify.h), or NAN if no row could be checked. Of a transposition, the fraction of elements
-     * that are out of place. */
+    /* Largest error. For random operands, the largest error in a sample as a fraction of its bound
+     * (gpu/check/bounds.h). It is INFINITY if an element is not finite or an integer is wrong. It is NAN
+     * if the bound is too wide to show errors. For operands of the request, the largest residual of a row
+     * as a fraction of its bound (gpu/check/verify.h), or NAN if no row could be checked. For a
+     * transposition, the fraction of elements that are wrong. */
     double max_error;
 
-    double of_yardstick; /* its rate as a fraction of the rate of `blas` on the same backend, or of a plain
-                            copy by the same device; 0 if there was none */
+    double of_yardstick; /* its rate divided by the rate of `blas` on the same backend, or for a transposition
+                            of a plain copy by the same device; 0 if there is none */
 };
 
 struct mm_benchmark;
 
-/* Makes a benchmark of a request that was checked. On a backend of the host its sets, its times and the
- * memory that checks them take at most memory_bytes_max, but there is always one set. NULL if memory runs
- * out. */
+/* Makes a benchmark of a request that was checked. On a host backend its sets, its times and the memory
+ * for checks need at most memory_bytes_max, but there is always one set. NULL if memory runs out. */
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max);
 
-/* Frees it. NULL is allowed. */
+/* Frees the benchmark. NULL is allowed. */
 void mm_benchmark_close(struct mm_benchmark *benchmark);
 
-/* The most host memory that it fills: its times, what the checks need, given operands, and the sets of
- * host backends. */
+/* Returns the most host memory that the benchmark uses: times, checks, operands of the request, and the
+ * sets of host backends. */
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
-/* Makes the task that measures the next backend, in the order of the subjects: sets all members but those
- * that the owner sets otherwise (deadline_ns, done, owner). False if all have been measured that are no
- * models; the task is untouched then. */
-bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_task *task);
+/* Makes the task that measures the next backend, in the order of the subjects. Sets all members except
+ * deadline_ns, done and owner. Returns false, with the task untouched, if all subjects except models were
+ * measured. */
+bool mm_benchmark_next_task(struct mm_benchmark *benchmark, struct mm_task *task);
 
-/* The last task was refused or ended early: its rows without an error of their own get this one. */
-void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error);
+/* Sets the error of the last task, which was rejected or ended early, for all of its rows that have no
+ * error. */
+void mm_benchmark_fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error);
 
-/* What was asked, and the rows. Valid until close. Row i belongs to subject i, and is complete once the task
- * of its backend is over. Behind the rows of a transposition is one of the plain copy, which is not checked,
- * by the device that was measured last. */
+/* Return the request and the rows, valid until close. Row i belongs to subject i, and is complete when the
+ * task of its backend ends. For a transposition there is one more row: the plain copy, which is not
+ * checked, by the device that was measured last. */
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);
 const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benchmark);
 
-/* GFLOP/s of a product's row, GB/s read and written of a transposition's; 0 if no time passed. */
+/* Returns the rate of a row: GFLOP/s for a product, GB/s read and written for a transposition; 0 if no
+ * time passed. */
 double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row);
 
-/* How a row was computed. It must have run; the plan is the benchmark's. */
+/* Returns the plan of a row that ran. The benchmark owns the plan. */
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
-/* The memory traffic of one run of a row, predicted by the model of the variant that ran, or would. A variant
- * of the host has no model, and only its loads are known: a product loads A once for every T columns of C and
- * B once for every T rows, where T is the tile, or 1. Nothing is known of other variants without a model, of
- * libraries, or of a row with an error. */
+/* Returns the memory traffic of one run of a row, predicted by the variant's model. Variants of the host
+ * have no model; only their loads are known. A product loads A once for every T columns of C, and B once
+ * for every T rows, where T is the tile, or 1. Nothing is known for other variants without a model, for
+ * libraries, and for a row with an error. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 
-/* Operations a byte of global memory that is asked for; 0 of a transposition, or if that is not known. */
+/* Returns operations for each byte of global memory; 0 for a transposition, or if this is not known. */
 double mm_benchmark_intensity(const struct mm_benchmark *benchmark, const struct mm_traffic *traffic);

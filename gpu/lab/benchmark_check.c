@@ -1,8 +1,7 @@
-/* Whether a row's first result is right. All of C is overwritten before the run and read back after it, in
- * parts. A product of random matrices is projected (gpu/check/projection.h), and a sample of it is compared
- * with the worst that its type may do (gpu/check/sample.h). Given operands may be infinite, or add up past
- * the range of whole numbers, which those two cannot check: their product is verified (gpu/check/verify.h). A
- * transposition is compared bit for bit. It knows no times. */
+/* Checks a row's first result. All of C is overwritten before the run, and read back after it in parts.
+ * For random operands, a product is projected (gpu/check/projection.h), and a sample is compared with its
+ * error bounds (gpu/check/sample.h). Given operands may be infinite or overflow integers, which those
+ * checks cannot handle; gpu/check/verify.h checks their product. A transposition is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <math.h>
@@ -10,15 +9,15 @@
 
 #define POISON_SEED UINT64_C(0x706f69736f6e)
 
-bool mm_benchmark_expect(struct mm_benchmark *benchmark) {
+bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark) {
     if (benchmark->request.op != MM_MATMUL)
         return false;
     if (benchmark->given != NULL)
-        return mm_verify_prepare(&benchmark->product, benchmark->seed, benchmark->check,
-                                 &benchmark->prepared);
-    if (benchmark->expected == benchmark->sample.span_count)
+        return mm_verify_prepare(&benchmark->product, benchmark->seed, benchmark->check_memory,
+                                 &benchmark->prepared_rows);
+    if (benchmark->expected_spans == benchmark->sample.span_count)
         return mm_projection_prepare(&benchmark->projection);
-    mm_sample_expect(&benchmark->sample, benchmark->expected++, &benchmark->operands);
+    mm_sample_expect(&benchmark->sample, benchmark->expected_spans++, &benchmark->operands);
     return true;
 }
 
@@ -32,9 +31,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* Overwrites with NaN: a single NaN that is left makes the whole projection NaN, and the residual of its row
- * infinite. Types without NaN, and transpositions, whose elements may be NaN, are overwritten with random
- * bits. */
+/* Overwrites a part of C. A single NaN makes the whole projection NaN, and the residual of its row
+ * infinite. Types without NaN get random bits. So do transpositions, whose elements may be NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);
@@ -48,8 +46,8 @@ enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_dev
     return device->backend->upload(device, to, benchmark->part, bytes, error);
 }
 
-/* Whether an element of at most 8 bytes is number `index` of its size in `given`, or if that is NULL, in the
- * stream of float32s. */
+/* Whether an element equals element `index` of `given` or, if that is NULL, of the stream of float32
+ * numbers. `bytes` is the element's size, at most 8. */
 static inline __attribute__((always_inline)) bool is_element(const char *element, size_t bytes, size_t index,
                                                              const char *given) {
     const size_t at = index * bytes;
@@ -61,8 +59,8 @@ static inline __attribute__((always_inline)) bool is_element(const char *element
     return memcmp(element, (const char *)numbers + at % sizeof(float), bytes) == 0;
 }
 
-/* How many elements of a part of C are not those of A's transpose. A is given, or the beginning of the
- * stream. Inlined, so each size has its own loop. */
+/* Counts the elements of a part of C that differ from A's transpose. A is given, or the beginning of the
+ * stream. The function is inlined, so each size has its own loop. */
 static inline __attribute__((always_inline)) size_t count_misplaced(const struct mm_product *product,
                                                                     const char *given, size_t bytes,
                                                                     const char *part, size_t first,
@@ -94,14 +92,14 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
     return count;
 }
 
-/* Finds the largest error of the sample. If zeros would be within the bound too, the error is NAN. */
+/* Computes the largest error of the sample. NAN if zeros would also be within the bound. */
 static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;
     const struct mm_bounds bounds =
         mm_bounds_of(product, mm_variant_arithmetic(row->ran, device->backend->is_host));
     const size_t bytes = mm_dtype_bytes(product->c.dtype);
-    uint64_t elements[MM_SAMPLE_WIDTH_MAX]; /* of any type */
+    uint64_t elements[MM_SAMPLE_WIDTH_MAX]; /* elements of C's type */
     for (unsigned span = 0; span < sample->span_count; span++) {
         const struct mm_sample_span *at = &sample->spans[span];
         const char *from = (const char *)product->c.data + (at->row * product->c.ld + at->col) * bytes;
@@ -117,7 +115,7 @@ static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct 
     return MM_OK;
 }
 
-/* Adds the next elements of a product to its projection or verification. */
+/* Adds the next elements of C to the projection or verification. */
 static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmetic, const struct mm_matrix *c,
                      size_t first, size_t count) {
     if (benchmark->given == NULL) {
@@ -129,14 +127,14 @@ static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmet
     if (first == 0)
         benchmark->verification = (struct mm_verification){.is_done = true, .seed = benchmark->seed};
     const struct mm_matrix rows = mm_matrix_dense(c->dtype, count / c->cols, c->cols, benchmark->part);
-    mm_verify_rows(&benchmark->product, arithmetic, &rows, first / c->cols, benchmark->check,
+    mm_verify_rows(&benchmark->product, arithmetic, &rows, first / c->cols, benchmark->check_memory,
                    &benchmark->verification);
 }
 
 static void tell_verification(const struct mm_verification *verification, struct mm_benchmark_row *row) {
     row->relative_error = mm_verification_relative_error(verification);
     row->max_error = mm_verify_part(verification->residual, verification->bound);
-    if (verification->rows_judged == 0)
+    if (verification->rows_checked == 0)
         row->relative_error = row->max_error = NAN;
 }
 

@@ -1,4 +1,4 @@
-/* Measures: what a benchmark does with one device, step by step. This file knows no texts and no limits of
+/* Measures the rows of a benchmark on one device, step by step. This file knows no texts and no limits of
  * requests. */
 #include "gpu/lab/benchmark_state.h"
 
@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device needs some runs to reach its clocks. A CPU fills FILL_NUMBERS elements in well under a slice. */
+/* A device needs some runs to reach its full clock rate. A CPU generates FILL_NUMBERS elements in well
+ * under a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
-/* A run that takes longer counts, because it may be the only one. */
+/* A run that is slower counts even as a warm-up, because it may be the only run. */
 #define SLOW_NS UINT64_C(1000000000)
 
-/* How many sets to rotate over: together they exceed three times the L2 cache, but take at most half of the
- * free memory; 0 if one set does not fit. On the host the budget has reserved the memory. */
+/* Returns over how many sets to rotate. They exceed three times the L2 cache, but use at most half of the
+ * free memory; 0 if one set does not fit. On the host the budget has already reserved the memory. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     if (device->backend->is_host)
         return benchmark->host_set_count;
@@ -22,9 +23,10 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* Products run between the steps of a benchmark, so it leaves them half of the free memory. */
-static enum mm_status fail_room(const struct mm_benchmark *benchmark, const struct mm_device *device,
-                                struct mm_error *error) {
+/* Reports that one set does not fit into half of the free memory. The other half is for products that run
+ * between the steps of a benchmark. */
+static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
+                                  struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
     mm_fail(error, MM_NO_DEVICE_MEMORY,
             "the benchmark needs %zu bytes of %s, but may take only half of the free ones: %zu",
@@ -38,26 +40,26 @@ static bool is_copy(const struct mm_benchmark *benchmark, size_t row) {
     return row == benchmark->request.subject_count;
 }
 
-/* Begins the rows of the current backend, and acquires memory for them. */
+/* Begins the rows of the current backend, and acquires device memory. */
 static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *device,
                               struct mm_error *error) {
     const struct mm_backend *backend = device->backend;
     void *memory = NULL;
     benchmark->set_count = count_sets(benchmark, device);
     for (size_t row = 0; row < benchmark->row_count; row++) {
-        struct mm_benchmark_course *course = &benchmark->courses[row];
-        course->is_over = !is_copy(benchmark, row) && benchmark->request.subjects[row].backend != backend;
-        if (course->is_over)
+        struct mm_benchmark_row_state *row_state = &benchmark->row_states[row];
+        row_state->is_over = !is_copy(benchmark, row) && benchmark->request.subjects[row].backend != backend;
+        if (row_state->is_over)
             continue;
-        *course = (struct mm_benchmark_course){
-            .times_ns = course->times_ns,
+        *row_state = (struct mm_benchmark_row_state){
+            .times_ns = row_state->times_ns,
             .warm_ups_left = backend->is_host ? HOST_WARM_UPS : DEVICE_WARM_UPS,
         };
         benchmark->rows[row] = (struct mm_benchmark_row){.device = device, .set_count = benchmark->set_count};
     }
-    benchmark->filled = benchmark->at = benchmark->turn = 0;
+    benchmark->filled = benchmark->current_row = benchmark->run_count = 0;
     if (benchmark->set_count == 0)
-        return fail_room(benchmark, device, error);
+        return fail_memory(benchmark, device, error);
     enum mm_status status =
         backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
     benchmark->memory = status == MM_OK ? memory : NULL;
@@ -84,11 +86,11 @@ static bool lacks_given(const struct mm_benchmark *benchmark) {
     return benchmark->given != NULL && benchmark->given_count < a->rows * a->cols + b->rows * b->cols;
 }
 
-/* How much is left to fill, in the unit of benchmark->filled. */
+/* Returns how much must still be filled, in the unit of benchmark->filled. */
 static size_t left_to_fill(const struct mm_benchmark *benchmark) {
     if (benchmark->given != NULL)
         return benchmark->set_count * benchmark->c_offset - benchmark->filled;
-    return benchmark->set_count * benchmark->set_bytes / mm_dtype_bytes(mm_benchmark_filling(benchmark)) -
+    return benchmark->set_count * benchmark->set_bytes / mm_dtype_bytes(mm_benchmark_fill_dtype(benchmark)) -
            benchmark->filled;
 }
 
@@ -107,7 +109,7 @@ static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *dev
                            struct mm_error *error) {
     if (benchmark->given != NULL)
         return fill_given(benchmark, device, error);
-    const enum mm_dtype dtype = mm_benchmark_filling(benchmark);
+    const enum mm_dtype dtype = mm_benchmark_fill_dtype(benchmark);
     const size_t first = benchmark->filled;
     const size_t count = mm_size_min(left, FILL_NUMBERS);
     benchmark->filled += count;
@@ -115,8 +117,8 @@ static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *dev
                                  mm_random_skip(MM_BENCHMARK_SEED, first), error);
 }
 
-/* The product of a row on one of the sets. The plain copy is the transposition of a matrix that is stored
- * transposed. */
+/* Returns the product of a row on one of the sets. For the plain copy it is the transposition of a matrix
+ * that is stored transposed. */
 static struct mm_product place(const struct mm_benchmark *benchmark, size_t set, size_t row) {
     struct mm_product product = benchmark->product;
     char *memory = benchmark->memory + set * benchmark->set_bytes;
@@ -133,12 +135,13 @@ static struct mm_product place(const struct mm_benchmark *benchmark, size_t set,
     return product;
 }
 
-/* Plans the row's runs. All transpositions copy in the same way, and every backend has the naive one. */
+/* Plans the runs of a row. The plain copy uses the naive transposition, because all transpositions copy in
+ * the same way, and every backend has it. */
 static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_device *device, size_t row,
                              const struct mm_product *product) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_benchmark_row *result = &benchmark->rows[row];
-    struct mm_plan *plan = &benchmark->courses[row].plan;
+    struct mm_plan *plan = &benchmark->row_states[row].plan;
     const struct mm_variant *variant = is_copy(benchmark, row)
                                            ? mm_backend_variant(device->backend, request->op, "naive")
                                            : request->subjects[row].variant;
@@ -155,45 +158,46 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
 
 /* Counts a run, unless it is a warm-up. */
 static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_row *row,
-                      struct mm_benchmark_course *course, uint64_t kernel_ns) {
-    if (course->warm_ups_left > 0 && kernel_ns < SLOW_NS && course->spent_ns < benchmark->request.row_ns) {
-        course->warm_ups_left--;
+                      struct mm_benchmark_row_state *row_state, uint64_t kernel_ns) {
+    if (row_state->warm_ups_left > 0 && kernel_ns < SLOW_NS &&
+        row_state->spent_ns < benchmark->request.row_ns) {
+        row_state->warm_ups_left--;
     } else {
-        course->warm_ups_left = 0;
-        course->times_ns[row->repeats++] = (double)kernel_ns;
+        row_state->warm_ups_left = 0;
+        row_state->times_ns[row->repeats++] = (double)kernel_ns;
     }
 }
 
-/* Runs the next part of the product on the host, or all of it on a GPU. */
+/* Runs the next part of the product on the host, or the whole product on a GPU. */
 static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,
                                const struct mm_product *product) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
-    struct mm_benchmark_course *course = &benchmark->courses[index];
+    struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];
     const uint64_t begun_ns = mm_clock_ns();
-    const struct mm_product part = mm_progress_next(&course->progress, device, row->ran, product);
+    const struct mm_product part = mm_progress_next(&row_state->progress, device, row->ran, product);
     uint64_t took_ns = 0;
-    enum mm_status status = device->backend->measure(device, &course->plan, &part, &took_ns, &row->error);
-    course->spent_ns += mm_clock_ns() - begun_ns;
-    if (status != MM_OK || mm_progress_end(&course->progress, product, took_ns))
+    enum mm_status status = device->backend->measure(device, &row_state->plan, &part, &took_ns, &row->error);
+    row_state->spent_ns += mm_clock_ns() - begun_ns;
+    if (status != MM_OK || mm_progress_end(&row_state->progress, product, took_ns))
         return status;
-    count_run(benchmark, row, course, course->progress.spent_ns);
-    course->progress = (struct mm_progress){0};
-    benchmark->turn++;
+    count_run(benchmark, row, row_state, row_state->progress.spent_ns);
+    row_state->progress = (struct mm_progress){0};
+    benchmark->run_count++;
     return MM_OK;
 }
 
-/* Does a step of the row's turn. The first set is used for the check, because its product is known. */
+/* Does a step of the row's turn. Checks use the first set, because its product is known. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
-    struct mm_benchmark_course *course = &benchmark->courses[index];
-    const bool repeats = course->phase == MM_BENCHMARK_REPEAT;
+    struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];
+    const bool repeats = row_state->phase == MM_BENCHMARK_REPEAT;
     const struct mm_product product =
-        place(benchmark, repeats ? benchmark->turn % benchmark->set_count : 0, index);
+        place(benchmark, repeats ? benchmark->run_count % benchmark->set_count : 0, index);
     enum mm_status status = MM_OK;
-    switch (course->phase) {
+    switch (row_state->phase) {
     case MM_BENCHMARK_CHOOSE:
         benchmark->c_bytes_done = 0;
-        course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_PROVE : MM_BENCHMARK_POISON;
+        row_state->phase = is_copy(benchmark, index) ? MM_BENCHMARK_FIRST_RUN : MM_BENCHMARK_POISON;
         return choose(benchmark, device, index, &product);
     case MM_BENCHMARK_POISON:
         status = mm_benchmark_poison(benchmark, device, &product, &row->error);
@@ -201,49 +205,49 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     case MM_BENCHMARK_READ:
         status = mm_benchmark_read(benchmark, device, &product, row);
         break;
-    case MM_BENCHMARK_PROVE:
+    case MM_BENCHMARK_FIRST_RUN:
     case MM_BENCHMARK_REPEAT:
         status = run_part(benchmark, device, index, &product);
         break;
     }
-    if (benchmark->c_bytes_done == 0 && course->progress.rows == 0 && !repeats)
-        course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_REPEAT : course->phase + 1;
+    if (benchmark->c_bytes_done == 0 && row_state->progress.rows == 0 && !repeats)
+        row_state->phase = is_copy(benchmark, index) ? MM_BENCHMARK_REPEAT : row_state->phase + 1;
     return status;
 }
 
-/* If the device fails, all rows that are not over fail. */
+/* Fails all rows that are not complete, after the device failed. */
 static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t row = 0; row < benchmark->row_count; row++) {
-        if (!benchmark->courses[row].is_over)
+        if (!benchmark->row_states[row].is_over)
             benchmark->rows[row].error = *error;
-        benchmark->courses[row].is_over = true;
+        benchmark->row_states[row].is_over = true;
     }
 }
 
-/* Does a step of the row that has its turn; false if all rows are over. */
+/* Does a step of the row whose turn it is; returns false if all rows are complete. */
 static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     size_t left = benchmark->row_count;
-    while (left > 0 && benchmark->courses[benchmark->at].is_over) {
-        benchmark->at = (benchmark->at + 1) % benchmark->row_count;
+    while (left > 0 && benchmark->row_states[benchmark->current_row].is_over) {
+        benchmark->current_row = (benchmark->current_row + 1) % benchmark->row_count;
         left--;
     }
     if (left == 0)
         return false;
-    struct mm_benchmark_row *row = &benchmark->rows[benchmark->at];
-    struct mm_benchmark_course *course = &benchmark->courses[benchmark->at];
-    if (advance(benchmark, device, benchmark->at) != MM_OK) {
-        course->is_over = true;
+    struct mm_benchmark_row *row = &benchmark->rows[benchmark->current_row];
+    struct mm_benchmark_row_state *row_state = &benchmark->row_states[benchmark->current_row];
+    if (advance(benchmark, device, benchmark->current_row) != MM_OK) {
+        row_state->is_over = true;
         if (mm_device_has_failed(device))
             fail_rows(benchmark, &row->error);
-    } else if (course->phase == MM_BENCHMARK_REPEAT && course->progress.rows == 0) {
-        course->is_over =
-            row->repeats == benchmark->request.repeats || course->spent_ns >= benchmark->request.row_ns;
-        benchmark->at = (benchmark->at + 1) % benchmark->row_count;
+    } else if (row_state->phase == MM_BENCHMARK_REPEAT && row_state->progress.rows == 0) {
+        row_state->is_over =
+            row->repeats == benchmark->request.repeats || row_state->spent_ns >= benchmark->request.row_ns;
+        benchmark->current_row = (benchmark->current_row + 1) % benchmark->row_count;
     }
     return true;
 }
 
-/* Does one step; false if there is nothing more to do. */
+/* Does one step; returns false if nothing is left to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
     const size_t left = left_to_fill(benchmark);
     struct mm_error error;
@@ -254,7 +258,7 @@ static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
         status = copy_given(benchmark, &error);
     else if (left > 0)
         status = fill(benchmark, device, left, &error);
-    else if (!mm_benchmark_expect(benchmark))
+    else if (!mm_benchmark_compute_expected(benchmark))
         return measure(benchmark, device);
     if (status != MM_OK)
         fail_rows(benchmark, &error);
@@ -267,12 +271,12 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The figures of the backend's rows, after all of them are over. */
+/* Computes the results of the backend's rows, after all of them are complete. */
 static void conclude(struct mm_benchmark *benchmark, const struct mm_device *device) {
     const struct mm_benchmark_row *yardstick = NULL;
     for (size_t index = 0; index < benchmark->row_count; index++) {
         struct mm_benchmark_row *row = &benchmark->rows[index];
-        double *times_ns = benchmark->courses[index].times_ns;
+        double *times_ns = benchmark->row_states[index].times_ns;
         if (row->device != device || row->error.status != MM_OK)
             continue;
         qsort(times_ns, row->repeats, sizeof *times_ns, ascending);
@@ -292,7 +296,7 @@ static void conclude(struct mm_benchmark *benchmark, const struct mm_device *dev
 }
 
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled) {
-    struct mm_benchmark *benchmark = task->subject; /* whose rows have errors of their own */
+    struct mm_benchmark *benchmark = task->subject; /* each row has its own error */
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
     while (!cancelled && step(benchmark, device))
         if (mm_clock_ns() >= until_ns)

@@ -1,4 +1,4 @@
-/* The table of chips, and the arithmetic. It asks no device. */
+/* The table of chips, and the model. It asks no device. */
 #include "gpu/lab/occupancy.h"
 
 #include "gpu/matrix/matrix.h"
@@ -10,9 +10,9 @@ MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
 /* Constants that are equal on every chip of the table. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
-/* One row for each compute capability, as 10·major + minor. Of a multiprocessor: resident warps and blocks.
- * Of its shared memory, in bytes: all, the most of one block (with opting in), what the system reserves for
- * each block, and the unit of allocation. */
+/* One row for each compute capability, as 10·major + minor. The next two are the resident warps and blocks
+ * of a multiprocessor. The last four are bytes of its shared memory: all, the most of one block, the part
+ * that the system reserves in each block, and the unit of allocation. */
 #define CHIP_TABLE(X)                                                                                        \
     X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
     X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \
@@ -42,7 +42,8 @@ const unsigned *mm_occupancy_capabilities(void) {
     return capabilities;
 }
 
-/* A warp has its registers in one of the parts, and the warps of all blocks are spread over these. */
+/* Returns how many blocks the registers allow. A warp has its registers in one partition, and the warps of
+ * all blocks are distributed over the partitions. */
 static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per_thread) {
     const unsigned each =
         (unsigned)mm_size_round_up((size_t)registers_per_thread * MM_WARP_LANES, REGISTER_UNIT);

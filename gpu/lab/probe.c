@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The first step also times the memories as a whole. Between two slices a probe has no device memory, so a
- * cancelled probe has nothing to release. */
+/* Does one slice of a probe. The first step also measures the memories as a whole. Between two slices a
+ * probe has no device memory, so a cancelled probe has nothing to release. */
 static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bool cancelled) {
     struct mm_probe *probe = task->subject;
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-bool mm_source_is_elsewhere(const struct mm_source *source) {
+bool mm_source_is_off_host(const struct mm_source *source) {
     return mm_source_is_generated(source) ||
            (source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL);
 }

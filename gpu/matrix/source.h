@@ -33,7 +33,7 @@ static inline bool mm_source_is_generated(const struct mm_source *source) {
 }
 
 /* Whether the elements are not in host memory: the backend generates them, or they are only on a device. */
-bool mm_source_is_elsewhere(const struct mm_source *source);
+bool mm_source_is_off_host(const struct mm_source *source);
 
 /* Returns the address of a stored operand's copy on this device. NULL if there is no copy, or the operand
  * is not stored. Any thread that has a reference to the value. The thread that uses the device may drop

@@ -18,13 +18,13 @@ static void write_rate(double *rate, double value) {
 /* The work of a kernel, to which its time is proportional: operations of a product, bytes of a
  * transposition. Bytes of a product do not count: thin products have many for each operation, and would
  * make all others look fast. */
-static double work_of(const struct mm_variant *ran, const struct mm_product *product) {
-    return ran->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
+static double work_of(const struct mm_variant *variant, const struct mm_product *product) {
+    return variant->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
 /* A backend has at most MM_FORECAST_VARIANTS_MAX variants; variants past that would share the last rate. */
-static size_t row_of(const struct mm_device *device, const struct mm_variant *ran) {
-    const size_t row = (size_t)(ran - device->backend->variants);
+static size_t row_of(const struct mm_device *device, const struct mm_variant *variant) {
+    const size_t row = (size_t)(variant - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
 }
 
@@ -55,9 +55,9 @@ static void update_measured_rate(double *best, uint64_t ns, double work) {
 
 /* Whether a product is thin (MM_FORECAST_THIN): a square with an edge below 48, or a matrix by fewer than
  * 16 vectors. */
-static bool is_thin(const struct mm_variant *ran, const struct mm_product *product) {
+static bool is_thin(const struct mm_variant *variant, const struct mm_product *product) {
     const double elements = (double)mm_product_bytes(product) / (double)mm_dtype_bytes(product->a.dtype);
-    return ran->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
+    return variant->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
 }
 
 /* Updates the rates for operations and for bytes. The first rate for bytes comes from a thin product that
@@ -77,15 +77,15 @@ static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct 
         __atomic_store_n(measured, true, __ATOMIC_RELAXED);
 }
 
-void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
+void mm_forecast_assume(struct mm_device *device, const struct mm_variant *variant,
                         const struct mm_product *product, double took_ns) {
-    const double rate = took_ns / work_of(ran, product);
+    const double rate = took_ns / work_of(variant, product);
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
         /* Wide elements need more time for each operation, and narrow elements need more time for each
          * byte. */
         const double of_float32 = (double)mm_dtype_bytes((enum mm_dtype)dtype) / sizeof(float);
-        const double times = ran->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
-        write_rate(&device->forecast.kernel_ns[row_of(device, ran)][dtype],
+        const double times = variant->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
+        write_rate(&device->forecast.kernel_ns[row_of(device, variant)][dtype],
                    rate * (times > 1.0 ? times : 1.0));
     }
 }
@@ -106,10 +106,10 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
 }
 
 /* Returns the time for so many operations, or for the product's bytes, whichever is longer. */
-static double work_ns(const struct mm_device *device, const struct mm_variant *ran,
+static double work_ns(const struct mm_device *device, const struct mm_variant *variant,
                       const struct mm_product *product, double work) {
     const struct mm_forecast *forecast = &device->forecast;
-    const size_t row = row_of(device, ran);
+    const size_t row = row_of(device, variant);
     const enum mm_dtype dtype = product->a.dtype;
     const double by_work = read_rate(&forecast->kernel_ns[row][dtype]) * work;
     const double by_bytes = read_rate(&forecast->byte_ns[row][dtype]) * (double)mm_product_bytes(product);
@@ -119,59 +119,59 @@ static double work_ns(const struct mm_device *device, const struct mm_variant *r
 /* The least time for each further product of a stack, as measured on a CPU. */
 #define PRODUCT_NS 200.0
 
-double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
+double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *variant,
                              const struct mm_product *product) {
     const double count = (double)mm_product_count(product);
     const double elements = (double)product->m * (double)product->n * count;
-    const bool is_small = !device->backend->is_host && ran->op == MM_MATMUL &&
+    const bool is_small = !device->backend->is_host && variant->op == MM_MATMUL &&
                           elements < MM_FORECAST_ELEMENTS_MIN && elements > 0.0;
     const double work =
-        is_small ? 2.0 * MM_FORECAST_ELEMENTS_MIN * (double)product->k : work_of(ran, product);
-    const double ns = work_ns(device, ran, product, work);
+        is_small ? 2.0 * MM_FORECAST_ELEMENTS_MIN * (double)product->k : work_of(variant, product);
+    const double ns = work_ns(device, variant, product, work);
     return ns == 0.0 ? 0.0 : ns + PRODUCT_NS * (count - 1.0);
 }
 
 /* Returns the largest edge of a square product or transposition of these element types that is within the
  * limit; 0 if there is none. */
-static size_t largest_edge(const struct mm_device *device, const struct mm_variant *ran,
+static size_t largest_edge(const struct mm_device *device, const struct mm_variant *variant,
                            const struct mm_product *like, double most_ns) {
     enum { EDGE_BITS = 24 };
     size_t edge = 0;
     for (size_t bit = (size_t)1 << EDGE_BITS; bit > 0; bit /= 2) {
         const size_t tried = edge + bit;
         struct mm_product product = {.a = mm_matrix_dense(like->a.dtype, tried, tried, NULL)};
-        if (ran->op == MM_MATMUL)
+        if (variant->op == MM_MATMUL)
             product.b = product.a;
-        (void)mm_product_conform(ran->op, &product, NULL);
-        product.c = mm_product_result(ran->op, &product);
-        if (mm_forecast_kernel_ns(device, ran, &product) <= most_ns)
+        (void)mm_product_conform(variant->op, &product, NULL);
+        product.c = mm_product_result(variant->op, &product);
+        if (mm_forecast_kernel_ns(device, variant, &product) <= most_ns)
             edge = tried;
     }
     return edge;
 }
 
-enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *ran,
+enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *variant,
                                  const struct mm_product *product, uint64_t kernel_ms_max,
                                  struct mm_error *error) {
     const double most_ns = (double)kernel_ms_max * 1e6;
-    const double expected_ns = mm_forecast_kernel_ns(device, ran, product);
+    const double expected_ns = mm_forecast_kernel_ns(device, variant, product);
     if (kernel_ms_max == 0 || expected_ns <= most_ns)
         return MM_OK;
     return mm_fail_limit(error, "variant", kernel_ms_max,
                          "%s would take about %.3g s for this, but the limit is %" PRIu64
                          " ms (--max-kernel-ms), enough for squares of an edge up to %zu",
-                         ran->name, expected_ns / 1e9, kernel_ms_max,
-                         largest_edge(device, ran, product, most_ns));
+                         variant->name, expected_ns / 1e9, kernel_ms_max,
+                         largest_edge(device, variant, product, most_ns));
 }
 
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
-                      const struct mm_variant *ran) {
+                      const struct mm_variant *variant) {
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
     /* mm_forecast_kernel_ns does not fit here: jobs share a launch, and its least C would count once for
      * each of them. */
-    return work_ns(device, ran, &job->product, work_of(ran, &job->product)) +
+    return work_ns(device, variant, &job->product, work_of(variant, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);
 }

@@ -26,7 +26,7 @@ struct mm_forecast {
 
 /* Sets the rates of a variant until a job measures them. A float32 product or transposition needed
  * took_ns; the rates of the other types are estimated from it. */
-void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
+void mm_forecast_assume(struct mm_device *device, const struct mm_variant *variant,
                         const struct mm_product *product, double took_ns);
 
 /* A product is thin if 2·m·n·k is less than 32 times the elements of its matrices. The device then waits
@@ -43,16 +43,17 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job);
 /* Forecasts the kernel time of the product by this variant (not `auto`), in nanoseconds: by its operations
  * or by its bytes, whichever is longer. On a GPU, C counts as at least MM_FORECAST_ELEMENTS_MIN elements,
  * because a deep product needs long even if C is small. 0 if there is no rate. */
-double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
+double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *variant,
                              const struct mm_product *product);
 enum { MM_FORECAST_ELEMENTS_MIN = 65536 };
 
 /* Checks mm_forecast_kernel_ns against a limit in milliseconds (0: no limit). If it is exceeded,
  * MM_TOO_LARGE names the variant, the limit and the largest edge within the limit. */
-enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *ran,
+enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *variant,
                                  const struct mm_product *product, uint64_t kernel_ms_max,
                                  struct mm_error *error);
 
 /* Forecasts how long the kernel, the copies and the check of a job will take by this variant (not `auto`),
  * in nanoseconds. */
-double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job, const struct mm_variant *ran);
+double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
+                      const struct mm_variant *variant);

@@ -17,7 +17,7 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
 }
 
-/* Without transpose_a the transposition would be a copy, which has no kernel. */
+/* Without transpose_a, the transposition would be a plain copy without a kernel. */
 static struct mm_product smallest_of(const struct mm_variant *variant, enum mm_dtype dtype, unsigned tile) {
     const struct mm_multiples of = mm_variant_multiples(variant, dtype);
     struct mm_product product = {.a = mm_matrix_dense(dtype, of.m, of.k, NULL),
@@ -34,7 +34,7 @@ enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_
                                 struct mm_error *error) {
     enum mm_status status = mm_fail(error, MM_UNSUPPORTED, "%s chooses another variant", variant->name);
     for (*dtype = 0; *dtype < MM_DTYPE_COUNT; ++*dtype) {
-        if (mm_variant_chooses(variant) || !mm_variant_has_dtype(variant, *dtype))
+        if (mm_variant_is_auto(variant) || !mm_variant_has_dtype(variant, *dtype))
             continue;
         const struct mm_product smallest = smallest_of(variant, *dtype, tile);
         status = mm_plan_make(device, variant, &smallest, false, plan, error);
@@ -44,8 +44,9 @@ enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_
     return status;
 }
 
-enum mm_status mm_plan_launch_some(const struct mm_plan *plan, const struct mm_product *product, size_t first,
-                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
+enum mm_status mm_plan_launch_range(const struct mm_plan *plan, const struct mm_product *product,
+                                    size_t first, size_t count, struct mm_lane *lane,
+                                    struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (product->stack != NULL && plan->launch_stack != NULL)
         return plan->launch_stack(plan, product, first, count, lane, error);
@@ -59,5 +60,5 @@ enum mm_status mm_plan_launch_some(const struct mm_plan *plan, const struct mm_p
 
 enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
-    return mm_plan_launch_some(plan, product, 0, mm_product_count(product), lane, error);
+    return mm_plan_launch_range(plan, product, 0, mm_product_count(product), lane, error);
 }

@@ -63,5 +63,5 @@ enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_produc
 
 /* Runs `count` products of a stack by the plan, beginning with product `first`. The host computes them on
  * the calling thread (`lane` is NULL); a GPU enqueues them on the lane. */
-enum mm_status mm_plan_launch_some(const struct mm_plan *plan, const struct mm_product *product, size_t first,
-                                   size_t count, struct mm_lane *lane, struct mm_error *error);
+enum mm_status mm_plan_launch_range(const struct mm_plan *plan, const struct mm_product *product,
+                                    size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);

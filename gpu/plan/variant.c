@@ -15,7 +15,7 @@ unsigned mm_variant_dtypes(const struct mm_variant *variant) {
     return dtypes;
 }
 
-bool mm_variant_chooses(const struct mm_variant *variant) {
+bool mm_variant_is_auto(const struct mm_variant *variant) {
     bool chooses = false;
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         chooses = chooses || variant->choose[dtype] != NULL;
@@ -54,7 +54,7 @@ enum mm_status mm_variant_check_tile(const struct mm_variant *variant, unsigned 
                          "tile is %u, but for variant %s it must be one of: %s", tile, variant->name, list);
 }
 
-bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
+bool mm_variant_supports_shape(const struct mm_variant *variant, const struct mm_product *product) {
     const struct mm_multiples of = mm_variant_multiples(variant, product->a.dtype);
     return product->m % of.m == 0 && product->n % of.n == 0 && product->k % of.k == 0;
 }
@@ -69,7 +69,7 @@ enum mm_status mm_variant_check_shape(const struct mm_variant *variant, const st
         unsigned multiple_of;
     } dimensions[] = {{"m", product->m, of.m}, {"n", product->n, of.n}, {"k", product->k, of.k}};
     unsigned index = 0;
-    if (mm_variant_takes(variant, product))
+    if (mm_variant_supports_shape(variant, product))
         return MM_OK;
     while (dimensions[index].length % dimensions[index].multiple_of == 0)
         index++;

@@ -117,14 +117,14 @@ bool mm_variant_has_dtype(const struct mm_variant *variant, enum mm_dtype dtype)
 unsigned mm_variant_dtypes(const struct mm_variant *variant);
 
 /* Whether the variant is `auto`. */
-bool mm_variant_chooses(const struct mm_variant *variant);
+bool mm_variant_is_auto(const struct mm_variant *variant);
 
 /* Returns the numbers of which m, n and k of a product of such operands must be multiples; each is at
  * least 1. */
 struct mm_multiples mm_variant_multiples(const struct mm_variant *variant, enum mm_dtype dtype);
 
 /* Whether m, n and k of the product are multiples of mm_variant_multiples. */
-bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product);
+bool mm_variant_supports_shape(const struct mm_variant *variant, const struct mm_product *product);
 
 /* Checks the shape: MM_UNSUPPORTED, with the name of the dimension, if m, n or k is not a multiple of
  * mm_variant_multiples. */

@@ -1,13 +1,13 @@
-/* The path by which a variant computed a result. Some variants compute on a fast path, check the result, and
- * repair or repeat it on a slow path. This file knows no variant. */
+/* The path by which a variant computed a result. Some variants compute on a fast path, check the result,
+ * and repair or repeat it on a slow path. */
 #pragma once
 
 #include <stdint.h>
 
 #include "gpu/names.h"
 
-/* One row for each path: constant, wire name. Variants that have only one path use MM_PATH_NONE, which no
- * response shows. */
+/* One row for each path: constant, name in the API. A variant with only one path uses MM_PATH_NONE, which
+ * no response shows. */
 #define MM_PATH_TABLE(X)                                                                                     \
     X(MM_PATH_NONE, "none")                                                                                  \
     X(MM_PATH_CERTIFIED, "certified") /* the fast path; the check accepted all of it */                      \
@@ -21,10 +21,10 @@ struct mm_path {
     uint64_t repaired; /* elements that were computed again; only with MM_PATH_REPAIRED */
 };
 
-/* Any thread may call both functions. */
+/* Returns the path's name in the API, a static string. Any thread. */
 const char *mm_path_name(enum mm_path_kind kind);
 
 enum { MM_PATH_TEXT_MAX = 32 };
 
-/* Writes the path's name. After "repaired" come a colon and the number of repaired elements: "repaired:3". */
+/* Writes the path's name, and after "repaired" the number of repaired elements: "repaired:3". Any thread. */
 void mm_path_text(const struct mm_path *path, char text[MM_PATH_TEXT_MAX]);

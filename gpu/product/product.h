@@ -5,7 +5,7 @@
 
 #include "gpu/matrix/matrix.h"
 
-/* One row for each operation: constant, wire name. */
+/* One row for each operation: constant, name in the API. */
 #define MM_OP_TABLE(X)                                                                                       \
     X(MM_MATMUL, "matmul")                                                                                   \
     X(MM_TRANSPOSE, "transpose")
@@ -14,10 +14,10 @@ enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 
 const char *mm_op_name(enum mm_op op);
 
-/* How the products of a stack find their operands. The view of A covers a_count matrices, one below another.
- * The view of B covers b_count matrices, and the view of C covers `count`. Product i writes matrix i of C.
- * Each dimension has a step for A and a step for B: one product further along the dimension, the operand
- * lies that many matrices further on. If a step is 0, all products along the dimension share the operand. */
+/* Describes how the products of a stack find their operands. The view of A covers a_count matrices, one
+ * below another; the view of B covers b_count, and the view of C covers `count`. Product i writes matrix i
+ * of C. Each dimension has a step for A and a step for B: how many matrices further the operand of the
+ * next product along the dimension is. If a step is 0, all products along the dimension share the operand. */
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
@@ -30,16 +30,20 @@ struct mm_stack {
     size_t b_steps[MM_STACK_RANK_MAX];
 };
 
-/* Every list of a product's operands has this order. */
+/* Indices into each list of a product's operands. */
 enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERANDS_MAX };
 
+/* The matrices of a product: a, b and c. */
+enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
+
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
- * and k is 0. The views a and b describe the operands as stored: a is k×m if transpose_a is set.
- * transpose_a is set in a transposition, unless A is stored column by column: then memory already has the
+ * and k is 0. The views a and b describe the operands as stored: a is k×m if transpose_a is set. A
+ * transposition has transpose_a set, unless A is stored column by column. Memory then already has the
  * transpose, and a copy is enough.
+ *
  * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results of A's
  * type; in a transposition it is A's type. C overlaps neither operand. Kernels write no element outside
- * C's m×n. Kernels get this struct by value, so it holds plain data only. */
+ * C's m×n. Kernels get this struct by value. */
 struct mm_product {
     size_t m;
     size_t n;
@@ -52,9 +56,9 @@ struct mm_product {
     bool allow_vendor; /* on a GPU, `auto` may choose a library of the device's vendor */
     bool allow_tf32;   /* on a GPU, `auto` may choose `tf32` for float32 operands */
     unsigned tile;     /* the caller's tile, for a variant with several; 0: the variant's default */
-    const struct mm_stack *stack; /* NULL means one product. With a stack, each of its products is m×n×k, and
-                                     the views are dense and cover all products. The caller owns the stack
-                                     and keeps it as long as the product. */
+    const struct mm_stack
+        *stack; /* NULL: one product. With a stack, each product is m×n×k, and the views are dense and cover
+                   all products. The caller owns the stack, and keeps it as long as the product */
 };
 
 static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
@@ -67,30 +71,31 @@ static inline void mm_product_place_operand(struct mm_product *product, enum mm_
     *(index == MM_OPERAND_A ? &product->a.data : &product->b.data) = data;
 }
 
-/* The number of products: 1 without a stack. */
+/* Returns the number of products: 1 without a stack. */
 static inline size_t mm_product_count(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->count;
 }
 
 __BEGIN_DECLS
-/* One product of a stack, by its index. */
+/* Returns one product of a stack, by its index. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 
-/* Sets m, n and k from a, b and the flags. In a transposition it empties b. MM_BAD_SHAPE names both shapes
- * if the inner dimensions of a and b differ; the product is then untouched. */
+/* Sets m, n and k from a, b and the flags. For a transposition this empties b. MM_BAD_SHAPE, with both
+ * shapes, if the inner dimensions of a and b differ; the product is then untouched. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);
 
-/* The dense view of C, without data, whose shape and element type (mm_dtype_result) follow from a, b and the
- * flags. The inner dimensions of a and b may differ. */
+/* Returns the dense view of C, without data. Its shape and element type (mm_dtype_result) follow from a, b
+ * and the flags. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
-/* The bytes of all three matrices together. The caller has checked their sizes. */
+/* Returns the bytes of all three matrices together. The caller has checked that their sizes do not
+ * overflow. */
 size_t mm_product_bytes(const struct mm_product *product);
 
-/* A copy of the product with dense views that have no data yet (NULL). */
+/* Returns a copy of the product with dense views without data. */
 struct mm_product mm_product_dense(const struct mm_product *product);
 
-/* The floating-point operations of all products: 2·m·n·k for each, one multiplication and one addition. The
- * result is a double because it can exceed 2⁶⁴. */
+/* Returns the floating-point operations of all products: 2·m·n·k for each. The result is a double because
+ * it can exceed 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);

@@ -10,7 +10,7 @@ struct mm_shape mm_shape_of_matrix(size_t rows, size_t cols) {
     return (struct mm_shape){.rank = 2, .dims = {rows, cols}};
 }
 
-/* The number of dimensions in front of a matrix's own two. */
+/* Returns the number of dimensions before the last two. */
 static unsigned stack_rank(const struct mm_shape *shape) {
     return shape->rank > 2 ? shape->rank - 2 : 0;
 }
@@ -108,7 +108,8 @@ struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enu
                            mm_shape_cols(shape, is_column), NULL);
 }
 
-/* Dimension `dim` of a stack after broadcasting to `rank` dimensions: missing dimensions in front are 1. */
+/* Returns dimension `dim` of a stack after broadcasting to `rank` dimensions: missing dimensions at the
+ * front are 1. */
 static size_t stack_dim(const struct mm_shape *shape, unsigned rank, unsigned dim) {
     const unsigned missing = rank - stack_rank(shape);
     return dim < missing ? 1 : shape->dims[dim - missing];
@@ -142,7 +143,7 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
 
 /* --- stacks */
 
-/* Adds a dimension in front. If its steps continue those of the first dimension, the two become one. */
+/* Adds a dimension at the front. If its steps continue the steps of the first dimension, merges the two. */
 static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t b_step) {
     if (stack->rank > 0 && a_step == stack->a_steps[0] * stack->dims[0] &&
         b_step == stack->b_steps[0] * stack->dims[0]) {
@@ -158,7 +159,7 @@ static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t
     stack->rank++;
 }
 
-/* The shapes broadcast. */
+/* Makes the stack of two shapes that broadcast. */
 static void make_stack(const struct mm_shape *a, const struct mm_shape *b, struct mm_stack *stack) {
     const unsigned rank = stack_rank(a) > stack_rank(b) ? stack_rank(a) : stack_rank(b);
     *stack = (struct mm_stack){.count = 1, .a_count = 1, .b_count = 1};
@@ -210,7 +211,7 @@ static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape
         a_text, b_text, a_inner, b_inner);
 }
 
-/* Checks one matrix of each operand by mm_product_conform, and copies what follows to the whole product. */
+/* Checks one matrix of each operand by mm_product_conform, and copies m, n and k to the whole product. */
 static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b,
                                   struct mm_product *product, struct mm_error *error) {
     struct mm_product one = *product;

@@ -51,7 +51,7 @@ void mm_job_begin(struct mm_job *job, const struct mm_device *device) {
 
 size_t mm_job_generated_bytes(const struct mm_job *job) {
     bool (*const is_generated)(const struct mm_source *) =
-        job->work.backend != NULL && job->work.backend->is_host ? mm_source_is_elsewhere
+        job->work.backend != NULL && job->work.backend->is_host ? mm_source_is_off_host
                                                                 : mm_source_is_generated;
     size_t bytes = 0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)

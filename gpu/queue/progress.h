@@ -27,7 +27,7 @@ struct mm_progress {
     uint64_t generated_ns; /* spent on them */
     uint64_t spent_ns;     /* on all parts so far */
     double element_ns;     /* that an element of C took in the last part; 0: there was none */
-    struct mm_reduced reduced;
+    struct mm_reduction_progress reduced;
 };
 
 /* The product that computes `rows` × `cols` elements of C from (row, col) on: views of the given product. */

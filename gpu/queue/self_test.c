@@ -256,7 +256,7 @@ enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *err
         return MM_OK;
     if (backend->fill(device, memory, MM_FLOAT32, count, 0, NULL) == MM_OK)
         for (size_t row = 0; row < backend->variant_count && !mm_device_has_failed(device); row++)
-            if (!mm_variant_chooses(&backend->variants[row]) &&
+            if (!mm_variant_is_auto(&backend->variants[row]) &&
                 (mm_variant_dtypes_on(&backend->variants[row], device) & MM_DTYPE_BIT(MM_FLOAT32)) != 0)
                 assume_rate(device, &backend->variants[row], memory);
     backend->release(device, memory);

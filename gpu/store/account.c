@@ -1,11 +1,11 @@
-/* Counts bytes by state and by namespace, and drops the rooms of slow uploads. */
+/* Counts bytes by state and by namespace, and drops reservations of slow uploads. */
 #include "gpu/store/account.h"
 
 #include <assert.h>
 
 void mm_account_init(struct mm_account *account, const struct mm_store_limits *limits) {
     account->limits = limits;
-    TAILQ_INIT(&account->rooms);
+    TAILQ_INIT(&account->slots);
     account->space_count = 1; /* namespace 0 */
 }
 
@@ -25,12 +25,13 @@ struct mm_space *mm_account_space(struct mm_account *account, uint64_t number) {
     return found;
 }
 
-void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count, uint64_t newest) {
+void mm_account_set_spaces(struct mm_account *account, const uint64_t *numbers, size_t count,
+                           uint64_t newest) {
     size_t kept = 0;
     for (size_t index = 0; index < count; index++) {
         struct mm_space *space = mm_account_space(account, numbers[index]);
         assert(space != NULL);
-        if (space < account->spaces + kept) /* a number may come several times */
+        if (space < account->spaces + kept) /* a number may occur several times */
             continue;
         const struct mm_space moved = *space;
         *space = account->spaces[kept];
@@ -62,123 +63,124 @@ static size_t used_bytes(const struct mm_account *account) {
     return bytes;
 }
 
-/* Whether the upload is more than a second late, by the even rate that completes it at its deadline. */
-static bool is_too_slow(const struct mm_store_room *room, uint64_t now_ns) {
+/* Whether an upload is more than a second behind the constant rate that would complete it at its deadline. */
+static bool is_too_slow(const struct mm_store_slot *slot, uint64_t now_ns) {
     enum { GRACE_NS = 1000000000 };
-    if (room->arrived_bytes == NULL || now_ns < room->started_ns + GRACE_NS)
+    if (slot->arrived_bytes == NULL || now_ns < slot->started_ns + GRACE_NS)
         return false;
-    const double passed = (double)(now_ns - room->started_ns - GRACE_NS);
-    const double whole = (double)(room->deadline_ns - room->started_ns);
-    const double arrived = (double)__atomic_load_n(room->arrived_bytes, __ATOMIC_RELAXED);
-    return arrived * whole < (double)room->upload_bytes * passed;
+    const double passed = (double)(now_ns - slot->started_ns - GRACE_NS);
+    const double whole = (double)(slot->deadline_ns - slot->started_ns);
+    const double arrived = (double)__atomic_load_n(slot->arrived_bytes, __ATOMIC_RELAXED);
+    return arrived * whole < (double)slot->upload_bytes * passed;
 }
 
-/* Drops the room of one upload that is too slow; of this namespace, unless `space` is NULL. False if there is
- * none. */
-static bool drop_slow_room(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
-    for (struct mm_store_room *room = TAILQ_FIRST(&account->rooms); room != NULL;
-         room = TAILQ_NEXT(room, reserved)) {
-        if (room->bytes == 0 || (space != NULL && room->space != space->number) || !is_too_slow(room, now_ns))
+/* Drops the reservation of one upload that is too slow, in this namespace or, if `space` is NULL, in any.
+ * Returns false if there is none. */
+static bool drop_slow_slot(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
+    for (struct mm_store_slot *slot = TAILQ_FIRST(&account->slots); slot != NULL;
+         slot = TAILQ_NEXT(slot, reserved)) {
+        if (slot->bytes == 0 || (space != NULL && slot->space != space->number) || !is_too_slow(slot, now_ns))
             continue;
-        mm_account_free(account, MM_BYTES_RESERVED, room->space, room->bytes);
-        room->bytes = 0;
-        __atomic_store_n(&room->is_lost, true, __ATOMIC_RELAXED);
+        mm_account_free(account, MM_BYTES_RESERVED, slot->space, slot->bytes);
+        slot->bytes = 0;
+        __atomic_store_n(&slot->is_lost, true, __ATOMIC_RELAXED);
         return true;
     }
     return false;
 }
 
 size_t mm_account_new_names(const struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
-    const struct mm_store_room *room;
+    const struct mm_store_slot *slot;
     size_t count = 0;
-    for (room = TAILQ_FIRST(&account->rooms); room != NULL; room = TAILQ_NEXT(room, reserved))
+    for (slot = TAILQ_FIRST(&account->slots); slot != NULL; slot = TAILQ_NEXT(slot, reserved))
         count +=
-            room->is_new && (space == NULL || room->space == space->number) && !is_too_slow(room, now_ns);
+            slot->is_new && (space == NULL || slot->space == space->number) && !is_too_slow(slot, now_ns);
     return count;
 }
 
 enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
-                                    size_t needed_bytes, size_t own, struct mm_error *error) {
+                                    size_t needed_bytes, size_t own_bytes, struct mm_error *error) {
     if (error != NULL) {
         error->needed_bytes = needed_bytes;
         error->limit = account->limits->space_bytes_max;
-        error->free_bytes = error->limit - space->bytes + own;
+        error->free_bytes = error->limit - space->bytes + own_bytes;
         error->has_limit = true;
     }
     return MM_STORE_FULL;
 }
 
 static enum mm_status fail_full(const struct mm_account *account, const struct mm_space *space, size_t bytes,
-                                size_t own, bool was_lost, struct mm_error *error) {
+                                size_t own_bytes, bool was_lost, struct mm_error *error) {
     const size_t limit = account->limits->space_bytes_max;
-    const size_t free_bytes = limit - space->bytes + own;
+    const size_t free_bytes = limit - space->bytes + own_bytes;
     mm_fail(error, MM_STORE_FULL, "the value needs %zu bytes, but %s%s; %s", bytes,
             bytes > free_bytes && limit < account->limits->bytes_max
                 ? "you may store only so much (--store-memory-per-key)"
                 : "the store is full (--store-memory)",
-            was_lost ? ", since the upload was too slow for its deadline and others got its room" : "",
+            was_lost ? ", because the upload was too slow for its deadline and other uploads got its memory"
+                     : "",
             bytes > limit ? "store a smaller one" : "delete what you no longer need, or try again later");
-    return mm_account_fail_full(account, space, bytes, own, error);
+    return mm_account_fail_full(account, space, bytes, own_bytes, error);
 }
 
 static enum mm_status fail_space(struct mm_error *error) {
     return mm_fail(error, MM_UNAUTHORIZED, "the API key in Authorization is no longer valid");
 }
 
-/* Reserves `more` bytes for a value that has `own` bytes reserved already. Drops rooms of slow uploads if
- * needed. */
-static enum mm_status reserve(struct mm_account *account, uint64_t number, size_t more, size_t own,
+/* Reserves `more` bytes for a value that already has own_bytes reserved. Drops reservations of slow
+ * uploads if necessary. */
+static enum mm_status reserve(struct mm_account *account, uint64_t number, size_t more, size_t own_bytes,
                               bool was_lost, uint64_t now_ns, struct mm_error *error) {
     struct mm_space *space = mm_account_space(account, number);
     if (space == NULL)
         return fail_space(error);
     while (more > account->limits->space_bytes_max - space->bytes)
-        if (!drop_slow_room(account, space, now_ns))
-            return fail_full(account, space, own + more, own, was_lost, error);
+        if (!drop_slow_slot(account, space, now_ns))
+            return fail_full(account, space, own_bytes + more, own_bytes, was_lost, error);
     while (more > account->limits->bytes_max - used_bytes(account))
-        if (!drop_slow_room(account, NULL, now_ns))
-            return fail_full(account, space, own + more, own, was_lost, error);
+        if (!drop_slow_slot(account, NULL, now_ns))
+            return fail_full(account, space, own_bytes + more, own_bytes, was_lost, error);
     account->bytes[MM_BYTES_RESERVED] += more;
     space->bytes += more;
     return MM_OK;
 }
 
-enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,
+enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
-    assert(!room->is_reserved);
-    const enum mm_status status = reserve(account, room->space, room->bytes, 0, false, now_ns, error);
+    assert(!slot->is_reserved);
+    const enum mm_status status = reserve(account, slot->space, slot->bytes, 0, false, now_ns, error);
     if (status != MM_OK)
         return status;
-    room->is_reserved = true;
-    __atomic_store_n(&room->is_lost, false, __ATOMIC_RELAXED);
-    TAILQ_INSERT_TAIL(&account->rooms, room, reserved);
+    slot->is_reserved = true;
+    __atomic_store_n(&slot->is_lost, false, __ATOMIC_RELAXED);
+    TAILQ_INSERT_TAIL(&account->slots, slot, reserved);
     return MM_OK;
 }
 
-void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room) {
-    if (!room->is_reserved)
+void mm_account_unreserve(struct mm_account *account, struct mm_store_slot *slot) {
+    if (!slot->is_reserved)
         return;
-    TAILQ_REMOVE(&account->rooms, room, reserved);
-    mm_account_free(account, MM_BYTES_RESERVED, room->space, room->bytes);
-    room->is_reserved = false;
-    room->bytes = 0;
+    TAILQ_REMOVE(&account->slots, slot, reserved);
+    mm_account_free(account, MM_BYTES_RESERVED, slot->space, slot->bytes);
+    slot->is_reserved = false;
+    slot->bytes = 0;
 }
 
-enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_room *room, size_t bytes,
+enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_slot *slot, size_t bytes,
                                  uint64_t now_ns, struct mm_error *error) {
-    assert(room->is_reserved);
-    room->arrived_bytes = NULL;
-    if (mm_account_space(account, room->space) == NULL)
+    assert(slot->is_reserved);
+    slot->arrived_bytes = NULL;
+    if (mm_account_space(account, slot->space) == NULL)
         return fail_space(error);
-    if (bytes > room->bytes) {
+    if (bytes > slot->bytes) {
         const enum mm_status status =
-            reserve(account, room->space, bytes - room->bytes, room->bytes, room->is_lost, now_ns, error);
+            reserve(account, slot->space, bytes - slot->bytes, slot->bytes, slot->is_lost, now_ns, error);
         if (status != MM_OK)
             return status;
     } else {
-        mm_account_free(account, MM_BYTES_RESERVED, room->space, room->bytes - bytes);
+        mm_account_free(account, MM_BYTES_RESERVED, slot->space, slot->bytes - bytes);
     }
-    room->bytes = bytes;
-    __atomic_store_n(&room->is_lost, false, __ATOMIC_RELAXED);
+    slot->bytes = bytes;
+    __atomic_store_n(&slot->is_lost, false, __ATOMIC_RELAXED);
     return MM_OK;
 }

@@ -1,33 +1,36 @@
-/* The store's account: how many bytes each namespace has, and whether there is room for more. Knows no names.
- * Call all functions with the store's mutex held. */
+/* The byte counts of the store: how much each namespace has stored or reserved. This file knows no names
+ * of matrices. Call all functions with the store's mutex held. */
 #pragma once
 
 #include "gpu/store/store.h"
 
+/* Bytes are reserved for an upload, stored under a name, or released: without a name but still referenced. */
 enum mm_store_state { MM_BYTES_STORED, MM_BYTES_RESERVED, MM_BYTES_RELEASED, MM_STORE_STATES };
 
+/* One namespace. */
 struct mm_space {
     uint64_t number;
-    size_t bytes; /* in all states */
+    size_t bytes; /* bytes in all states together */
 };
 
 struct mm_account {
     const struct mm_store_limits *limits;
-    size_t bytes[MM_STORE_STATES]; /* their sum never exceeds limits->bytes_max */
-    TAILQ_HEAD(mm_store_rooms, mm_store_room) rooms;
-    uint64_t newest; /* the highest number of a namespace when they were last dropped */
+    size_t bytes[MM_STORE_STATES]; /* bytes by state; their sum never exceeds limits->bytes_max */
+    TAILQ_HEAD(mm_store_slots, mm_store_slot) slots;
+    uint64_t newest; /* the highest number of any namespace when mm_account_set_spaces was last called */
     size_t space_count;
     struct mm_space spaces[MM_STORE_SPACES_MAX];
 };
 
 void mm_account_init(struct mm_account *account, const struct mm_store_limits *limits);
 
-/* Finds a namespace, or adds it if its number is above `newest`. NULL: it was dropped, or there are too many.
- * Values of a dropped namespace count in no namespace. */
+/* Finds a namespace, or adds it if its number is above `newest`. NULL if it was dropped, or if there are
+ * too many. Values of a dropped namespace count in no namespace. */
 struct mm_space *mm_account_space(struct mm_account *account, uint64_t number);
 
-/* Drops all namespaces but these. `newest` is the highest number of any namespace so far. */
-void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count, uint64_t newest);
+/* Drops all namespaces except these. `newest` is the highest number of any namespace so far. */
+void mm_account_set_spaces(struct mm_account *account, const uint64_t *numbers, size_t count,
+                           uint64_t newest);
 
 /* Moves the bytes of a value from one state to another. */
 void mm_account_move(struct mm_account *account, enum mm_store_state from, enum mm_store_state to,
@@ -36,23 +39,23 @@ void mm_account_move(struct mm_account *account, enum mm_store_state from, enum 
 /* Subtracts bytes from a state, and from the namespace if it was not dropped. */
 void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
 
-/* Adds the sizes to an *error of MM_STORE_FULL, and returns that status. The value needs needed_bytes, of
- * which `own` bytes are reserved already. error may be NULL. */
+/* Adds the sizes to an *error of status MM_STORE_FULL, and returns that status. The value needs
+ * needed_bytes, of which own_bytes are already reserved. error may be NULL. */
 enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
-                                    size_t needed_bytes, size_t own, struct mm_error *error);
+                                    size_t needed_bytes, size_t own_bytes, struct mm_error *error);
 
-/* Reserves room->bytes: MM_STORE_FULL, MM_UNAUTHORIZED if the namespace was dropped. */
-enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,
+/* Reserves slot->bytes. MM_STORE_FULL if they do not fit; MM_UNAUTHORIZED if the namespace was dropped. */
+enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error);
 
-/* Releases the room's bytes, if it has any. */
-void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room);
+/* Releases the reservation, if there is one. */
+void mm_account_unreserve(struct mm_account *account, struct mm_store_slot *slot);
 
-/* How many rooms are for values under new names: in a namespace, or in all (NULL). Uploads that are too slow
- * do not count. */
+/* Returns how many reservations are for values under new names, in a namespace or, if `space` is NULL, in
+ * all. Uploads that are too slow do not count. */
 size_t mm_account_new_names(const struct mm_account *account, const struct mm_space *space, uint64_t now_ns);
 
-/* Grows or shrinks a room to `bytes`; it cannot be lost any more. On failure its size stays as it is:
- * MM_STORE_FULL, MM_UNAUTHORIZED if the namespace was dropped. */
-enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_room *room, size_t bytes,
+/* Grows or shrinks a reservation to `bytes`. Afterwards it cannot be lost. On failure its size does not
+ * change: MM_STORE_FULL if the bytes do not fit, MM_UNAUTHORIZED if the namespace was dropped. */
+enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_slot *slot, size_t bytes,
                                  uint64_t now_ns, struct mm_error *error);

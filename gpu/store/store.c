@@ -1,6 +1,5 @@
-/* Names and values: an array sorted by namespace and name, under one mutex. No memory is freed while the
- * mutex is held.
- */
+/* Names and values: an array sorted by namespace and name, guarded by one mutex. No memory is freed while
+ * the mutex is held. */
 #include "gpu/store/account.h"
 
 #include "gpu/mutex.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The expiry is here too, so a search for expired values reads only this array. */
+/* The expiry is copied here, so a search for expired values reads only this array. */
 struct entry {
     struct mm_stored *value;
     uint64_t expires_ns; /* UINT64_MAX: never */
@@ -21,12 +20,12 @@ SLIST_HEAD(dropped, mm_stored);
 struct mm_store {
     struct mm_store_limits limits;
     struct mm_budget *budget;
-    pthread_mutex_t mutex; /* guards all members below, references, and reserved rooms */
+    pthread_mutex_t mutex; /* guards the members below, references to values, and reservations */
     struct mm_account account;
-    uint64_t expires_ns; /* no value expires before; UINT64_MAX: none does */
-    size_t host_bytes;   /* of values with a name that lie in host memory */
+    uint64_t expires_ns; /* no value expires before this time; UINT64_MAX: none expires */
+    size_t host_bytes;   /* bytes of named values in host memory */
     size_t count;
-    struct entry *entries; /* limits.count_max */
+    struct entry *entries; /* array of limits.count_max entries */
 };
 
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget) {
@@ -48,7 +47,7 @@ struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_b
 
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits) {
     pthread_mutex_lock(&store->mutex);
-    assert(store->count == 0 && TAILQ_EMPTY(&store->account.rooms));
+    assert(store->count == 0 && TAILQ_EMPTY(&store->account.slots));
     store->limits = *limits;
     pthread_mutex_unlock(&store->mutex);
 }
@@ -66,7 +65,8 @@ static size_t host_bytes(const struct mm_stored *value) {
     return value->only_copy == NULL ? value->bytes : 0;
 }
 
-/* With the mutex held, like all functions below that have a parameter `dropped`. */
+/* Drops a reference. Called with the mutex held, like all functions in this file that have a parameter
+ * `dropped`. */
 static void drop_reference(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
     assert(value->references > 0);
     if (--value->references > 0)
@@ -82,7 +82,7 @@ static void unname(struct mm_store *store, struct mm_stored *value, struct dropp
     drop_reference(store, value, dropped);
 }
 
-/* Unlocks the mutex, and frees what was dropped. */
+/* Unlocks the mutex, and frees the dropped values. */
 static void unlock(struct mm_store *store, struct dropped *dropped) {
     struct mm_stored *value;
     pthread_mutex_unlock(&store->mutex);
@@ -95,7 +95,7 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
 
 /* --- names */
 
-/* The index of the name, or of the first name after it. */
+/* Returns the index of the name, or of the first name after it. */
 static size_t find(const struct mm_store *store, uint64_t space, const char *name, bool *is_there) {
     size_t first = 0, past = store->count;
     *is_there = false;
@@ -130,7 +130,7 @@ static void insert(struct mm_store *store, struct mm_stored *value) {
         store->expires_ns = entry->expires_ns;
 }
 
-/* Drops the values that have expired, and those of namespaces that are gone. */
+/* Drops expired values and, if `spaces` is set, values of dropped namespaces. */
 static void clean(struct mm_store *store, bool spaces, uint64_t now_ns, struct dropped *dropped) {
     size_t kept = 0;
     if (!spaces && now_ns < store->expires_ns)
@@ -157,10 +157,10 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns) {
     unlock(store, &dropped);
 }
 
-void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest) {
+void mm_store_set_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&store->mutex);
-    mm_account_keep(&store->account, spaces, count, newest);
+    mm_account_set_spaces(&store->account, spaces, count, newest);
     clean(store, true, 0, &dropped);
     unlock(store, &dropped);
 }
@@ -168,7 +168,7 @@ void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t
 void mm_store_close(struct mm_store *store) {
     if (store == NULL)
         return;
-    mm_store_keep_spaces(store, NULL, 0, UINT64_MAX);
+    mm_store_set_spaces(store, NULL, 0, UINT64_MAX);
     for (unsigned state = 0; state < MM_STORE_STATES; state++)
         assert(store->account.bytes[state] == 0);
     assert(store->host_bytes == 0);
@@ -179,68 +179,68 @@ void mm_store_close(struct mm_store *store) {
 
 /* --- storing */
 
-/* Values of one namespace, which lie side by side. */
+/* Returns the number of values of one namespace; they are neighbours in the array. */
 static size_t count_of(const struct mm_store *store, uint64_t space) {
     bool unused;
     return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
 }
 
-/* Whether there may be a new name for the value of this room. If the room counts already, no other room comes
- * before it. */
-static enum mm_status check_count(struct mm_store *store, const struct mm_store_room *room, uint64_t now_ns,
+/* Checks that the value of this reservation may have a new name. If the reservation already counts as a
+ * value, other reservations do not count before it. */
+static enum mm_status check_count(struct mm_store *store, const struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
     const struct mm_account *account = &store->account;
-    const struct mm_space *space = mm_account_space(&store->account, room->space);
-    assert(space != NULL); /* else there was no room */
-    const size_t reserved = room->is_new ? 0 : mm_account_new_names(account, NULL, now_ns);
-    const size_t reserved_here = room->is_new ? 0 : mm_account_new_names(account, space, now_ns);
+    const struct mm_space *space = mm_account_space(&store->account, slot->space);
+    assert(space != NULL); /* the reservation exists, so its namespace does too */
+    const size_t reserved = slot->is_new ? 0 : mm_account_new_names(account, NULL, now_ns);
+    const size_t reserved_here = slot->is_new ? 0 : mm_account_new_names(account, space, now_ns);
     if (store->count + reserved >= limits->count_max)
         mm_fail(error, MM_STORE_FULL,
-                "the store has %zu matrices, with those still to come, which is the limit (--store-count); "
+                "the store has its limit of %zu matrices, with uploads in progress (--store-count); "
                 "delete what you no longer need, or try again later",
                 limits->count_max);
-    else if (count_of(store, room->space) + reserved_here >= limits->space_count_max)
+    else if (count_of(store, slot->space) + reserved_here >= limits->space_count_max)
         mm_fail(error, MM_STORE_FULL,
-                "you have %zu matrices, with those still to come, which is the limit of an API key (half of "
+                "you have the limit of %zu matrices for an API key, with uploads in progress (half of "
                 "--store-count); delete what you no longer need",
                 limits->space_count_max);
     else
         return MM_OK;
-    return mm_account_fail_full(account, space, room->bytes, room->bytes, error);
+    return mm_account_fail_full(account, space, slot->bytes, slot->bytes, error);
 }
 
-enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, const char *name,
+enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                                 uint64_t now_ns, struct mm_error *error) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&store->mutex);
     clean(store, false, now_ns, &dropped);
-    room->is_new = false;
-    enum mm_status status = mm_account_reserve(&store->account, room, now_ns, error);
-    const bool is_new = look_up(store, room->space, name, now_ns) == NULL;
+    slot->is_new = false;
+    enum mm_status status = mm_account_reserve(&store->account, slot, now_ns, error);
+    const bool is_new = look_up(store, slot->space, name, now_ns) == NULL;
     if (status == MM_OK && is_new)
-        status = check_count(store, room, now_ns, error);
+        status = check_count(store, slot, now_ns, error);
     if (status == MM_OK)
-        room->is_new = is_new;
+        slot->is_new = is_new;
     else
-        mm_account_unreserve(&store->account, room);
+        mm_account_unreserve(&store->account, slot);
     unlock(store, &dropped);
     return status;
 }
 
-void mm_store_unreserve(struct mm_store *store, struct mm_store_room *room) {
+void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot) {
     pthread_mutex_lock(&store->mutex);
-    mm_account_unreserve(&store->account, room);
+    mm_account_unreserve(&store->account, slot);
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* The shorter of what the client and the limits allow; 0: no end. */
+/* Returns the shorter of the client's and the limits' lifetime; 0: no end. */
 static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns) {
     const uint64_t most_ns = limits->ttl_ns_max;
     return most_ns == 0 || (asked_ns != 0 && asked_ns < most_ns) ? asked_ns : most_ns;
 }
 
-/* Without its memory. NULL if the system has none, or no random bits. */
+/* Makes a value without its memory. NULL if the system has no memory or no random bits. */
 static struct mm_stored *make_value(const struct mm_store *store, uint64_t space, const char *name,
                                     const struct mm_store_content *content, uint64_t now_ns) {
     const uint64_t ttl_ns = life_ns(&store->limits, content->ttl_ns);
@@ -260,56 +260,58 @@ static enum mm_status check_expected(const struct mm_stored *old, const char *ex
                                      struct mm_error *error) {
     if (expected == NULL || strcmp(old == NULL ? "" : old->etag, expected) == 0)
         return MM_OK;
-    return mm_fail(error, MM_PRECONDITION_FAILED, "the matrix was changed by another request meanwhile");
+    return mm_fail(error, MM_PRECONDITION_FAILED,
+                   "another request changed the matrix; read it again and repeat the request");
 }
 
 /* MM_STORE_FULL if values in host memory would exceed their limit. */
-static enum mm_status check_host(struct mm_store *store, const struct mm_store_room *room,
+static enum mm_status check_host(struct mm_store *store, const struct mm_store_slot *slot,
                                  const struct mm_stored *value, struct mm_error *error) {
     const size_t limit = store->limits.host_bytes_max;
     if (host_bytes(value) <= limit - mm_size_min(limit, store->host_bytes))
         return MM_OK;
     mm_fail(error, MM_STORE_FULL,
-            "the value needs %zu bytes of host memory, where stored matrices take %zu of %zu bytes (half of "
+            "the value needs %zu bytes of host memory, but stored matrices use %zu of %zu bytes (half of "
             "--memory-budget); delete some, or compute it on a GPU",
             value->bytes, store->host_bytes, limit);
-    return mm_account_fail_full(&store->account, mm_account_space(&store->account, room->space), value->bytes,
-                                room->bytes, error);
+    return mm_account_fail_full(&store->account, mm_account_space(&store->account, slot->space), value->bytes,
+                                slot->bytes, error);
 }
 
-/* Puts the value into its room and under its name, which had the value `old`, or none (NULL). */
-static void name_value(struct mm_store *store, struct mm_store_room *room, struct mm_stored *value,
+/* Turns the reservation into stored bytes, and gives the value its name. The name had the value `old`
+ * (NULL: no value). */
+static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);
-    TAILQ_REMOVE(&store->account.rooms, room, reserved);
-    room->is_reserved = false;
+    TAILQ_REMOVE(&store->account.slots, slot, reserved);
+    slot->is_reserved = false;
     __atomic_store_n(&value->is_named, 1, __ATOMIC_RELAXED);
     store->host_bytes += host_bytes(value);
-    value->references = 2; /* of the name, and of the caller */
+    value->references = 2; /* one of the name, and one of the caller */
     insert(store, value);
     if (old != NULL)
         unname(store, old, dropped);
 }
 
-enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, const char *name,
+enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                             const struct mm_store_content *content, uint64_t now_ns,
                             struct mm_stored **stored, bool *is_new, struct mm_error *error) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
-    struct mm_stored *value = make_value(store, room->space, name, content, now_ns);
+    struct mm_stored *value = make_value(store, slot->space, name, content, now_ns);
     if (value == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system has no memory for a matrix's name");
+        return mm_fail(error, MM_INTERNAL, "the system is out of memory (name of a matrix); try again later");
     pthread_mutex_lock(&store->mutex);
     clean(store, false, now_ns, &dropped);
-    struct mm_stored *old = look_up(store, room->space, name, now_ns);
+    struct mm_stored *old = look_up(store, slot->space, name, now_ns);
     enum mm_status status = check_expected(old, content->expected, error);
     if (status == MM_OK)
-        status = mm_account_resize(&store->account, room, value->bytes, now_ns, error);
+        status = mm_account_resize(&store->account, slot, value->bytes, now_ns, error);
     if (status == MM_OK)
-        status = check_host(store, room, value, error);
+        status = check_host(store, slot, value, error);
     if (status == MM_OK && old == NULL)
-        status = check_count(store, room, now_ns, error);
+        status = check_count(store, slot, now_ns, error);
     if (status == MM_OK)
-        name_value(store, room, value, old, &dropped);
+        name_value(store, slot, value, old, &dropped);
     if (status == MM_OK) {
         mm_reservation_hand_over(content->reservation, content->memory);
         value->memory = *content->memory;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* From the kernel: no one can guess the tag of another's value. */
+/* Makes an ETag of random bits from the kernel, so no client can guess the ETag of another client's value. */
 static bool make_etag(char etag[MM_ETAG_MAX + 1]) {
     static const char digits[] = "0123456789abcdef";
     unsigned char random[(MM_ETAG_MAX - 2) / 2];
@@ -71,7 +71,8 @@ struct mm_device_copy *mm_stored_find_copy(const struct mm_stored *value, const 
 enum mm_status mm_device_copy_check(const struct mm_device_copy *copy, struct mm_error *error) {
     if (copy == NULL || !mm_device_has_failed(copy->device))
         return MM_OK;
-    return mm_fail(error, MM_DEVICE_FAILED, "the matrix was in the memory of %s:%u alone, which has failed",
+    return mm_fail(error, MM_DEVICE_FAILED,
+                   "the matrix was only in the memory of %s:%u, which has failed; store it again",
                    copy->device->backend->name, copy->device->index);
 }
 

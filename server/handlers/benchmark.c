@@ -115,7 +115,7 @@ static enum mm_status choose_all(const struct mm_engine *engine, struct mm_bench
         const struct mm_variant *variant = &backend->variants[index];
         struct mm_benchmark_subject *subject = &spec->subjects[spec->subject_count];
         if (spec->subject_count < MM_BENCHMARK_ROWS_MAX && variant->op == spec->op &&
-            !variant->wrong_on_purpose && mm_variant_takes(variant, &shape) &&
+            !variant->wrong_on_purpose && mm_variant_supports_shape(variant, &shape) &&
             choose(engine, spec, backend->name, variant->name, 0, subject, NULL) == MM_OK)
             spec->subject_count++;
     }
@@ -187,8 +187,8 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
     if (run->benchmark == NULL || ends_all(&work->error))
         return MM_ANSWERING;
     if (work->error.status != MM_OK)
-        mm_benchmark_refuse(run->benchmark, &work->error);
-    if (!mm_benchmark_next(run->benchmark, &run->task))
+        mm_benchmark_fail_rows(run->benchmark, &work->error);
+    if (!mm_benchmark_next_task(run->benchmark, &run->task))
         return MM_ANSWERING;
     mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), work);
     return MM_QUEUED;
@@ -216,7 +216,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
         release(request); /* others may run a benchmark while this one waits for memory */
         return request->error.status;
     }
-    (void)mm_benchmark_next(run->benchmark, &run->task);
+    (void)mm_benchmark_next_task(run->benchmark, &run->task);
     record->has_shape = true;
     record->has_depth = spec->op == MM_MATMUL;
     record->m = spec->m;

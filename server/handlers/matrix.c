@@ -79,8 +79,8 @@ struct get {
     struct mm_window part;   /* where it lies in the value */
     struct mm_matrix matrix; /* its elements: in the value, or in the copy */
     struct mm_buffer copy;   /* of the part, if it has gaps in the value, or only a device has the value */
-    struct mm_reduction reduction; /* the figures, */
-    struct mm_reduced reduced;     /* and how much of the part they cover by now */
+    struct mm_reduction reduction;        /* the figures, */
+    struct mm_reduction_progress reduced; /* and how much of the part they cover by now */
     bool is_encoded;
     size_t text_bytes; /* of the reply, at most; 0: the reply is the elements themselves */
     struct mm_reply_body reply;

@@ -39,7 +39,7 @@ static const struct mm_operands_kind kind = {.table = MM_PARAMETER_TABLE(rows),
 struct put {
     struct values values;
     struct mm_input input; /* its operands are values.operands */
-    struct mm_store_room room;
+    struct mm_store_slot slot;
     struct mm_device_copy *only_copy; /* elements in device memory; NULL: they are in host memory */
     bool is_past_bool;                /* a streamed bool is neither 0 nor 1 */
     size_t head_bytes;                /* before the elements of a streamed body */
@@ -80,7 +80,7 @@ static enum mm_status plan(struct mm_request *request) {
 }
 
 /* The bytes of the value, as far as the head tells: those of the body, unless it is text. A small body that
- * may be text gets its room when it is complete. */
+ * may be text gets its slot when it is complete. */
 static size_t expected_bytes(const struct mm_request *request) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
@@ -93,14 +93,14 @@ static bool stores_matrices(const struct mm_request *request) {
 }
 
 static enum mm_status reserve(struct mm_request *request) {
-    struct mm_store_room *room = &put_of(request)->room;
-    *room = (struct mm_store_room){.space = request->space,
+    struct mm_store_slot *slot = &put_of(request)->slot;
+    *slot = (struct mm_store_slot){.space = request->space,
                                    .bytes = expected_bytes(request),
                                    .arrived_bytes = &request->upload.received_bytes,
                                    .upload_bytes = request->upload.content_length,
                                    .started_ns = request->started_ns,
                                    .deadline_ns = request->deadline_ns};
-    return mm_store_reserve(request->server->store, room, mm_matrix_name(request), mm_clock_ns(),
+    return mm_store_reserve(request->server->store, slot, mm_matrix_name(request), mm_clock_ns(),
                             &request->error);
 }
 
@@ -232,7 +232,7 @@ static enum mm_status stream(struct mm_request *request) {
 
 /* Device memory that was acquired for the body is only released if the upload ends. */
 static bool has_lost_space(const struct mm_request *request, struct mm_error *error) {
-    if (!__atomic_load_n(&put_of(request)->room.is_lost, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&put_of(request)->slot.is_lost, __ATOMIC_RELAXED))
         return false;
     mm_fail(error, MM_STORE_FULL,
             "the upload missed its deadline, and its memory went to other requests; try again later");
@@ -351,7 +351,7 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
             mm_matrix_check_condition(request, mm_matrix_name(request), etag, &content.expected, &is_there);
         if (status != MM_OK)
             return status;
-        status = mm_store_put(request->server->store, &put->room, mm_matrix_name(request), &content,
+        status = mm_store_put(request->server->store, &put->slot, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
     } while (status == MM_PRECONDITION_FAILED); /* another request changed the value: check again */
     if (status == MM_OK)
@@ -402,8 +402,8 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 
 static void drop_memory(struct mm_request *request) {
     struct put *put = put_of(request);
-    if (put->room.is_reserved)
-        mm_store_unreserve(request->server->store, &put->room);
+    if (put->slot.is_reserved)
+        mm_store_unreserve(request->server->store, &put->slot);
     mm_operands_release(&put->values.operands, &request->memory);
     if (put->only_copy != NULL)
         put->only_copy->release(put->only_copy);

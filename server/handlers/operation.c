@@ -320,8 +320,8 @@ static void drop_memory(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     if (operation->reply.buffer.bytes == 0)
         operation->reply.buffer = (struct mm_buffer){0}; /* a view of the stored result */
-    if (operation->room.is_reserved)
-        mm_store_unreserve(request->server->store, &operation->room);
+    if (operation->slot.is_reserved)
+        mm_store_unreserve(request->server->store, &operation->slot);
     mm_operation_release_need(request);
     mm_operands_release(&operation->call.operands, &request->memory);
     struct mm_device_copy *stored_c = operation->job.stored_c;

@@ -17,7 +17,7 @@ struct mm_operation {
     struct mm_shape shape;          /* of the wanted part of the result */
     struct mm_window part;     /* the wanted part; the job points to it if a part or figures are wanted */
     struct mm_stack stack;     /* the job's product points to it if there are several products */
-    struct mm_store_room room; /* for the result under the name `out` */
+    struct mm_store_slot slot; /* for the result under the name `out` */
     bool is_out_in_query;      /* the query has `out`; else the body may have it */
     bool is_conditional;       /* the request has If-Match or If-None-Match */
     char expected_etag[MM_ETAG_MAX + 1]; /* of the value that `out` names, if is_conditional; "": no value */

@@ -77,7 +77,7 @@ static struct need find_need(const struct mm_operation *operation) {
     struct need need = {0};
     need.scratch_bytes = check_bytes(operation);
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
-        if (is_host && mm_source_is_elsewhere(&job->sources[index]))
+        if (is_host && mm_source_is_off_host(&job->sources[index]))
             need.operand_bytes[index] = aligned(mm_matrix_bytes(mm_product_operand(&job->product, index)));
         need.scratch_bytes += need.operand_bytes[index];
     }

@@ -42,9 +42,9 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
     const enum mm_status status = check_place(operation, error);
     if (status != MM_OK)
         return status;
-    operation->room =
-        (struct mm_store_room){.space = request->space, .bytes = mm_matrix_bytes(&operation->job.product.c)};
-    return mm_store_reserve(request->server->store, &operation->room, call->out, mm_clock_ns(), error);
+    operation->slot =
+        (struct mm_store_slot){.space = request->space, .bytes = mm_matrix_bytes(&operation->job.product.c)};
+    return mm_store_reserve(request->server->store, &operation->slot, call->out, mm_clock_ns(), error);
 }
 
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error) {
@@ -67,7 +67,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
         return MM_OK;
     enum mm_status status = mm_device_copy_check(job->stored_c, error);
     if (status == MM_OK)
-        status = mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
+        status = mm_store_put(request->server->store, &operation->slot, call->out, &content, mm_clock_ns(),
                               &value, &is_new, error);
     if (status == MM_OK)
         job->stored_c = NULL; /* the store owns it now */

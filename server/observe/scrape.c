@@ -132,7 +132,7 @@ static void write_variants(const struct scrape *scrape, bool flops) {
             const size_t slot = mm_variant_slot(backend, row);
             const struct label *labels = LABELS({"variant", variant->name}, {"backend", backend->name},
                                                 {"op", mm_op_name(variant->op)});
-            if (mm_variant_chooses(variant))
+            if (mm_variant_is_auto(variant))
                 continue;
             if (!flops)
                 put_histogram(scrape, labels, &scrape->counts.kernels[slot]);

@@ -124,7 +124,7 @@ static void tell(struct subject *subject, const struct plan *plan, const struct 
 static void run_alone(struct member *member, struct subject *subject, const struct plan *plan) {
     struct mm_job *job = &member->job;
     member->is_done = true;
-    if (!mm_variant_takes(job->outcome.ran, &job->product))
+    if (!mm_variant_supports_shape(job->outcome.ran, &job->product))
         return;
     if (mm_device_run(subject->device, job) != MM_OK) {
         tell(subject, plan, job, job->work.error.detail);

@@ -143,7 +143,7 @@ static void time_rows(struct mm_device *device, struct timed_row *rows, size_t c
     struct mm_error error = {0};
     struct mm_task task = {.shares = false};
     if (open_benchmark(device, &request, &benchmark, &error) == MM_OK) {
-        while (mm_benchmark_next(benchmark, &task))
+        while (mm_benchmark_next_task(benchmark, &task))
             while (task.run(&task, device, false) == MM_TASK_AGAIN)
                 continue;
         tell(benchmark, device, rows, count);

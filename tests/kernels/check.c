@@ -130,7 +130,7 @@ static bool takes(const struct subject *subject, const struct one_case *one) {
         .m = one->shape.m, .n = one->shape.n, .k = one->shape.k, .a.dtype = one->dtype};
     const bool has_result = one->b == NULL || subject->device->backend->is_host ||
                             subject->variant->converts || one->c_dtype == mm_dtype_result(one->dtype);
-    return has_result && mm_variant_takes(subject->variant, &product);
+    return has_result && mm_variant_supports_shape(subject->variant, &product);
 }
 
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,

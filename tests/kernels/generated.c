@@ -70,7 +70,7 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
                          .product.a = mm_matrix_dense(dtype, cols, rows, a),
                          .product.transpose_a = true};
     struct mm_reduction expected = mm_reduction_none();
-    struct mm_reduced done = {0};
+    struct mm_reduction_progress done = {0};
     size_t wrong = 0;
     if (a == NULL || made == NULL || c == NULL)
         return false;

@@ -140,7 +140,7 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
     memset(memory, GUARD, bytes + 2 * GUARD_BYTES);
     product->c.data = memory + GUARD_BYTES;
     job_prepare(&job, subject, product);
-    const bool is_taken = mm_variant_takes(job.outcome.ran, product);
+    const bool is_taken = mm_variant_supports_shape(job.outcome.ran, product);
     const struct one_case one = {
         .data = "a stack",
         .shape = {product->m, product->n, product->k},

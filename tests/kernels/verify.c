@@ -117,7 +117,7 @@ static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct m
         return true;
     const double s = expected->bound / (bounds->spread * bounds->relative);
     const double size =
-        mm_squares_root(&expected->norm, 1.0) / sqrt((double)(MM_VERIFY_VECTORS * expected->rows_judged));
+        mm_squares_root(&expected->norm, 1.0) / sqrt((double)(MM_VERIFY_VECTORS * expected->rows_checked));
     return fabs(here - there) <= 4.0 * bounds->of_float64 * s / size + 1e-6 * there;
 }
 
@@ -132,7 +132,7 @@ static bool agree(const struct mm_product *product, const struct mm_verification
     const struct mm_verify_bounds bounds =
         mm_verify_bounds_of(product, backend->is_host ? MM_ROUNDED : MM_CUT_OFF);
     const double off = 2.0 * bounds.of_float64 / (bounds.spread * bounds.relative), bounds_differ = 1e-9;
-    if (got->rows_judged != expected->rows_judged || got->rows_unjudged != expected->rows_unjudged ||
+    if (got->rows_checked != expected->rows_checked || got->rows_unjudged != expected->rows_unjudged ||
         mm_verification_verdict(got) != mm_verification_verdict(expected) || !got->is_done)
         return false;
     if (!mm_dtype_is_float(dtype))
@@ -171,8 +171,8 @@ static bool agrees(const struct mm_job *job, enum flaw flaw, void *memory) {
            mm_verification_relative_error(&expected));
     printf("row %zu: %.17g of %.17g, not row %zu: %.17g of %.17g; %zu rows judged, not %zu\n",
            job->outcome.verification.row, job->outcome.verification.residual, job->outcome.verification.bound,
-           expected.row, expected.residual, expected.bound, job->outcome.verification.rows_judged,
-           expected.rows_judged);
+           expected.row, expected.residual, expected.bound, job->outcome.verification.rows_checked,
+           expected.rows_checked);
     return false;
 }
 

@@ -1,6 +1,6 @@
-/* blas: OpenBLAS, the yardstick that the other variants are compared with. It has float32 and float64; the
- * narrower floats are converted to float32 in blocks. In a build without OpenBLAS the row is in the table
- * too, and says why it cannot run. */
+/* `blas`: OpenBLAS, the yardstick for the other variants. It multiplies float32 and float64; narrower
+ * floats are converted to float32 in blocks. A build without OpenBLAS also has the variant in its table,
+ * and reports why it cannot run. */
 #include "gpu/cpu/variants.h"
 
 #include "gpu/queue/progress.h"
@@ -18,14 +18,14 @@ const char *mm_cpu_blas_missing(const struct mm_device *device) {
     return NULL;
 }
 
-void mm_cpu_blas_use(unsigned cores) {
-    if (openblas_get_num_threads() > (int)cores)
-        openblas_set_num_threads((int)cores);
+void mm_cpu_blas_limit_threads(unsigned count) {
+    if (openblas_get_num_threads() > (int)count)
+        openblas_set_num_threads((int)count);
 }
 
-/* OpenBLAS allocates for each product that it spreads over threads, 512 KiB of it in Debian's build of
- * 0.3.21, and ends the process where that fails. So it is asked for before; between that and OpenBLAS's own
- * call only another thread could take it. */
+/* Whether OpenBLAS can allocate memory for its threads. For each product on several threads, Debian's
+ * build of 0.3.21 allocates 512 KiB, and ends the process if that fails. This function tries an allocation
+ * first. Only another thread could take the memory before OpenBLAS allocates it. */
 static bool has_memory(void) {
     enum { ENOUGH_BYTES = 1 << 20 };
     void *volatile memory = openblas_get_num_threads() > 1 ? malloc(ENOUGH_BYTES) : NULL;
@@ -34,12 +34,12 @@ static bool has_memory(void) {
     return has;
 }
 
-/* Leading dimensions must be at least 1, also if a matrix has no columns. */
+/* OpenBLAS needs leading dimensions of at least 1, also if a matrix has no columns. */
 static int leading_dimension(const struct mm_matrix *matrix) {
     return matrix->ld > 0 ? (int)matrix->ld : 1;
 }
 
-/* If k is 0, the operands may have no storage, so C is set to zeros without the library. */
+/* Sets C to zeros. If k is 0, the operands may have no memory, so OpenBLAS is not called. */
 static void clear(const struct mm_matrix *c) {
     const size_t bytes = mm_dtype_bytes(c->dtype);
     for (size_t row = 0; row < c->rows; row++)
@@ -50,11 +50,13 @@ static enum mm_status check(const struct mm_product *product, struct mm_error *e
     const size_t sizes[] = {product->m, product->n, product->k, product->a.ld, product->b.ld, product->c.ld};
     for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++)
         if (sizes[index] > INT_MAX)
-            return mm_fail_field(error, MM_UNSUPPORTED, "variant",
-                                 "blas takes sizes and leading dimensions up to %d, but one is %zu", INT_MAX,
-                                 sizes[index]);
+            return mm_fail_field(
+                error, MM_UNSUPPORTED, "variant",
+                "blas allows sizes and leading dimensions up to %d, but one is %zu; choose another variant",
+                INT_MAX, sizes[index]);
     if (mm_product_flops(product) / 2.0 > MM_CPU_BLAS_ALONE_MAX && !has_memory())
-        return mm_fail(error, MM_INTERNAL, "the system has no memory for the threads of OpenBLAS");
+        return mm_fail(error, MM_INTERNAL,
+                       "the system is out of memory (threads of OpenBLAS); try again later");
     return MM_OK;
 }
 
@@ -62,7 +64,7 @@ static CBLAS_TRANSPOSE flag(bool transpose) {
     return transpose ? CblasTrans : CblasNoTrans;
 }
 
-/* All matrices have one type, which OpenBLAS has. */
+/* Multiplies matrices of one type that OpenBLAS supports. */
 static void multiply(const struct mm_product *product) {
     const struct mm_matrix *a = &product->a, *b = &product->b, *c = &product->c;
     const int m = (int)product->m, n = (int)product->n, k = (int)product->k;
@@ -77,15 +79,15 @@ static void multiply(const struct mm_product *product) {
                     leading_dimension(c));
 }
 
-/* Each block of an operand is converted once for each block of C in its row or column, by one thread: so
- * blocks are large. */
+/* Blocks are large, because one thread converts each block of an operand again for every block of C in its
+ * row or column. */
 enum { BLOCK = 1024 };
 
-/* C is narrower than its sums: these go through a block of memory. */
+/* Computes the sums in a block of memory, and rounds them to C's narrower type. */
 static enum mm_status multiply_and_round(const struct mm_product *product, struct mm_error *error) {
     void *sums = malloc((size_t)BLOCK * BLOCK * mm_dtype_bytes(product->a.dtype));
     if (sums == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system has no memory for a block of sums");
+        return mm_fail(error, MM_INTERNAL, "the system is out of memory (block of sums); try again later");
     for (size_t row = 0; row < product->m; row += BLOCK) {
         for (size_t col = 0; col < product->n; col += BLOCK) {
             struct mm_product block =
@@ -119,14 +121,14 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
     return status;
 }
 
-/* Blocks of A, B and C as float32, 4 MiB each. Their rows have no gaps. */
+/* Blocks of A, B and C as float32, 4 MiB each, dense. */
 struct blocks {
     float a[BLOCK * BLOCK];
     float b[BLOCK * BLOCK];
     float c[BLOCK * BLOCK];
 };
 
-/* Converts the rows × cols elements of a stored matrix from (row, col) on. */
+/* Converts the rows × cols elements of a stored matrix that begin at (row, col) to float32. */
 static void widen(float *block, const struct mm_matrix *x, size_t row, size_t rows, size_t col, size_t cols) {
     switch (x->dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
@@ -178,7 +180,8 @@ enum mm_status mm_cpu_blas_narrow(const struct mm_product *product, struct mm_la
     }
     struct blocks *blocks = malloc(sizeof *blocks);
     if (blocks == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system has no memory for blocks of float32");
+        return mm_fail(error, MM_INTERNAL,
+                       "the system is out of memory (blocks of float32); try again later");
     for (size_t row = 0; row < product->m; row += BLOCK)
         for (size_t col = 0; col < product->n; col += BLOCK)
             multiply_block(product, blocks, row, mm_size_min(BLOCK, product->m - row), col,
@@ -191,7 +194,7 @@ const char *mm_cpu_blas_missing(const struct mm_device *device) {
     return "this build has no OpenBLAS";
 }
 
-void mm_cpu_blas_use(unsigned cores) {
+void mm_cpu_blas_limit_threads(unsigned count) {
 }
 
 enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {

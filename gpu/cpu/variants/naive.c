@@ -1,10 +1,10 @@
-/* naive: the triple loop over rows, columns and depth. Every element of C is one sum, in the order of depth,
- * as the definition reads: this is the reference of all other variants, so it stays plain. It costs one walk
- * down a column of B per element, which a cache line serves badly; that is what the tiled variants repair. */
+/* `naive`: the triple loop over rows, columns and depth. Each element of C is one sum in the order of
+ * depth, as in the definition. This is the reference of all other variants, so it stays simple. For each
+ * element it reads a whole column of B, which uses cache lines badly. The tiled variants avoid this. */
 #include "gpu/cpu/variants.h"
 #include "gpu/matrix/sums.h"
 
-/* A transposed operand is the same storage with its two strides exchanged. */
+/* A transposed operand is the stored matrix with its two strides exchanged. */
 #define NAIVE(constant, name, type, word, sum_type, value, ...)                                              \
     static void naive_##constant(const struct mm_product *product) {                                         \
         const type *a = product->a.data;                                                                     \

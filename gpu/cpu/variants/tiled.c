@@ -1,16 +1,17 @@
-/* tiled_8, tiled_16, tiled_32: the shared-memory idea on a CPU. Squares of TILE×TILE elements of A
- * and of B are copied side by side into small arrays, and each copied element is used TILE times from
- * there, so reads of the matrices fall to 1/TILE and the column walk of `naive` becomes a walk
- * along rows that the L1 cache holds and the compiler can vectorise. Elements are converted to the type of
- * the sums on their way, once for TILE uses. It costs three squares of sums on the stack (of 4 bytes 12 KiB
- * at 32, a quarter of a usual L1) and the copying. Each element is still one sum in the order of depth. The
- * CUDA kernel `tiled` does so in shared memory. Here one thread copies and adds, so there are no barriers. */
+/* `tiled_8`, `tiled_16`, `tiled_32`: the idea of shared memory on a CPU. Squares of TILE×TILE elements of
+ * A and B are copied to small arrays, and each copied element is used TILE times. The matrices are
+ * therefore read only 1/TILE as often. Unlike `naive`, the inner loop reads rows that stay in the L1
+ * cache, and the compiler can vectorize it. Copying also converts elements to the type of the sums.
+ *
+ * The cost is the copying and three squares of sums on the stack: with TILE 32 and 4 bytes 12 KiB, a
+ * quarter of a usual L1 cache. Each element of C is still one sum in the order of depth. The CUDA kernel
+ * `tiled` does this in shared memory. Here one thread copies and adds, so there are no barriers. */
 #include "gpu/cpu/variants.h"
 #include "gpu/matrix/sums.h"
 
 #include <string.h>
 
-/* op(X), as the element at (row, col) is found in its storage. */
+/* op(X): the element at (row, col) is at data + row·row_step + col·col_step. */
 struct operand {
     const void *data;
     size_t row_step;
@@ -23,8 +24,8 @@ static struct operand operand_of(const struct mm_matrix *matrix, bool transpose)
     return (struct operand){matrix->data, matrix->ld, 1};
 }
 
-/* Adds the product of a square's rows × depths and another's depths × cols to a third. Inlined, so whole
- * squares have loops of a known length. At an edge of a matrix the squares hold less. */
+/* Adds the product of two squares, rows × depths by depths × cols, to a third. At an edge of a matrix the
+ * squares have fewer elements. The function is inlined, so loops over whole squares have constant lengths. */
 #define ACCUMULATE(SUM)                                                                                      \
     static inline __attribute__((always_inline)) void accumulate_##SUM(                                      \
         SUM *sums, const SUM *a, const SUM *b, size_t tile, size_t rows, size_t depths, size_t cols) {       \
@@ -42,8 +43,8 @@ ACCUMULATE(double)
 ACCUMULATE(uint32_t)
 ACCUMULATE(uint64_t)
 
-/* stage copies the rows × cols elements of op(X) from (row, col) on. multiply is the whole product, inlined
- * into one function a tile, where `tile` is a constant and the loops over it have a known length. */
+/* stage copies the rows × cols elements of op(X) that begin at (row, col). multiply computes the whole
+ * product. It is inlined once for each tile, so `tile` is a constant and its loops have constant lengths. */
 #define MULTIPLY(constant, name, type, word, SUM, value, ...)                                                \
     static inline void stage_##constant(SUM *square, size_t tile, const struct operand *x, size_t row,       \
                                         size_t rows, size_t col, size_t cols) {                              \

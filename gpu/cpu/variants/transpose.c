@@ -1,11 +1,12 @@
-/* The CPU's transposes. Elements are moved as words of their size, whatever they mean.
+/* The CPU's transpositions. Elements are copied as words of their size.
  *
- * naive: C row by row, so writes follow each other, and every read is a step down a column of A, on a cache
- * line of its own. Once a column has more lines than the cache holds, each element costs a line from memory.
+ * `naive` writes C row by row, so writes are sequential. Each read is in another row of A, and therefore
+ * in another cache line. If a column has more lines than the cache holds, each element costs a line from
+ * memory.
  *
- * shared: the shared-memory idea of the CUDA tutorials on a CPU. A square of 32×32 elements of A is read row
- * by row into a small array, and written from there row by row of C. Both matrices are walked along their
- * cache lines, and the column walk happens in an array of 1 to 8 KiB that the L1 cache holds. It costs the
+ * `shared` is the idea of shared memory on a CPU. It reads a square of 32×32 elements of A row by row into
+ * a small array, and writes it row by row to C. Both matrices are accessed along their cache lines. The
+ * accesses down a column are in an array of 1 to 8 KiB, which stays in the L1 cache. The cost is the
  * copying. */
 #include "gpu/cpu/variants.h"
 
@@ -21,8 +22,8 @@ enum { TILE = 32 };
             for (size_t col = 0; col < product->n; col++)                                                    \
                 c[row * product->c.ld + col] = a[col * product->a.ld + row];                                 \
     }                                                                                                        \
-    /* The rows × cols of C whose first element is (row, col). Inlined, so whole squares have loops of      \
-     * a known length. */                                                                                    \
+    /* Computes the rows × cols elements of C that begin at (row, col). Inlined, so loops over whole        \
+     * squares have constant lengths. */                                                                     \
     static inline __attribute__((always_inline)) void move_##TYPE(                                           \
         const struct mm_product *product, size_t row, size_t col, size_t rows, size_t cols) {                \
         _Alignas(64) TYPE tile[TILE][TILE];                                                                  \
@@ -53,25 +54,26 @@ TRANSPOSES(uint16_t)
 TRANSPOSES(uint32_t)
 TRANSPOSES(uint64_t)
 
-typedef void turner(const struct mm_product *product);
+typedef void transpose_function(const struct mm_product *product);
 
-static turner *const turn_naive[MM_DTYPE_COUNT] = {
+static transpose_function *const naive_functions[MM_DTYPE_COUNT] = {
 #define X(constant, name, type, word, ...) [constant] = naive_##word,
     MM_DTYPE_TABLE(X)
 #undef X
 };
 
-static turner *const turn_shared[MM_DTYPE_COUNT] = {
+static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #define X(constant, name, type, word, ...) [constant] = shared_##word,
     MM_DTYPE_TABLE(X)
 #undef X
 };
 
-/* If A is stored column by column, C is there already, and its rows are only copied. */
-static enum mm_status transpose(const struct mm_product *product, turner *const *turn) {
+/* Transposes. If A is stored column by column, memory already has the transpose, and its rows are only
+ * copied. */
+static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)
-        turn[product->a.dtype](product);
+        functions[product->a.dtype](product);
     for (size_t row = 0; row < product->m && !product->transpose_a; row++)
         memcpy((char *)product->c.data + row * product->c.ld * element_bytes,
                (const char *)product->a.data + row * product->a.ld * element_bytes,
@@ -81,10 +83,10 @@ static enum mm_status transpose(const struct mm_product *product, turner *const 
 
 enum mm_status mm_cpu_transpose_naive(const struct mm_product *product, struct mm_lane *lane,
                                       struct mm_error *error) {
-    return transpose(product, turn_naive);
+    return transpose(product, naive_functions);
 }
 
 enum mm_status mm_cpu_transpose_shared(const struct mm_product *product, struct mm_lane *lane,
                                        struct mm_error *error) {
-    return transpose(product, turn_shared);
+    return transpose(product, shared_functions);
 }

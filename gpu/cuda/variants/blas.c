@@ -139,7 +139,7 @@ static bool has_sizes(const struct mm_product *product) {
 bool mm_cuda_blas_supports(const struct mm_device *device, const struct mm_product *product) {
     const struct mm_variant *row = &mm_cuda_variants[MM_CUDA_ROW_blas];
     return row->plan[product->a.dtype] != NULL && mm_variant_missing(row, device, product->a.dtype) == NULL &&
-           has_sizes(product) && mm_variant_takes(row, product);
+           has_sizes(product) && mm_variant_supports_shape(row, product);
 }
 
 enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {

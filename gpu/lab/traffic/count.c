@@ -1,23 +1,25 @@
-/* The counting (count.h). It knows no kernel. */
+/* Counts accesses (count.h). This file knows no kernel. */
 #include "gpu/lab/traffic/count.h"
 
 #include <assert.h>
 
 /* --- global memory -------------------------------------------------------------------------------- */
 
-/* Rectangles whose first bytes have one place in a sector, so their counts are equal. */
+/* Rectangles that begin at the same offset within a sector, so their counts are equal. */
 struct span {
-    size_t first; /* row, or column, of one of them */
+    size_t first; /* first row or column of one of these rectangles */
     uint64_t count;
 };
 
 enum { SPANS_MAX = MM_SECTOR_BYTES + 1 };
 
-/* The rectangles along one edge of a matrix, `stride` bytes apart. The last one may be cut. */
+/* Groups the rectangles along one edge of a matrix, which are `stride` bytes apart. The last one may be
+ * smaller. */
 static unsigned spans_of(size_t length, unsigned edge, size_t stride, struct span spans[SPANS_MAX]) {
     const size_t whole = length / edge;
     const size_t step = stride % MM_SECTOR_BYTES;
-    const size_t period = step == 0 ? 1 : MM_SECTOR_BYTES / (step & (~step + 1)); /* its lowest bit */
+    const size_t period =
+        step == 0 ? 1 : MM_SECTOR_BYTES / (step & (~step + 1)); /* the lowest bit of `step` */
     unsigned count = 0;
     for (size_t index = 0; index < period && index < whole; index++, count++)
         spans[count] =
@@ -28,16 +30,16 @@ static unsigned spans_of(size_t length, unsigned edge, size_t stride, struct spa
     return count + 1;
 }
 
-struct asked {
+struct counts {
     uint64_t elements;
     uint64_t sectors;
 };
 
-/* Counts one instruction of a warp, whose first place is `first`, in the rectangle that begins at (row, col).
- */
-static void ask(const struct mm_matrix *x, const struct mm_share *share, size_t row, size_t col,
-                unsigned first, struct asked *asked) {
-    enum { FAR_BYTES = 1 << 20 }; /* rows that lie further apart than they are long share no sector */
+/* Counts one instruction of a warp in the rectangle that begins at (row, col). `first` is the group of its
+ * first lane. */
+static void count_instruction(const struct mm_matrix *x, const struct mm_share *share, size_t row, size_t col,
+                              unsigned first, struct counts *counts) {
+    enum { FAR_BYTES = 1 << 20 }; /* rows that are further apart than they are long share no sector */
     const unsigned across = share->cols / share->each;
     const unsigned bytes = (unsigned)mm_dtype_bytes(x->dtype);
     const size_t row_bytes = x->ld * bytes;
@@ -50,24 +52,24 @@ static void ask(const struct mm_matrix *x, const struct mm_share *share, size_t 
         if (lane >= share->lanes || down >= share->rows || row + down >= x->rows || col + right >= x->cols)
             continue;
         offsets[lane] = (uint32_t)(origin + down * pitch + right * bytes);
-        asked->elements += mm_size_min(share->at_once, x->cols - col - right);
+        counts->elements += mm_size_min(share->at_once, x->cols - col - right);
     }
-    asked->sectors += mm_sectors_predict(offsets, share->at_once * bytes).sectors;
+    counts->sectors += mm_sectors_predict(offsets, share->at_once * bytes).sectors;
 }
 
-static struct asked ask_for_matrix(const struct mm_matrix *x, const struct mm_share *share) {
+static struct counts count_matrix(const struct mm_matrix *x, const struct mm_share *share) {
     const size_t bytes = mm_dtype_bytes(x->dtype);
     const unsigned places = share->rows * (share->cols / share->each);
     struct span rows[SPANS_MAX], cols[SPANS_MAX];
     const unsigned row_count = spans_of(x->rows, share->rows, share->rows * x->ld * bytes, rows);
     const unsigned col_count = spans_of(x->cols, share->cols, share->cols * bytes, cols);
-    struct asked all = {0};
+    struct counts all = {0};
     for (unsigned span = 0; span < row_count * col_count; span++) {
         const struct span *down = &rows[span / col_count], *right = &cols[span % col_count];
-        struct asked one = {0};
+        struct counts one = {0};
         for (unsigned first = 0; first < places; first += share->lanes)
             for (unsigned at = 0; at < share->each; at += share->at_once)
-                ask(x, share, down->first, right->first + at, first, &one);
+                count_instruction(x, share, down->first, right->first + at, first, &one);
         all.elements += one.elements * down->count * right->count;
         all.sectors += one.sectors * down->count * right->count;
     }
@@ -76,13 +78,13 @@ static struct asked ask_for_matrix(const struct mm_matrix *x, const struct mm_sh
 
 void mm_count_loads(struct mm_traffic *traffic, const struct mm_matrix *x, const struct mm_share *share,
                     uint64_t times) {
-    const struct asked asked = ask_for_matrix(x, share);
-    traffic->figures[MM_GLOBAL_LOADS] += asked.elements * times;
-    traffic->figures[MM_GLOBAL_LOAD_SECTORS] += asked.sectors * times;
+    const struct counts counts = count_matrix(x, share);
+    traffic->figures[MM_GLOBAL_LOADS] += counts.elements * times;
+    traffic->figures[MM_GLOBAL_LOAD_SECTORS] += counts.sectors * times;
 }
 
 void mm_count_stores(struct mm_traffic *traffic, const struct mm_matrix *x, const struct mm_share *share) {
-    traffic->figures[MM_GLOBAL_STORE_SECTORS] += ask_for_matrix(x, share).sectors;
+    traffic->figures[MM_GLOBAL_STORE_SECTORS] += count_matrix(x, share).sectors;
 }
 
 /* --- shared memory -------------------------------------------------------------------------------- */
@@ -96,7 +98,7 @@ void mm_count_shared(struct mm_traffic *traffic, enum mm_traffic_figure passes,
     traffic->figures[MM_BANK_CONFLICT_PASSES] += (cost.passes - cost.transactions) * times;
 }
 
-/* All warps of a rectangle have the same pattern, some words further on. */
+/* All warps of a rectangle have the same pattern at different offsets, so one is counted for all. */
 void mm_count_staging(struct mm_traffic *traffic, const struct mm_share *share,
                       const struct mm_tile_layout *layout, uint64_t times) {
     const unsigned across = share->cols / share->each;

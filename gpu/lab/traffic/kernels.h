@@ -1,5 +1,6 @@
-/* Models of the kernels that teach: what one run asks of memory, from the addresses that the warps touch. A
- * variant's row names its model. The models need no GPU, so a build without CUDA has them too. */
+/* Models of the kernels for lessons: they compute the memory accesses of one run from the addresses that
+ * the warps use. A variant's row names its model. Models need no GPU, so a build without CUDA has them
+ * too. */
 #pragma once
 
 #include "gpu/lab/traffic/traffic.h"
@@ -7,7 +8,7 @@
 
 __BEGIN_DECLS
 
-/* Products. The tiled ones take any edge of a tile, the others ignore it. */
+/* Models of products. Models of tiled kernels support any tile; the others ignore it. */
 mm_variant_traffic mm_traffic_naive, mm_traffic_naive_uncoalesced, mm_traffic_staged_copy;
 mm_variant_traffic mm_traffic_tiled, mm_traffic_tiled_dynamic, mm_traffic_tiled_racy;
 mm_variant_traffic mm_traffic_tiled_padded, mm_traffic_tiled_conflicted;
@@ -15,7 +16,8 @@ mm_variant_traffic mm_traffic_register_tiled, mm_traffic_vectorized, mm_traffic_
 
 mm_variant_traffic mm_traffic_transpose_naive, mm_traffic_transpose_shared, mm_traffic_transpose_padded;
 
-/* False for elements of 1 and 2 bytes unless m and n are multiples of 64: the others move in several ways. */
+/* Models a vectorized transposition. Returns false for elements of 1 and 2 bytes unless m and n are
+ * multiples of 64, because other sizes are moved in several ways. */
 mm_variant_traffic mm_traffic_transpose_vectorized;
 
 __END_DECLS

@@ -1,20 +1,20 @@
-/* Models of `naive`, `naive_uncoalesced`, `staged_copy`, and of the kernels whose blocks stage square tiles
- * of A and B. gpu/cuda/variants has the kernels, whose comments say which thread accesses what.
+/* Models of `naive`, `naive_uncoalesced`, `staged_copy`, and of kernels whose blocks stage square tiles of
+ * A and B. The kernels in gpu/cuda/variants say which thread accesses which element.
  *
- * In the compiled kernels of `naive` each multiplication has its two loads. The rolled-out loops over a tile
- * read one word of b_tile at a time, and those of a_tile whose words for successive i are neighbours by 16
- * bytes at a time. `tiled_dynamic`, whose edge the compiler does not know, reads all words alone. */
+ * The compiled `naive` kernels load both factors of each multiplication. Unrolled loops over a tile read
+ * one word of b_tile at a time. They read a_tile by 16 bytes if the words for successive i are neighbours.
+ * `tiled_dynamic` reads single words, because the compiler does not know its tile. */
 #include "gpu/lab/traffic/count.h"
 #include "gpu/lab/traffic/kernels.h"
 
-/* A warp has 32 neighbours in a row of C, or, uncoalesced, below each other. It shares the element of one
- * operand (one sector). Of the other one it has 32 lines, at one element of k. */
+/* Counts a naive kernel. A warp computes 32 neighbours in a row of C or, if `is_down`, in a column. For
+ * each k, its lanes share one element of one operand (one sector), and read 32 lines of the other. */
 static bool count_naive(const struct mm_product *product, bool is_down, struct mm_traffic *traffic) {
     const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
     const struct mm_matrix *spread = is_down ? &product->a : &product->b;
     const bool is_along = is_down ? product->transpose_a : !product->transpose_b;
-    const size_t lines = is_down ? product->m : product->n; /* that a warp has 32 of */
+    const size_t lines = is_down ? product->m : product->n; /* lines of which a warp reads 32 */
     const size_t others = is_down ? product->n : product->m;
     *traffic =
         (struct mm_traffic){.figures = {
@@ -36,7 +36,7 @@ bool mm_traffic_naive_uncoalesced(const struct mm_product *product, unsigned til
     return count_naive(product, true, traffic);
 }
 
-/* As `naive`, and each thread stores both elements of a multiplication, and loads them again. */
+/* Counts `naive`, and for each multiplication the stores and loads of its two elements in shared memory. */
 bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const uint64_t warps = (uint64_t)mm_size_divide_up(product->n, MM_WARP_LANES) * product->m;
     count_naive(product, false, traffic);
@@ -45,15 +45,15 @@ bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, str
     return true;
 }
 
-/* What the variants with tiles differ by. */
+/* How the variants with tiles differ. */
 struct kind {
-    bool is_as_stored; /* the tile of a transposed operand is not turned */
-    unsigned padding;  /* words at the end of b_tile's rows */
-    bool is_joined;    /* reads of a_tile by 16 bytes, where the words are neighbours */
-    bool zeroes_first; /* before its steps a block fills both tiles with zeros */
+    bool is_as_stored; /* the tile of a transposed operand is stored like the operand */
+    unsigned padding;  /* unused words at the end of b_tile's rows */
+    bool is_joined;    /* a_tile is read by 16 bytes, if the words are neighbours */
+    bool zeroes_first; /* a block first fills both tiles with zeros */
 };
 
-/* Reads that each thread (x, y) of a warp does from word x·right + y·down on. */
+/* Counts reads by each thread (x, y) of a warp, which begin at word x·right + y·down. */
 static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned right, unsigned down,
                         unsigned word_bytes, unsigned bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -64,7 +64,8 @@ static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned righ
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, bytes, times);
 }
 
-/* Tiles of edge×edge. Blocks have side×side threads, and each thread computes each×each elements of C. */
+/* Counts a kernel with tiles of edge×edge. Blocks have side×side threads, and each thread computes
+ * each×each elements of C. */
 static bool count_tiled(const struct mm_product *product, unsigned edge, struct kind kind,
                         struct mm_traffic *traffic) {
     enum { JOINED_BYTES = 16, SIDE_MAX = 32 };
@@ -81,7 +82,7 @@ static bool count_tiled(const struct mm_product *product, unsigned edge, struct 
     const uint64_t block_rows = mm_size_divide_up(product->m, edge);
     const uint64_t block_cols = mm_size_divide_up(product->n, edge);
     const uint64_t steps = block_rows * block_cols * mm_size_divide_up(product->k, edge);
-    const uint64_t reads = steps * (side * side / lanes) * edge * each; /* of a word, by warps */
+    const uint64_t reads = steps * (side * side / lanes) * edge * each; /* reads of one word by a warp */
     *traffic = (struct mm_traffic){0};
     mm_count_loads(traffic, &product->a, &share, block_cols);
     mm_count_loads(traffic, &product->b, &share, block_rows);

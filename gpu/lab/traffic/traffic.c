@@ -1,11 +1,11 @@
-/* Names of the figures of traffic, and what follows from them. */
+/* Names of the traffic figures, and the intensity. */
 #include "gpu/lab/traffic/traffic.h"
 
 #include "gpu/lab/access.h"
 
 MM_DEFINE_NAMES(mm_traffic_name, mm_traffic_figure, MM_TRAFFIC_COUNT, MM_TRAFFIC_TABLE)
 
-const char *mm_traffic_head(enum mm_traffic_figure figure) {
+const char *mm_traffic_title(enum mm_traffic_figure figure) {
 #define X(constant, name, head) [constant] = head,
     static const char *const heads[MM_TRAFFIC_COUNT] = {MM_TRAFFIC_TABLE(X)};
 #undef X

@@ -1,7 +1,7 @@
-/* The memory traffic of one run of a kernel: what its warps ask of global and of shared memory. It is
- * predicted by arithmetic over the addresses of warps (kernels.h); nothing is measured.
+/* The memory traffic of one run of a kernel: accesses of its warps to global and shared memory. It is
+ * predicted from the addresses that the warps use (kernels.h), and not measured.
  *
- * The functions keep no state: any thread. */
+ * The functions keep no state, so any thread may call them. */
 #pragma once
 
 #include "gpu/names.h"
@@ -11,13 +11,14 @@
 
 __BEGIN_DECLS
 
-/* One row a figure: constant, wire name, name for people. They count, of all kernels of one run:
+/* One row for each figure: constant, name in the API, name for people. The figures are sums over all kernels
+ * of one run:
  *
- * - the elements that threads or copies load from global memory, each as often as it is loaded;
- * - the sectors of 32 bytes that loads, and stores, of global memory ask for before any cache: those of a
- *   warp's one access that hold a byte of it. Asynchronous copies are loads;
- * - the passes over the banks of shared memory that loads, and stores, take a warp;
- * - those of these passes that only repeat another one, because a bank has more than one word to serve. */
+ * - elements that threads or copies load from global memory, each counted as often as it is loaded;
+ * - sectors of 32 bytes that loads and stores of global memory access, before any cache. One access of a
+ *   warp counts each sector once. Asynchronous copies are loads;
+ * - passes over the banks of shared memory that loads and stores of a warp need;
+ * - passes that are only necessary because one bank must serve several words. */
 #define MM_TRAFFIC_TABLE(X)                                                                                  \
     X(MM_GLOBAL_LOADS, "global_loads", "global loads")                                                       \
     X(MM_GLOBAL_LOAD_SECTORS, "global_load_sectors", "load sectors")                                         \
@@ -28,23 +29,23 @@ __BEGIN_DECLS
 
 enum mm_traffic_figure { MM_TRAFFIC_TABLE(MM_CONSTANT) MM_TRAFFIC_COUNT };
 
-/* Static strings. */
+/* Return the name in the API, and the name for people. Static strings. */
 const char *mm_traffic_name(enum mm_traffic_figure figure);
-const char *mm_traffic_head(enum mm_traffic_figure figure);
+const char *mm_traffic_title(enum mm_traffic_figure figure);
 
-/* In place of a figure that is not known: the kernel has no model. */
+/* Replaces a figure that is not known, because the kernel has no model. */
 #define MM_TRAFFIC_UNKNOWN UINT64_MAX
 
-/* By enum mm_traffic_figure. 64 bits hold what a device does in days. */
+/* The figures, indexed by enum mm_traffic_figure. 64 bits are enough for days of a device's traffic. */
 struct mm_traffic {
     uint64_t figures[MM_TRAFFIC_COUNT];
 };
 
-/* All figures unknown. */
+/* Returns traffic whose figures are all unknown. */
 struct mm_traffic mm_traffic_unknown(void);
 
-/* Floating-point operations a byte of the sectors that are loaded and stored; 0 if those are not known, or
- * none. */
+/* Returns floating-point operations for each byte of the sectors that are loaded and stored; 0 if these
+ * are unknown, or 0. */
 double mm_traffic_intensity(const struct mm_traffic *traffic, double flops);
 
 __END_DECLS

@@ -152,7 +152,7 @@ static void test_infinite_check(void **state) {
                          .outcome.verification = {.is_done = true,
                                                   .residual = (double)INFINITY,
                                                   .bound = 0.5,
-                                                  .rows_judged = 2,
+                                                  .rows_checked = 2,
                                                   .error.middle = (double)INFINITY,
                                                   .norm.middle = 1.0}};
     const struct mm_shape shape = mm_shape_of_matrix(0, 0);

@@ -125,7 +125,7 @@ static void figures_as_text(void **state) {
     expect_figures("sum,trace,max_abs", MM_INT64, &seen,
                    quoted("{`sum`: -18446744073709551616, `trace`: -9223372036854775808, `max_abs`: "
                           "9223372036854775808}"));
-    seen.whole_sum = (struct mm_wide){0, UINT64_C(1) << 63};
+    seen.whole_sum = (struct mm_int128){0, UINT64_C(1) << 63};
     expect_figures("sum", MM_INT64, &seen, quoted("{`sum`: -170141183460469231731687303715884105728}"));
     seen = mm_reduction_none();
     mm_reduce_real(&seen, 0.1, true);

@@ -174,7 +174,7 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
         struct mm_error error = {.status = MM_OK};
         lab_open(&request);
         assert_true(lab_run_next(&lab_host));
-        assert_true(mm_benchmark_next(benchmark, &task));
+        assert_true(mm_benchmark_next_task(benchmark, &task));
         if (begun != 0) {
             assert_int_equal(task.run(&task, &lab_device, false), MM_TASK_AGAIN);
             assert_int_equal(lab.held, 1);
@@ -184,8 +184,8 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
                 free(lab.memory);
         }
         mm_fail(&error, MM_NOT_READY, "it came to nothing");
-        mm_benchmark_refuse(benchmark, &error);
-        assert_false(mm_benchmark_next(benchmark, &task));
+        mm_benchmark_fail_rows(benchmark, &error);
+        assert_false(mm_benchmark_next_task(benchmark, &task));
         const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
         assert_true(rows[0].error.status == MM_OK && rows[0].median_ns > 0.0);
         assert_int_equal(rows[1].error.status, begun != 0 ? MM_UNSUPPORTED : MM_NOT_READY);

@@ -130,7 +130,7 @@ static void judging_may_be_cancelled_anywhere(void **state) {
         lab_reset(state);
         lab.copy_ns = (long)MM_TASK_SLICE_NS + 5000000;
         lab_open(&request);
-        assert_true(mm_benchmark_next(benchmark, &task));
+        assert_true(mm_benchmark_next_task(benchmark, &task));
         for (unsigned copies = 0; copies < last; copies = lab.uploads + lab.downloads) {
             assert_int_equal(task.run(&task, &lab_device, false), MM_TASK_AGAIN);
             assert_in_range(lab.uploads + lab.downloads, copies, copies + 1);

@@ -71,7 +71,7 @@ static void auto_picks_a_row_that_runs(void **state) {
                                      .k = index % 5 == 0 ? 0 : edges[index / EDGES / EDGES]};
         const struct mm_variant *chosen = row->choose[product.a.dtype](device, &product);
         assert_non_null(chosen);
-        assert_false(mm_variant_chooses(chosen));
+        assert_false(mm_variant_is_auto(chosen));
         assert_null(mm_variant_missing(chosen, device, product.a.dtype));
     }
 }
@@ -158,7 +158,7 @@ static void pieces_give_the_whole(void **state) {
     const struct mm_device *device = *state;
     for (size_t row = 0; row < mm_cpu_backend.variant_count; row++) {
         const struct mm_variant *variant = &mm_cpu_backend.variants[row];
-        if (mm_variant_chooses(variant) || mm_variant_missing(variant, device, MM_FLOAT32) != NULL)
+        if (mm_variant_is_auto(variant) || mm_variant_missing(variant, device, MM_FLOAT32) != NULL)
             continue;
         for (unsigned flags = 0; flags < 4; flags++) {
             if (variant->cut > 32) {

@@ -104,7 +104,7 @@ static void a_part_is_copied_alone(void **state) {
         memcpy(whole.a, tests[0].a, sizeof whole.a);
         run(1, &of_whole, 1);
         struct mm_reduction seen = mm_reduction_none();
-        struct mm_reduced done = {0};
+        struct mm_reduction_progress done = {0};
         (void)mm_reduce_part(&seen, &done, &part, MM_FLOAT32, whole.c, SIZE_MAX);
         if (reduces)
             assert_memory_equal(&seen, &job->outcome.reduction, sizeof seen);

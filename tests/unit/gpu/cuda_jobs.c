@@ -352,7 +352,7 @@ static void a_check_is_in_no_span(void **state) {
     assert_int_equal(fake_cuda.checks, 1);
     assert_true(job->outcome.verification.is_done);
     assert_int_equal(mm_verification_verdict(&job->outcome.verification), MM_VERDICT_PASSED);
-    assert_int_equal(job->outcome.verification.rows_judged, 9);
+    assert_int_equal(job->outcome.verification.rows_checked, 9);
     assert_int_equal(job->outcome.verification.took_ns, 4000000);
     expect_spans_ms(job, 1, 2, 3);
     assert_int_equal(job->outcome.downloaded_bytes, 9 * 31 * 4);

@@ -221,7 +221,7 @@ size_t mm_cuda_reduce_bytes(void) {
 enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
                               struct mm_lane *lane, struct mm_error *error) {
     assert_int_equal((uintptr_t)memory % 256, 0);
-    struct mm_reduced done = {0};
+    struct mm_reduction_progress done = {0};
     *lane->reduction = mm_reduction_none();
     (void)mm_reduce_part(lane->reduction, &done, part, c->dtype, c->data, SIZE_MAX);
     fake_cuda.reductions++;

@@ -243,7 +243,7 @@ struct mm_benchmark_request lab_transposition(size_t m, size_t n, enum mm_dtype 
 
 bool lab_run_next(struct mm_device *device) {
     struct mm_task task = {.shares = false};
-    if (!mm_benchmark_next(benchmark, &task))
+    if (!mm_benchmark_next_task(benchmark, &task))
         return false;
     assert_ptr_equal(task.work.backend, device->backend);
     while (task.run(&task, device, false) == MM_TASK_AGAIN)

@@ -13,7 +13,7 @@
 static struct mm_reduction reduce_part(const struct mm_window *part, enum mm_dtype dtype, const void *stack,
                                        size_t count) {
     struct mm_reduction seen = mm_reduction_none();
-    struct mm_reduced done = {0};
+    struct mm_reduction_progress done = {0};
     while (mm_reduce_part(&seen, &done, part, dtype, stack, count))
         continue;
     assert_true(done.elements == mm_window_elements(part));

@@ -37,12 +37,12 @@ static int close_store(void **state) {
 /* Stores rows of 25 copies of this number, so values are distinct. */
 static enum mm_status put_as(uint64_t space, const char *name, size_t rows, float number,
                              const char *expected, uint64_t ttl_ns, bool *is_new, struct mm_error *error) {
-    struct mm_store_room room = {.space = space, .bytes = rows * VALUE};
+    struct mm_store_slot slot = {.space = space, .bytes = rows * VALUE};
     struct mm_reservation reservation = {.budget = &budget};
     struct mm_buffer memory = {0};
     struct mm_stored *value;
     bool unused;
-    enum mm_status status = mm_store_reserve(store, &room, name, now_ns, error);
+    enum mm_status status = mm_store_reserve(store, &slot, name, now_ns, error);
     if (status != MM_OK)
         return status;
     assert_int_equal(mm_reservation_acquire(&reservation, rows * VALUE, &memory, NULL), MM_OK);
@@ -55,10 +55,10 @@ static enum mm_status put_as(uint64_t space, const char *name, size_t rows, floa
                                              .ttl_ns = ttl_ns,
                                              .expected = expected};
     status =
-        mm_store_put(store, &room, name, &content, now_ns, &value, is_new == NULL ? &unused : is_new, error);
+        mm_store_put(store, &slot, name, &content, now_ns, &value, is_new == NULL ? &unused : is_new, error);
     if (status == MM_OK)
         mm_store_release(store, value);
-    mm_store_unreserve(store, &room);
+    mm_store_unreserve(store, &slot);
     mm_reservation_free(&reservation, &memory);
     mm_reservation_close(&reservation);
     return status;
@@ -147,19 +147,19 @@ static void a_held_value_outlives_its_name(void **state) {
 static void full_is_full_to_the_byte(void **state) {
     struct mm_error error;
     open_store(2 * VALUE, 2 * VALUE, 10, 0);
-    struct mm_store_room room = {.bytes = VALUE + 1};
-    assert_int_equal(mm_store_reserve(store, &room, "x", now_ns, NULL), MM_OK);
+    struct mm_store_slot slot = {.bytes = VALUE + 1};
+    assert_int_equal(mm_store_reserve(store, &slot, "x", now_ns, NULL), MM_OK);
     assert_int_equal(put_as(0, "w", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_int_equal(error.needed_bytes, VALUE);
     assert_int_equal(error.free_bytes, VALUE - 1);
     assert_int_equal(error.limit, 2 * VALUE);
     expect_totals(0, 0, VALUE + 1, 0);
-    mm_store_unreserve(store, &room);
-    room.bytes = VALUE;
-    assert_int_equal(mm_store_reserve(store, &room, "x", now_ns, NULL), MM_OK);
+    mm_store_unreserve(store, &slot);
+    slot.bytes = VALUE;
+    assert_int_equal(mm_store_reserve(store, &slot, "x", now_ns, NULL), MM_OK);
     assert_int_equal(put("w", 1), MM_OK);
     assert_int_equal(put("w", 1), MM_STORE_FULL); /* the old value stays until the new one is complete */
-    mm_store_unreserve(store, &room);
+    mm_store_unreserve(store, &slot);
     assert_int_equal(put("w", 1), MM_OK);
     expect_totals(1, VALUE, 0, 0);
 }
@@ -187,14 +187,14 @@ static void a_room_under_a_new_name_counts(void **state) {
     struct mm_error error;
     open_counting(9 * VALUE, 9 * VALUE, 3, 2, 0);
     const size_t arrived = 0;
-    struct mm_store_room room = {.bytes = VALUE,
+    struct mm_store_slot slot = {.bytes = VALUE,
                                  .arrived_bytes = &arrived,
                                  .upload_bytes = VALUE,
                                  .started_ns = now_ns,
                                  .deadline_ns = now_ns + 10 * (uint64_t)SECOND};
-    struct mm_store_room refused = {.bytes = VALUE}, other = refused;
+    struct mm_store_slot refused = {.bytes = VALUE}, other = refused;
     assert_int_equal(put("a", 1), MM_OK);
-    assert_int_equal(mm_store_reserve(store, &room, "b", now_ns, NULL), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &slot, "b", now_ns, NULL), MM_OK);
     assert_int_equal(mm_store_reserve(store, &refused, "c", now_ns, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "half of --store-count"));
     assert_int_equal(error.needed_bytes, VALUE);
@@ -207,7 +207,7 @@ static void a_room_under_a_new_name_counts(void **state) {
     now_ns += 2 * (uint64_t)SECOND;
     assert_int_equal(mm_store_reserve(store, &other, "c", now_ns, NULL), MM_OK);
     expect_totals(2, 2 * VALUE, 2 * VALUE, 0);
-    mm_store_unreserve(store, &room);
+    mm_store_unreserve(store, &slot);
     assert_int_equal(mm_store_reserve(store, &refused, "b", now_ns, NULL), MM_STORE_FULL);
     mm_store_unreserve(store, &other);
     expect_totals(2, 2 * VALUE, 0, 0);
@@ -253,7 +253,7 @@ static void namespaces_are_apart(void **state) {
 
     /* A namespace that a reload drops is emptied and accepts nothing, including uploads under way. */
     struct mm_stored *held = hold(1, "w");
-    mm_store_keep_spaces(store, kept, COUNT(kept), 3);
+    mm_store_set_spaces(store, kept, COUNT(kept), 3);
     assert_true(has(2, "w"));
     assert_int_equal(mm_store_usage(store, 2).bytes, VALUE);
     assert_false(has(1, "w") || has(1, "x"));
@@ -307,18 +307,18 @@ static void a_slow_upload_loses_its_room(void **state) {
     bool is_new;
     open_store(2 * VALUE, 2 * VALUE, 10, 0);
     size_t arrived = VALUE;
-    struct mm_store_room room = {.bytes = 2 * VALUE,
+    struct mm_store_slot slot = {.bytes = 2 * VALUE,
                                  .arrived_bytes = &arrived,
                                  .upload_bytes = 2 * VALUE,
                                  .started_ns = now_ns,
                                  .deadline_ns = now_ns + 10 * (uint64_t)SECOND};
-    assert_int_equal(mm_store_reserve(store, &room, "x", now_ns, NULL), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &slot, "x", now_ns, NULL), MM_OK);
     now_ns += 6 * (uint64_t)SECOND;
     assert_int_equal(put("w", 1), MM_STORE_FULL);
     expect_totals(0, 0, 2 * VALUE, 0);
     now_ns++;
     assert_int_equal(put("w", 1), MM_OK);
-    assert_true(room.is_lost);
+    assert_true(slot.is_lost);
     expect_totals(1, VALUE, 0, 0);
 
     /* There is space for one row, but not for two. */
@@ -327,11 +327,11 @@ static void a_slow_upload_loses_its_room(void **state) {
                                        .data = memory.data,
                                        .memory = &memory,
                                        .reservation = &reservation};
-    assert_int_equal(mm_store_put(store, &room, "x", &content, now_ns, &value, &is_new, &error),
+    assert_int_equal(mm_store_put(store, &slot, "x", &content, now_ns, &value, &is_new, &error),
                      MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "too slow"));
     content.shape.dims[0] = 1;
-    assert_int_equal(mm_store_put(store, &room, "x", &content, now_ns, &value, &is_new, &error), MM_OK);
+    assert_int_equal(mm_store_put(store, &slot, "x", &content, now_ns, &value, &is_new, &error), MM_OK);
     mm_store_release(store, value);
     mm_reservation_close(&reservation);
     expect_totals(2, 2 * VALUE, 0, 0);
@@ -400,7 +400,7 @@ static void a_device_alone_has_a_value(void **state) {
                                              .only_copy = &copy};
     const struct mm_window part = {
         .count = 1, .all_rows = 1, .all_cols = ROW, .rows = 1, .col = 1, .cols = 2};
-    struct mm_store_room room = {.bytes = VALUE};
+    struct mm_store_slot slot = {.bytes = VALUE};
     struct mm_stored *value;
     struct mm_error error;
     float read[2] = {0};
@@ -408,8 +408,8 @@ static void a_device_alone_has_a_value(void **state) {
     open_store(VALUE, VALUE, 1, 0);
     const struct mm_store_limits limits = {VALUE, VALUE, VALUE - 1, 1, 1, 0};
     mm_store_limit(store, &limits);
-    assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);
-    assert_int_equal(mm_store_put(store, &room, "h", &content, now_ns, &value, &is_new, &error), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &slot, "h", now_ns, &error), MM_OK);
+    assert_int_equal(mm_store_put(store, &slot, "h", &content, now_ns, &value, &is_new, &error), MM_OK);
     assert_string_equal(value->device, "cpu:7");
     assert_ptr_equal(mm_stored_find_copy(value, &device), &copy);
     assert_int_equal(mm_stored_read(value, &part, read, &error), MM_OK);
@@ -424,12 +424,12 @@ static void a_device_alone_has_a_value(void **state) {
     expect_totals(0, 0, 0, 0);
     struct mm_store_content on_host = content; /* space for fewer bytes */
     on_host.only_copy = NULL;
-    room = (struct mm_store_room){.bytes = VALUE};
-    assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);
-    assert_int_equal(mm_store_put(store, &room, "h", &on_host, now_ns, &value, &is_new, &error),
+    slot = (struct mm_store_slot){.bytes = VALUE};
+    assert_int_equal(mm_store_reserve(store, &slot, "h", now_ns, &error), MM_OK);
+    assert_int_equal(mm_store_put(store, &slot, "h", &on_host, now_ns, &value, &is_new, &error),
                      MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "host memory"));
-    mm_store_unreserve(store, &room);
+    mm_store_unreserve(store, &slot);
     expect_totals(0, 0, 0, 0);
 }
 

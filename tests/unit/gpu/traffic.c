@@ -280,7 +280,7 @@ static void all_warps(void **state) {
 static bool covers(const struct mm_variant *variant, const struct mm_product *product) {
     struct mm_traffic traffic;
     if (variant->traffic == NULL || !mm_variant_has_dtype(variant, MM_FLOAT32) ||
-        !mm_variant_takes(variant, product))
+        !mm_variant_supports_shape(variant, product))
         return false;
     assert_true(variant->traffic(product, variant->tile, &traffic));
     const uint64_t loaded = product->a.rows * product->a.cols + product->b.rows * product->b.cols;

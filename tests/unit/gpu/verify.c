@@ -96,7 +96,7 @@ static void expect_in_steps(const struct mm_product *product, void *memory,
         mm_verify_rows(product, MM_ROUNDED, &c, row, memory, &steps);
     }
     assert_true(steps.residual == whole->residual && steps.bound == whole->bound && steps.row == whole->row);
-    assert_true(steps.rows_judged == whole->rows_judged && steps.rows_unjudged == whole->rows_unjudged);
+    assert_true(steps.rows_checked == whole->rows_checked && steps.rows_unjudged == whole->rows_unjudged);
     assert_true(is_near(mm_squares_root(&steps.error, 1.0), mm_squares_root(&whole->error, 1.0)));
     assert_true(is_near(mm_squares_root(&steps.norm, 1.0), mm_squares_root(&whole->norm, 1.0)));
 }
@@ -114,7 +114,7 @@ static struct mm_verification check_product(const struct mm_product *product, ui
     free(memory);
     assert_true(verification.is_done);
     assert_true(verification.seed == seed);
-    assert_int_equal(verification.rows_judged + verification.rows_unjudged, product->m);
+    assert_int_equal(verification.rows_checked + verification.rows_unchecked, product->m);
     return verification;
 }
 
@@ -201,7 +201,7 @@ static void it_is_as_computed_plainly(void **state) {
         const struct mm_verification verification = expect(index, MM_VERDICT_PASSED);
         expect_plain(&verification);
         expect_worst(&verification);
-        assert_int_equal(verification.rows_unjudged, 0);
+        assert_int_equal(verification.rows_unchecked, 0);
     }
 }
 
@@ -267,7 +267,7 @@ static void without_depth_all_is_zero(void **state) {
     sample.product.a.data = sample.product.b.data = NULL; /* empty matrices may have no storage */
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
     assert_true(verification.residual == 0.0 && verification.bound == 0.0);
-    assert_int_equal(verification.rows_judged, 3);
+    assert_int_equal(verification.rows_checked, 3);
     *element_of_c(1, 2) = -0.0F;
     expect(7, MM_VERDICT_PASSED);
     *element_of_c(1, 2) = 0x1p-149F;
@@ -282,7 +282,7 @@ static void a_c_that_should_be_finite_fails(void **state) {
         *element_of_c(2, 1) = wrong[index];
         const struct mm_verification verification = expect(7, MM_VERDICT_FAILED);
         assert_true(isinf(verification.residual) && isfinite(verification.bound));
-        assert_true(verification.row == 2 && verification.rows_unjudged == 0);
+        assert_true(verification.row == 2 && verification.rows_unchecked == 0);
     }
 }
 
@@ -292,7 +292,7 @@ static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
     sample.a[4 * 6] = -INFINITY;
     multiply();
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
-    assert_true(verification.rows_judged == 3 && verification.rows_unjudged == 2);
+    assert_true(verification.rows_checked == 3 && verification.rows_unchecked == 2);
     *element_of_c(1, 1) += 1.0F; /* the other rows are still checked */
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
@@ -459,7 +459,7 @@ static void products_of_every_type_are_judged(void **state) {
                 spoil_typed(row * typed.product.c.ld + col, bound);
                 const struct mm_verification verification = expect_typed(index, MM_VERDICT_FAILED);
                 assert_int_equal(verification.row, row);
-                assert_true(verification.rows_unjudged == 0);
+                assert_true(verification.rows_unchecked == 0);
                 assert_true(mm_verification_relative_error(&verification) > 0.0);
             }
         }
@@ -505,7 +505,7 @@ static void float64s_of_extreme_sizes_are_judged(void **state) {
         compute_typed();
         const struct mm_verification verification = expect_typed(which, MM_VERDICT_PASSED);
         const double error = mm_verification_relative_error(&verification);
-        assert_true(verification.rows_judged == 6 && verification.bound > 0.0);
+        assert_true(verification.rows_checked == 6 && verification.bound > 0.0);
         assert_true(error > 0x1p-58 && error < 0x1p-50);
         doubles(typed.c)[2 * 11 + 1] *= 1.0 + 0x1p-30;
         doubles(typed.c)[2 * 11 + 1] += verification.bound * 4.0;
@@ -518,7 +518,7 @@ static void float64s_of_extreme_sizes_are_judged(void **state) {
     for (size_t index = 0; index < ELEMENTS; index++)
         doubles(typed.a)[index] *= 0x1p-60;
     compute_typed();
-    assert_int_equal(expect_typed(7, MM_VERDICT_PASSED).rows_judged, 6);
+    assert_int_equal(expect_typed(7, MM_VERDICT_PASSED).rows_checked, 6);
 }
 
 /* 300·300 exceeds float16, but not its float32 sums: C is infinite there, and a finite number is wrong. */
@@ -571,7 +571,7 @@ static void wrong_rows_of_whole_numbers_are_counted(void **state) {
             spoil_typed(wrong[index] * typed.product.c.ld + index, 0.0);
         const struct mm_verification verification = expect_typed(which, MM_VERDICT_FAILED);
         assert_true(verification.residual == 3.0 && verification.bound == 0.0 && verification.row == 4);
-        assert_true(verification.rows_judged == 20 && isinf(mm_verification_relative_error(&verification)));
+        assert_true(verification.rows_checked == 20 && isinf(mm_verification_relative_error(&verification)));
     }
 }
 

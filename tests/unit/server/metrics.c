@@ -83,7 +83,7 @@ static void test_buckets(void **state) {
 }
 
 #define FAILED                                                                                               \
-    { .is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 1 }
+    { .is_done = true, .residual = 2.0, .bound = 1.0, .rows_checked = 1 }
 
 /* Each product counts once, however many elements were repaired. A failed one has no path and no verdict. */
 static void test_paths_and_checks(void **state) {
@@ -98,7 +98,7 @@ static void test_paths_and_checks(void **state) {
         {MM_PATH_REPAIRED, MM_OK, 3, {.is_done = true, .rows_unjudged = 1}},
         {MM_PATH_REPAIRED, MM_TIMEOUT, 3, FAILED},
         {MM_PATH_SIMT, MM_DEVICE_FAILED, 3, FAILED},
-        {MM_PATH_NONE, MM_OK, 3, {.is_done = true, .rows_judged = 3}},
+        {MM_PATH_NONE, MM_OK, 3, {.is_done = true, .rows_checked = 3}},
         {MM_PATH_NONE, MM_OK, 0, {.is_done = true}},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
