@@ -1,17 +1,17 @@
-/* Generates operands on the device, so they need no upload: random numbers and identities. Each row of blocks
- * in the grid generates one operand. Neighbouring threads write neighbouring elements. */
+/* Generates operands on the device, so they need no upload: random numbers and identities. Each row of the
+ * grid generates one operand. Neighbouring threads write neighbouring elements. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
 
 namespace {
 
-/* These blocks fill every multiprocessor. If an operand has more elements than threads, each thread generates
- * several. */
+/* So many blocks fill every multiprocessor. If an operand has more elements than threads, each thread
+ * generates several elements. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
-/* The random element of each type. */
+/* Generates the random element of each type. */
 #define X(constant, name, TYPE, WORD, ...)                                                                   \
     struct make_##constant {                                                                                 \
         using type = TYPE;                                                                                   \

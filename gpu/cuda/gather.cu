@@ -1,5 +1,5 @@
 /* Copies the many small operands of a batch from the host's locked pages to device memory, in one kernel.
- * Each row of blocks in the grid makes one copy. */
+ * Each row of the grid makes one copy. */
 #include "gpu/cuda/batch.h"
 
 namespace {
@@ -8,7 +8,7 @@ namespace {
  * if many loads are under way. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned WORDS = 4;
-constexpr unsigned BLOCKS_MAX = 32; /* for one copy */
+constexpr unsigned BLOCKS_MAX = 32; /* the most blocks for one copy */
 
 __global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ struct mm_cuda_copies copies) {
     const auto &copy = copies.copies[blockIdx.y];

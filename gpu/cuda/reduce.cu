@@ -1,14 +1,15 @@
-/* Computes figures about a part of C on the device. Each thread reduces elements at equal distances. Then one
- * block merges the results of all blocks. The order is fixed, so a sum has identical bits each time. */
+/* Computes figures (struct mm_reduction) of a part of C on the device. Each thread reduces elements at equal
+ * distances. Then one block merges the results of all blocks. The order is fixed, so a sum always has
+ * identical bits. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
 namespace {
 
 constexpr unsigned THREADS = 256;
-constexpr unsigned BLOCKS_MAX = 1024; /* several for each multiprocessor */
+constexpr unsigned BLOCKS_MAX = 1024; /* several blocks for each multiprocessor */
 
-/* Adds an element. The type of the sums chooses the function. */
+/* Adds an element to the figures. The type of an element's sums chooses the function. */
 template <typename SUM> struct adder {
     static __device__ void add(struct mm_reduction *seen, int64_t element, bool diagonal) {
         mm_reduce_whole(seen, element, diagonal);

@@ -4,7 +4,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
-/* Lies in locked host memory. The device reads and writes it there. */
+/* A gate lies in locked host memory, where the device reads and writes it. */
 struct mm_cuda_gate {
     unsigned is_open;
     unsigned has_timed_out;
@@ -12,8 +12,8 @@ struct mm_cuda_gate {
 
 namespace {
 
-/* The longest wait of a gate, by the device's clock. Under a debugger, or while a library loads a kernel, a
- * launch may wait until the stream is empty. Then the host could never open the gate. */
+/* The longest wait at a gate, by the device's clock. Under a debugger, or while a library loads a kernel, a
+ * launch may wait until the stream is empty. Without this limit the host could then never open the gate. */
 constexpr unsigned long long WAIT_NS_MAX = 2000000;
 
 __device__ unsigned long long now_ns() {

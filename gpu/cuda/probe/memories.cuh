@@ -1,38 +1,38 @@
-/* Kernels that measure a device's memories as a whole. One kernel follows pointers and times each read of
- * global memory. Others read with all multiprocessors at once, and the host times them. */
+/* Kernels that measure a device's memories as a whole. One kernel follows pointers and measures the latency
+ * of global memory. Others read with all multiprocessors at once, and the host times them. */
 #pragma once
 
 #include <cstdint>
 
 namespace {
 
-/* The multiprocessor's cycle counter. The assembler is volatile and clobbers memory, so the compiler moves no
- * volatile read or write past it. */
+/* Reads the multiprocessor's cycle counter. The assembler is volatile and clobbers memory, so the compiler
+ * moves no volatile access past it. */
 __device__ __forceinline__ long long now_cycles() {
     long long now;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
     return now;
 }
 
-/* The pointers that `follow` times, and the pointers that it follows first without timing: they wait for
- * instructions and for address tables. */
+/* `follow` times STEPS pointers. Before that it follows STEPS_BEFORE pointers, which load its instructions
+ * and the address tables. */
 constexpr unsigned STEPS = 256;
 constexpr unsigned STEPS_BEFORE = 32;
 
 constexpr unsigned FILL_THREADS = 256;
 constexpr unsigned LINE_BYTES = 128;
 
-/* In sweep_shared each thread reads its own word of shared memory, 64 times a turn in unrolled code. */
+/* In sweep_shared each thread reads its own word of shared memory, SHARED_READS times in each turn. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
 constexpr size_t SWEEP_BLOCK_BYTES =
-    SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* of a block in a turn */
+    SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* bytes that a block reads in a turn */
 
 constexpr unsigned GLOBAL_THREADS = 512;
 
-/* The line after line i is a·i + c modulo `lines`, a power of two. If c is odd and a − 1 is a multiple of 4,
- * the chain visits all lines before it returns to the first (Hull and Dobell, 1962). The constants come from
- * Numerical Recipes. */
+/* Returns the line after a line i of a chain: a·i + c modulo `lines`, a power of two. Because c is odd and a
+ * − 1 is a multiple of 4, the chain visits all lines before it repeats (Hull and Dobell, 1962). The constants
+ * come from Numerical Recipes. */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
 }
@@ -44,15 +44,16 @@ __global__ void __launch_bounds__(FILL_THREADS) fill(char *memory, unsigned line
             memory + static_cast<size_t>(line_after(line, lines)) * LINE_BYTES;
 }
 
-/* A relaxed read of the whole device's scope bypasses the multiprocessor's own cache. */
+/* Reads a pointer. A relaxed read with the scope of the whole device bypasses the multiprocessor's own cache.
+ */
 __device__ __forceinline__ const char *pointer_at(const char *place) {
     const char *next;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(next) : "l"(place) : "memory");
     return next;
 }
 
-/* The loop's own instructions run while the thread waits for a pointer. The write to `last` makes the thread
- * wait for the last pointer before it reads the clock. */
+/* Follows pointers and times them. The loop's instructions run while the thread waits for a pointer. The
+ * write to `last` makes the thread wait for the last pointer before it reads the clock. */
 __global__ void follow(const char *place, double *cycles) {
     __shared__ const char *volatile last;
     for (unsigned step = 0; step < STEPS_BEFORE; step++)
@@ -129,9 +130,9 @@ cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream)
 struct sweep {
     unsigned blocks;
     unsigned turns;     /* how often each block repeats its reads */
-    const void *memory; /* launch_global reads it once a turn; aligned to 16 bytes */
-    size_t bytes;       /* of `memory`, a multiple of 16 */
-    unsigned *sink;     /* a word of device memory; it keeps the compiler from dropping the reads */
+    const void *memory; /* launch_global reads this memory once in each turn; aligned to 16 bytes */
+    size_t bytes;       /* size of `memory`, a multiple of 16 */
+    unsigned *sink;     /* a word of device memory, which keeps the compiler from dropping the reads */
 };
 
 cudaError_t launch_shared(const struct sweep *sweep, cudaStream_t stream) {

@@ -15,8 +15,7 @@ constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 /* The chain of pointers in the L2 cache covers 1/CACHE_SHARE of it, and at least CACHE_LINES_MIN lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
-/* A sweep with these numbers takes some hundred microseconds on today's chips. A launch is short compared
- * with that. */
+/* A sweep with these numbers takes some hundred microseconds on today's chips, much longer than a launch. */
 enum { SHARED_TURNS = 64, GLOBAL_TURNS = 4, BLOCKS_PER_MULTIPROCESSOR = 4 };
 
 /* Results of kernels on the device, besides the times of accesses. */
@@ -28,7 +27,7 @@ struct findings {
 
 struct probe {
     struct mm_lane *lane;
-    size_t half_bytes; /* a power of two, at least twice the L2 cache; 0 if the probe needs no halves */
+    size_t half_bytes; /* a power of two, at least twice the L2 cache; 0: the probe needs no halves */
     size_t read_bytes; /* bytes of the first half that accesses have read */
 
     /* Device memory. The second half follows the first. */
@@ -42,8 +41,8 @@ size_t cache_bytes(const struct probe *probe) {
     return probe->lane->device->head.l2_bytes;
 }
 
-/* Acquires one block of device memory for everything. The halves come first, because they need the largest
- * alignment. */
+/* Acquires one block of device memory for the halves and the results. The halves come first, because they
+ * need the largest alignment. */
 enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     const size_t times_bytes = (count + 1) * sizeof *probe->times;
     void *memory = NULL;
@@ -58,8 +57,8 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* The next unread part of the first half. After the end the function starts again at the beginning, which the
- * cache has evicted by then. */
+/* Returns the next unread part of the first half. After the end of the half, continues at its beginning,
+ * which the cache has evicted by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
     if (probe->read_bytes + bytes > probe->half_bytes)
@@ -69,7 +68,7 @@ const char *unread(struct probe *probe, size_t bytes) {
     return part;
 }
 
-/* The bytes from one access to the next. Two accesses share no cache line. */
+/* Returns the bytes from one access to the next, so that two accesses share no cache line. */
 size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
     size_t end = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
@@ -88,8 +87,8 @@ cudaError_t time_access(struct probe *probe, const struct mm_access *access, str
     return launch_time_global(lanes, access->word_bytes, part, span_bytes, time, probe->lane->stream);
 }
 
-/* Times a sweep of `turns` turns in seconds. A first sweep of one turn loads the code and wakes the clocks.
- */
+/* Measures the seconds of a sweep of `turns` turns. An earlier sweep of one turn loads the code and speeds up
+ * the clocks. */
 cudaError_t time_sweep(struct mm_lane *lane, struct sweep *sweep, unsigned turns,
                        cudaError_t (*launch)(const struct sweep *, cudaStream_t), double *seconds) {
     float ms = 0.0f;
@@ -126,7 +125,7 @@ cudaError_t time_sweeps(struct probe *probe, struct mm_memory_speed *speed) {
     return code;
 }
 
-/* The lines, a power of two, of a chain that stays in the L2 cache. */
+/* Returns the lines of a chain that stays in the L2 cache; a power of two. */
 unsigned cache_lines(const struct probe *probe) {
     unsigned lines = CACHE_LINES_MIN;
     while ((size_t)2 * lines * LINE_BYTES <= cache_bytes(probe) / CACHE_SHARE)
@@ -143,8 +142,8 @@ cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     return code == cudaSuccess ? launch_global(&once, probe->lane->stream) : code;
 }
 
-/* Measures the memories as a whole. The chain through the first half comes before the sweeps: they end in the
- * second half, so they evict the chain from the cache. The chain in the cache comes last. */
+/* Measures the memories as a whole. Writes the chain through the first half before the sweeps, which end in
+ * the second half and so evict the chain from the cache. The chain in the cache comes last. */
 cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
                           struct mm_memory_speed *speed) {
     static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}, 0};
@@ -185,8 +184,8 @@ cudaError_t read_back(struct probe *probe, struct mm_access_time *times, size_t 
     return code;
 }
 
-/* Zeros all memory first, so no kernel reads memory that was never written, and the pass evicts the first
- * half from the cache. The sweeps come before the accesses, because they wake the device's clocks. */
+/* Zeros all memory first, so no kernel reads memory that was never written, and the first half is evicted
+ * from the cache. The sweeps come before the accesses, because the sweeps speed up the device's clocks. */
 cudaError_t run(struct probe *probe, const struct mm_access *accesses, size_t count,
                 struct mm_access_time *times, struct mm_memory_speed *speed) {
     const size_t bytes = 2 * probe->half_bytes + (count + 1) * sizeof *probe->times + sizeof *probe->findings;

@@ -3,7 +3,7 @@
  *
  * For the latency, each word is the address of the next read. For the throughput, the warp waits only for the
  * last read. The kernels time few reads and many reads, several times each. The result is the difference of
- * the two shortest times, so the clock's own cost drops out.
+ * the two shortest times, so the cost of reading the clock cancels out.
  *
  * Reads are volatile assembler, so the compiler cannot drop, merge or move them. The code has no loop around
  * reads, because a loop's instructions would count. One warp reaches a quarter of shared memory's speed,
@@ -17,7 +17,8 @@
 
 namespace {
 
-/* The numbers of few and of many reads. Each read of global memory needs its own registers. */
+/* How many reads are few and many. MANY of global memory is small, because each read needs its own registers.
+ */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
@@ -25,9 +26,9 @@ constexpr unsigned GLOBAL_FEW = 8;
 constexpr unsigned GLOBAL_MANY = 64;
 constexpr unsigned GLOBAL_ROUNDS = 8;
 constexpr unsigned GLOBAL_SPANS =
-    GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* spans that a measurement reads */
+    GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* spans that one measurement reads */
 
-/* The offset, in bytes, that each lane of the warp reads. */
+/* The offset in bytes at which each lane of the warp reads. */
 struct lanes {
     uint32_t offsets[MM_WARP_LANES];
 };
@@ -36,15 +37,15 @@ __device__ __forceinline__ uint32_t shared_address(const void *place) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(place));
 }
 
-/* A word of 4 bytes. Word8 has 8. */
+/* A word of 4 bytes, with the interface of Word8. */
 struct Word4 {
     uint32_t low;
 
     __device__ __forceinline__ void read_shared(uint32_t address) {
         asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(low) : "r"(address) : "memory");
     }
-    /* A relaxed read of the whole device's scope bypasses the multiprocessor's own cache, which could be
-     * stale. The L2 cache or the memory behind it answers. */
+    /* A relaxed read with the scope of the whole device bypasses the multiprocessor's own cache. The L2 cache
+     * or the memory behind it answers. */
     __device__ __forceinline__ void read_global(const char *address) {
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(low) : "l"(address) : "memory");
     }
@@ -83,9 +84,9 @@ template <typename Word> __device__ __forceinline__ void use(const Word &word, u
     write_shared(sink, word.low ^ word.rest());
 }
 
-/* Cycles for COUNT reads, each of which returns the address of the next. The kernel uses both halves of a
- * word; otherwise the compiler would read only one. It writes the high halves now and then, so they do not
- * fill the registers. */
+/* Counts the cycles of COUNT reads, each of which returns the address of the next read. The code uses both
+ * halves of a word, because the compiler would otherwise read only one. It writes the high halves now and
+ * then, so they do not fill the registers. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
     constexpr unsigned PLACES = 4;
@@ -107,8 +108,8 @@ __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink)
     return now_cycles() - start;
 }
 
-/* Cycles for COUNT reads of one place in shared memory. The reads complete in order, so the last one counts.
- */
+/* Counts the cycles of COUNT reads of one place in shared memory. Reads complete in order, so the thread
+ * waits only for the last read. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_t sink) {
     Word word;
@@ -120,8 +121,9 @@ __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_
     return now_cycles() - start;
 }
 
-/* Cycles for COUNT reads of global memory, each at its own place. `keep` is always false at run time. The
- * compiler does not know that, so each word gets its own registers, and no read waits for an earlier one. */
+/* Counts the cycles of COUNT reads of global memory, each at another place. `keep` is always false at run
+ * time. The compiler does not know that, so each word gets its own registers, and no read waits for an
+ * earlier read. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
                                                        bool keep) {
@@ -142,7 +144,7 @@ __device__ __forceinline__ long long time_global_reads(const char *&place, size_
     return cycles;
 }
 
-/* The shortest of several rounds over few and over many reads. */
+/* The fewest cycles of several rounds, for few reads and for many reads. */
 struct Shortest {
     long long few = LLONG_MAX;
     long long many = LLONG_MAX;
@@ -159,14 +161,14 @@ struct Shortest {
 template <typename Word>
 __global__ void __launch_bounds__(MM_WARP_LANES)
     time_shared(const __grid_constant__ struct lanes lanes, struct mm_access_time *time) {
-    /* The pattern begins in bank 0, and at a multiple of 8. */
+    /* The alignment puts the pattern's first word in bank 0, at a multiple of 8 bytes. */
     __shared__ alignas(256) char memory[MM_ACCESS_BYTES_MAX];
     __shared__ uint32_t sinks[MM_WARP_LANES];
     const uint32_t sink = shared_address(&sinks[threadIdx.x]);
     const uint32_t address = shared_address(memory) + lanes.offsets[threadIdx.x];
 
-    /* Each lane stores the word's own address in the word. Lanes that share a word store one value. The high
-     * half of a word of 8 bytes stays as it is. */
+    /* Each lane stores the word's own address in the word. Lanes that share a word store equal values. The
+     * high half of a word of 8 bytes is not written. */
     write_shared(address, address);
     __syncwarp();
 
@@ -214,9 +216,9 @@ cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, s
 }
 
 /* Times one warp that reads words of word_bytes (4 or 8) at these offsets in global memory.
- * time->latency_cycles becomes 0. Each access lies span_bytes (a multiple of 8) after the one before, so no
- * access finds its words in a cache. The caller provides GLOBAL_SPANS spans from `memory` on, and keeps them
- * out of the caches. */
+ * time->latency_cycles becomes 0. Each access is span_bytes (a multiple of 8) after the access before it, so
+ * no access finds its words in a cache. The caller provides GLOBAL_SPANS spans from `memory` on, which no
+ * cache holds. */
 cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, const char *memory,
                                size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
     if (word_bytes == 4)

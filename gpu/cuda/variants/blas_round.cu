@@ -1,4 +1,4 @@
-/* Rounds a library's result from float32 or float64 to the type of C, and stores it with C's leading
+/* Rounds the result of a library from float32 or float64 to the type of C, and stores it with C's leading
  * dimension. Each thread rounds one element. A warp loads 128 or 256 neighbouring bytes. */
 #include "gpu/cuda/variants/blas.h"
 #include "gpu/cuda/variants/kernel.cuh"

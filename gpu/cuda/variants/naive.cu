@@ -1,8 +1,8 @@
 /* naive: one thread for each element of C. The thread multiplies a row of A by a column of B, and loads
- * both from global memory. The 32 threads of a warp have neighbours in a row of C. So at each step along k
- * they share one element of A and load 32 successive elements of B: their loads are coalesced. (Not if B is
- * stored transposed.) docs/kernels.md has the figures.
- * Source: the product without shared memory in NVIDIA's CUDA C++ Programming Guide, here for any shape. */
+ * both from global memory. The 32 threads of a warp compute neighbours in a row of C. At each step along k
+ * they share one element of A and load 32 successive elements of B, so their loads are coalesced. If B is
+ * stored transposed, the loads of B are not coalesced. docs/kernels.md has the figures. Source: the product
+ * without shared memory in NVIDIA's CUDA C++ Programming Guide, here for any shape. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -16,8 +16,8 @@ template <class ELEMENT> struct naive {
     static constexpr unsigned THREADS_X = COLS;
     static constexpr unsigned THREADS_Y = ROWS;
 
-    using type = typename ELEMENT::type;         /* float, if the operands are float32 */
-    using sum_type = typename ELEMENT::sum_type; /* float too */
+    using type = typename ELEMENT::type;         /* float if the operands are float32 */
+    using sum_type = typename ELEMENT::sum_type; /* float if the operands are float32 */
 
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {

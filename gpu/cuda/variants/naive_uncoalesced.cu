@@ -1,6 +1,6 @@
 /* naive_uncoalesced: `naive` with the threads of a block turned, to show what coalescing is worth. The 32
- * threads of a warp have neighbours in a column of C. So they load from 32 rows of A at each step, each on
- * a cache line of its own. They add the products in the order of `naive`, so they compute the same bits.
+ * threads of a warp compute neighbours in a column of C. At each step they load elements of 32 rows of A,
+ * which lie in 32 cache lines. The order of sums is the order in `naive`, so both compute identical bits.
  * docs/kernels.md has the figures.
  * Source: the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance". */
 #include "gpu/cuda/variants/kernel.cuh"
@@ -9,7 +9,7 @@
 namespace {
 
 struct naive_uncoalesced {
-    /* The block of `naive`, turned: it is as tall as a warp, so no warp spans two columns of C. */
+    /* A block has 32 rows, as many as a warp has threads, so no warp spans two columns of C. */
     static constexpr unsigned ROWS = 32;
     static constexpr unsigned COLS = 8;
     static constexpr unsigned THREADS_X = ROWS;

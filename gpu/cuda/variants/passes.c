@@ -1,4 +1,4 @@
-/* Launches the passes before or after a product. */
+/* Launches passes before or after a product: copies of operands, and a C of zeros. */
 #include "gpu/cuda/variants/passes.h"
 
 #include "gpu/cuda/device.h"

@@ -1,5 +1,5 @@
-/* Copies a matrix into rows that begin at multiples of 16 bytes, from rows that begin anywhere. The runtime's
- * copy moves such rows byte by byte, which took 120 µs for 4095×4097 bfloat16 on an H200.
+/* Copies a matrix from rows that begin anywhere to rows that begin at multiples of 16 bytes. cudaMemcpy2D
+ * moves such rows byte by byte, which took 120 µs for 4095×4097 bfloat16 on an H200.
  *
  * A thread writes 16 bytes of a row. It loads the five aligned words that contain these bytes, and shifts
  * them into place. At the end of a row it copies byte by byte, so it reads no word without an element of the
@@ -9,10 +9,10 @@
 
 namespace {
 
-constexpr unsigned CHUNK = 16; /* bytes */
+constexpr unsigned CHUNK = 16; /* bytes that a thread writes at a time */
 constexpr unsigned LANES = 32;
-constexpr unsigned LINES = 8; /* rows at a time */
-constexpr unsigned TURNS = 4;
+constexpr unsigned LINES = 8; /* rows that a block copies at a time */
+constexpr unsigned TURNS = 4; /* how often a block copies LINES rows */
 
 __device__ uint4 chunk_at(const unsigned char *from) {
     const size_t address = reinterpret_cast<size_t>(from);
@@ -27,7 +27,7 @@ __device__ uint4 chunk_at(const unsigned char *from) {
             __funnelshift_r(word[2], word[3], shift), __funnelshift_r(word[3], word[4], shift)};
 }
 
-template <unsigned BYTES> /* of an element */
+template <unsigned BYTES> /* bytes of an element */
 __global__ void __launch_bounds__(LANES *LINES) pad(const __grid_constant__ struct mm_product product) {
     const size_t row_bytes = product.n * BYTES;
     const size_t at = (static_cast<size_t>(blockIdx.x) * LANES + threadIdx.x) * CHUNK;

@@ -1,7 +1,7 @@
 /* register_tiled, spilling: `tiled` (tiled.cu) with registers as the next level of memory. Each thread
- * computes 8×8 elements of C, and keeps their sums in registers. At each k it reads 8 elements of A and 8
- * of B from shared memory, its fragments, and uses each of them 8 times. `spilling` may use 64 registers a
- * thread instead of 128, so its sums spill to local memory. docs/kernels.md has the figures.
+ * computes 8×8 elements of C, and keeps their sums in registers. At each k it reads fragments from shared
+ * memory, 8 elements of A and 8 of B, and uses each element 8 times. A thread of `spilling` may use only 64
+ * registers instead of 128, so sums spill to local memory. docs/kernels.md has the figures.
  * Source: V. Volkov's talk "Better performance at lower occupancy" (2010) made the old idea known on GPUs.
  *
  *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    y, y + 16, ... y + 112
@@ -10,23 +10,24 @@
 #include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants.h"
 
-/* ptxas: spills spilling: it is there to show what that costs */
+/* ptxas: spills spilling: this variant shows the cost of spills */
 
 namespace {
 
-constexpr unsigned EDGE = 128; /* of a block's square of C */
-constexpr unsigned DEPTH = 8;  /* of a slab, along k */
-constexpr unsigned SIDE = 16;  /* threads of a block, along either edge */
-constexpr unsigned EACH = 8;   /* elements of C of a thread, along either edge */
+constexpr unsigned EDGE = 128; /* elements along an edge of a block's square of C */
+constexpr unsigned DEPTH = 8;  /* elements of a slab along k */
+constexpr unsigned SIDE = 16;  /* threads along an edge of a block */
+constexpr unsigned EACH = 8;   /* elements of C that a thread computes, along either edge */
 constexpr unsigned THREADS = SIDE * SIDE;
 
-/* The rows of a slab are padded by 4 words. A warp that turns its operand stores 4 lines at 8 depths at once:
- * with the padding these words lie in 32 banks (4·depth + line). */
+/* The rows of a slab are padded by 4 words. A warp that transposes its operand stores 4 lines at 8 depths at
+ * once. With the padding these 32 words lie in 32 banks (4·depth + line). */
 typedef float slab[DEPTH][EDGE + 4];
 
 /* Loads a slab and stages it in shared memory: DEPTH elements of each of EDGE lines, from line first_line and
- * k = step on. A line is a row of op(A) or a column of op(B). ALONG: its elements are neighbours in memory (A
- * as it is, B transposed), and the slab is turned. What lies past an edge becomes 0. */
+ * k = step on. A line is a row of op(A) or a column of op(B). ALONG: a line's elements are neighbours in
+ * memory (A not transposed, B transposed), and staging transposes the slab. Elements past an edge become 0.
+ */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = ALONG ? DEPTH : EDGE; /* threads along a stored row */
@@ -46,9 +47,9 @@ __device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, 
     }
 }
 
-/* Adds the products of the slabs to the thread's sums. Its rows and columns lie SIDE apart, so neighbouring
- * threads read neighbouring words. A warp reads 16 words of B and 2 of A at a time: no bank is asked for
- * two. */
+/* Adds the products of the slabs to the thread's sums. A thread's rows and columns lie SIDE apart, so
+ * neighbouring threads read neighbouring words. A warp reads 16 words of B and 2 words of A at a time,
+ * without bank conflicts. */
 __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const slab &b_slab) {
 #pragma unroll
     for (unsigned depth = 0; depth < DEPTH; depth++) {
@@ -67,14 +68,14 @@ __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const sl
     }
 }
 
-/* How many blocks a multiprocessor is to hold. It has 65536 registers, and the compiler gives a thread only
- * as many as BLOCKS·THREADS threads can have. These are types, not numbers, so that each kernel has its bound
- * in its name. By that name the line further up excuses the spills of one of them (tests/build/ptxas.sh). */
+/* How many blocks must fit on a multiprocessor. It has 65536 registers, which the compiler divides among
+ * BLOCKS·THREADS threads. These are types, not numbers, so the name of each kernel contains its bound.
+ * tests/build/ptxas.sh allows spills by the name of a kernel. */
 struct usual {
     static constexpr unsigned BLOCKS = 2; /* 128 registers a thread */
 };
 struct spilling {
-    static constexpr unsigned BLOCKS = 4; /* 64 */
+    static constexpr unsigned BLOCKS = 4; /* 64 registers a thread */
 };
 
 template <class BOUND, bool TRANSPOSE_A, bool TRANSPOSE_B>
@@ -90,14 +91,14 @@ __global__ void __launch_bounds__(THREADS, BOUND::BLOCKS)
         stage<!TRANSPOSE_A>(a_slab, product.a, first_row, step);
         stage<TRANSPOSE_B>(b_slab, product.b, first_col, step);
 
-        /* Each thread reads what others staged: none may read before all have written. */
+        /* Threads read what other threads staged, so all must have written before any thread reads. */
         __syncthreads();
 
-        /* Past k both slabs hold 0, so nothing is added there. Zeros past m or n only reach sums that are
-         * never stored. */
+        /* Past k both slabs hold 0, so nothing is added. Zeros past m or n reach only sums that are not
+         * stored. */
         multiply(sums, a_slab, b_slab);
 
-        /* The next step overwrites the slabs: none may write before all have read. */
+        /* The next step overwrites the slabs, so all threads must have read before any thread writes. */
         __syncthreads();
     }
 

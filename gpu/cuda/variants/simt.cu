@@ -1,16 +1,16 @@
-/* simt: what float32 can do without tensor cores, for a product of any shape. `warp_tiled` has one shape of
- * block, 128×128 of C and all of k. Here the product decides (choose, below):
+/* simt: our fastest float32 product without tensor cores, for any shape. `warp_tiled` has one shape of block,
+ * 128×128 of C and all of k. Here the product's shape decides (choose, below):
  *
- * - Large products use blocks of 64×128, three on a multiprocessor, so one computes while others wait. Or
- * they use blocks of 128×256, in which a thread owns 8×16: a quarter fewer reads of shared memory.
+ * - Large products use blocks of 64×128, three on a multiprocessor, so one block computes while others wait.
+ * Or they use blocks of 128×256, in which a thread owns 8×16, with a quarter fewer reads of shared memory.
  * - If C has too few blocks to fill the chip, blocks are smaller and k is split (split-K). Each split of k
- * has its own blocks, which store their sums in a workspace, and a second kernel adds these up.
- * - If C is narrow, so are the blocks.
- * - Products with a vector or a few use simt_vectors.cuh.
+ * has its own blocks, which store their sums in a workspace, and a second kernel adds these sums up.
+ * - If C is narrow, blocks are narrow.
+ * - If an operand has at most four vectors, simt_vectors.cuh has the kernel.
  *
  * The kernel (simt.cuh) differs from `warp_tiled` in three ways. Two or three stages are in flight. In the
- * smaller tiles a slab of A that is contiguous along k stays so: aligned rows are copied 16 bytes at a time,
- * and a thread reads four k at once. And only copies of slabs that cross an edge check bounds.
+ * smaller tiles a slab of A that is contiguous along k keeps this layout: aligned rows are copied 16 bytes at
+ * a time, and a thread reads four k at once. Only copies of slabs that cross an edge check bounds.
  *
  * Launch: blockIdx.x counts the blocks of C, in the order of mm_simt_block_origin, and blockIdx.y the splits.
  *
@@ -29,11 +29,11 @@ namespace {
 constexpr unsigned SUM_THREADS = 128;
 constexpr unsigned SPLITS_MAX = 64;
 constexpr unsigned BATCH_SPLITS_MAX = 8;               /* in a batch one block computes all splits in turn */
-constexpr unsigned BATCH_SUMS_MAX = 64;                /* of a thread, which must have registers for them */
-constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* of C, if k is split */
+constexpr unsigned BATCH_SUMS_MAX = 64;                /* the most sums of a thread in a batch */
+constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* the most elements of C if k is split */
 
-/* The second kernel of split-K adds up the partial sums and stores them in C. Split s has rows s·m to
- * (s+1)·m - 1 of the workspace. */
+/* The argument of split-K's second kernel, which adds up the partial sums and stores them in C. Split s has
+ * rows s·m to (s+1)·m - 1 of the workspace. */
 struct sum_params {
     struct mm_product product;
     struct mm_matrix workspace;
@@ -41,10 +41,10 @@ struct sum_params {
     const unsigned *run_flag;
 };
 
-/* Each thread adds up a quad of C, in the order of the splits. No result depends on which block was first, so
- * a product has the same bits each time. */
+/* Each thread adds up a quad of C in the order of the splits. No result depends on the order of the blocks,
+ * so a product always has identical bits. */
 __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ struct sum_params params) {
-    const unsigned quads = static_cast<unsigned>(params.workspace.ld) / MM_QUAD; /* of a row */
+    const unsigned quads = static_cast<unsigned>(params.workspace.ld) / MM_QUAD; /* quads of a row */
     const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
     const unsigned row = index / quads;
     const unsigned col = index % quads * MM_QUAD;
@@ -65,17 +65,17 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     mm_store_quad(params.product, mm_is_wide(params.product.c), row, col, sums);
 }
 
-/* A tile as the host sees it. */
+/* The shape and the kernels of a tile, for the host. */
 struct tile {
     struct mm_simt_shape shape;
     unsigned threads;
     void (*kernels[2][2])(struct mm_simt_params);      /* [transpose_a][transpose_b] */
-    void (*batch_kernels[2][2])(struct mm_cuda_items); /* null: there are none */
+    void (*batch_kernels[2][2])(struct mm_cuda_items); /* nullptr: the tile has no batch kernels */
     unsigned batch_splits_max;
     unsigned shared_bytes[2][2];
 };
 
-/* The batch kernel of a tile. Products of a batch are small and take small tiles. */
+/* Returns the batch kernel of a tile, or nullptr for large tiles, because products of a batch are small. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr void (*batch_kernel_of())(struct mm_cuda_items) {
     if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= BATCH_SUMS_MAX)
@@ -110,9 +110,9 @@ constexpr struct tile tiles[] = {
 static_assert(sizeof tiles / sizeof tiles[0] == sizeof mm_simt_shapes / sizeof mm_simt_shapes[0],
               "each shape is a tile");
 
-/* How a product is computed. */
+/* How `simt` computes a product. */
 struct choice {
-    const struct tile *tile; /* NULL: by simt_vectors.cuh */
+    const struct tile *tile; /* nullptr: a kernel of simt_vectors.cuh computes the product */
     unsigned split_depth;
     unsigned splits;
 };
@@ -126,8 +126,8 @@ constexpr float LAUNCH = 4000.0f;        /* cycles of a second launch */
  * all partial sums. The figures are an H200's, but only their proportions matter. */
 float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
                 unsigned *splits, unsigned *split_depth) {
-    constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* of a multiprocessor, loaded or stored */
-    constexpr float FMAS_PER_CYCLE = 128.0f;      /* of a multiprocessor */
+    constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* elements that a multiprocessor loads or stores */
+    constexpr float FMAS_PER_CYCLE = 128.0f;      /* multiply-adds of a multiprocessor */
     const size_t slabs = mm_size_divide_up(product->k, tile->shape.depth);
     *split_depth = static_cast<unsigned>(mm_size_divide_up(slabs, *splits) * tile->shape.depth);
     *splits = *split_depth == 0 ? 1 : static_cast<unsigned>(mm_size_divide_up(product->k, *split_depth));
@@ -148,7 +148,7 @@ float cycles_of(const struct tile *tile, const struct mm_product *product, unsig
     return cycles;
 }
 
-/* The tile and the number of splits that should take the fewest cycles. */
+/* Returns the tile and the number of splits with the fewest estimated cycles. */
 struct choice choose(const struct mm_product *product, unsigned multiprocessors, size_t shared_bytes_max) {
     static const unsigned counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, SPLITS_MAX};
     struct choice best = {};
@@ -164,7 +164,7 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
             unsigned split_depth;
             if (count > 1 && ((count - 1) * tile.shape.depth >= product->k || product->stack != nullptr ||
                               least <= LAUNCH + WAVE_OVERHEAD))
-                break; /* more splits than slabs; a stack, which has blocks enough; or no splits are faster */
+                break; /* more splits than slabs; a stack, which has enough blocks; or splits are slower */
             const float cycles = cycles_of(&tile, product, multiprocessors, &splits, &split_depth);
             if (cycles >= least || (splits > 1 && product->m * product->n > SPLIT_ELEMENTS_MAX))
                 continue;
@@ -175,7 +175,7 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
     return best;
 }
 
-/* Whether the vectors are columns of op(B). If not, they are rows of op(A). */
+/* Whether the vectors are columns of op(B). Otherwise the vectors are rows of op(A). */
 bool vectors_are_columns(const struct mm_product *product) {
     return product->n <= MM_SIMT_VECTORS_MAX && product->n <= product->m;
 }
@@ -184,8 +184,8 @@ bool is_k_contiguous(const struct mm_product *product) {
     return vectors_are_columns(product) ? !product->transpose_a : product->transpose_b;
 }
 
-/* Along a contiguous k a warp reduces one line. If k is short, most of its threads would idle, so tiles are
- * used. */
+/* Whether simt_vectors.cuh computes the product. If k is contiguous, a warp reduces one line. Most of its
+ * threads would be idle for a short k, so tiles compute such products. */
 bool has_few_vectors(const struct mm_product *product) {
     constexpr size_t CONTIGUOUS_MIN = 128;
     const bool few = vectors_are_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;
@@ -198,7 +198,7 @@ unsigned line_blocks_of(const struct mm_product *product) {
                                                                                    : MM_SIMT_STRIDED_LINES));
 }
 
-/* As many splits as give each multiprocessor four blocks, each with at least a chunk of k. */
+/* Chooses as many splits as give each multiprocessor four blocks, each with at least a chunk of k. */
 struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
     const unsigned blocks = line_blocks_of(product);
@@ -220,7 +220,8 @@ struct choice choice_of(const struct mm_product *product, const struct mm_device
                : choose(product, multiprocessors, device->shared_bytes_per_block_max);
 }
 
-/* The workspace for the sums of the splits: m rows each, which begin at multiples of 16 bytes. */
+/* Returns the workspace for the sums of the splits: m rows for each split. Rows begin at multiples of 16
+ * bytes. */
 struct mm_matrix workspace_of(const struct mm_plan *plan, const struct mm_product *product, void *memory) {
     struct mm_matrix workspace = product->c;
     workspace.data = memory;
@@ -260,7 +261,7 @@ struct mm_layout layout_of_tiles(const struct choice *choice, const struct mm_pr
     return layout;
 }
 
-/* The vector kernels have no block shape. */
+/* Whether the plan uses a kernel of simt_vectors.cuh, whose layout has no block shape. */
 bool uses_vector_kernel(const struct mm_plan *plan) {
     return plan->layout.block_rows == 0;
 }
@@ -289,7 +290,7 @@ enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product 
                             struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
     layout.follows =
-        run_flag != nullptr && mm_kernels_wait(); /* without a flag it is the launch's first kernel */
+        run_flag != nullptr && mm_kernels_wait(); /* without a flag this is the plan's first kernel */
     if (uses_vector_kernel(plan)) {
         struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);
         void *arguments[] = {&params};

@@ -1,10 +1,10 @@
 /* The kernel of `simt`, for blocks of many shapes. simt.cu chooses the shape for a product; warp_tiled.cu
  * explains the levels of tiling. The kernel has three parts. The loader fills a ring of stages in shared
  * memory by asynchronous copies, each stage with a slab of A and a slab of B. In the main loop each thread
- * reads its fragments of the oldest stage into registers and multiplies them. In the epilogue each thread
- * stores its sums: to C, or to the workspace if k is split.
+ * reads fragments of the oldest stage into registers and multiplies them. In the epilogue each thread stores
+ * its sums to C, or to the workspace if k is split.
  *
- * For simt.cu and for programs that compare tiles. */
+ * simt.cu includes this file, and so do programs that compare tiles. */
 #pragma once
 
 #include "gpu/cuda/variants/async.cuh"
@@ -20,11 +20,11 @@
 struct mm_simt_params {
     struct mm_product product; /* if k is split, its C is the workspace of splits·m rows */
     unsigned split_depth;
-    /* In device memory: if it holds 0, the kernel returns at once. NULL: it always runs. */
+    /* In device memory: if *run_flag is 0, the kernel returns at once. nullptr: the kernel always runs. */
     const unsigned *run_flag;
 };
 
-/* Whether the kernel runs. All of its threads get the same answer. */
+/* Whether the kernel should compute. All of its threads get one answer. */
 __device__ __forceinline__ bool mm_simt_should_run(const unsigned *run_flag) {
     return run_flag == nullptr || *run_flag != 0;
 }
@@ -51,8 +51,8 @@ template <unsigned INDEX> struct mm_simt_tile {
 };
 
 /* One operand of a tile. Its lines are the rows of op(A), or the columns of op(B). GLOBAL_K_MAJOR: the
- * elements of a line are neighbours in global memory (A as it is, B transposed). SHARED_K_MAJOR: they are
- * neighbours in shared memory too.
+ * elements of a line are neighbours in global memory (A not transposed, B transposed). SHARED_K_MAJOR: the
+ * elements of a line are also neighbours in shared memory.
  *
  * A SHARED_K_MAJOR slab, which only A can have, has a row for each line. Its rows are padded by a quad, so
  * threads that read the same depths of neighbouring lines meet different banks. One read gets four depths of
@@ -70,27 +70,27 @@ template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
     static constexpr unsigned PITCH = SHARED_K_MAJOR   ? DEPTH + MM_QUAD
                                       : GLOBAL_K_MAJOR ? LINES + MM_QUAD
                                                        : LINES;
-    static constexpr unsigned WORDS = (SHARED_K_MAJOR ? LINES : DEPTH) * PITCH; /* of a slab */
+    static constexpr unsigned WORDS = (SHARED_K_MAJOR ? LINES : DEPTH) * PITCH; /* words of a slab */
 
-    /* The position in the block of the thread's line `index`. `warp` is the first line of its warp. Threads
-     * with neighbouring `lane` own neighbouring quads of lines, or neighbouring lines of a SHARED_K_MAJOR
-     * slab. */
+    /* Returns the position in the block of the thread's line `index`. `warp` is the first line of the
+     * thread's warp. Threads with neighbouring `lane` own neighbouring quads of lines, or neighbouring lines
+     * of a SHARED_K_MAJOR slab. */
     static __device__ __forceinline__ unsigned line_of(unsigned warp, unsigned lane, unsigned index) {
         return SHARED_K_MAJOR ? warp + index * LANES + lane
                               : warp + index / MM_QUAD * LANES * MM_QUAD + lane * MM_QUAD + index % MM_QUAD;
     }
 };
 
-/* Copies a thread's part of each slab, slab by slab along k. Registers are scarce, so the loader keeps two
- * addresses and recomputes what only edges need. */
+/* Copies a thread's part of each slab, slab by slab along k. Registers are scarce, so the loader keeps only
+ * two addresses, and recomputes values that only edges need. */
 template <class OPERAND> struct mm_simt_loader {
     /* The rows and columns of a slab in global memory. */
     static constexpr unsigned HEIGHT = OPERAND::GLOBAL_K_MAJOR ? OPERAND::LINES : OPERAND::DEPTH;
     static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
 
     const float *global;    /* the thread's first element of the next slab */
-    unsigned shared_offset; /* where it goes in the slab in shared memory */
-    bool is_wide;           /* copies are of 16 bytes */
+    unsigned shared_offset; /* offset of that element in the slab in shared memory */
+    bool is_wide;           /* each copy has 16 bytes */
     bool is_whole;          /* no line of the block lies past the edge */
 
     __device__ __forceinline__ mm_simt_loader(const struct mm_matrix &x, unsigned first_line,
@@ -110,11 +110,13 @@ template <class OPERAND> struct mm_simt_loader {
                                 first_line);
     }
 
-    /* The thread's first element of a slab in global memory, if a copy has COPY elements. */
+    /* Returns the row of the thread's first element of a slab in global memory. A copy has COPY elements. */
     template <unsigned COPY> static __device__ __forceinline__ unsigned row_of() {
         return threadIdx.x / (WIDTH / COPY);
     }
 
+    /* Returns the column of the thread's first element of a slab in global memory. A copy has COPY elements.
+     */
     template <unsigned COPY> static __device__ __forceinline__ unsigned col_of() {
         return threadIdx.x % (WIDTH / COPY) * COPY;
     }
@@ -124,9 +126,9 @@ template <class OPERAND> struct mm_simt_loader {
                                                                    : row * OPERAND::PITCH + col;
     }
 
-    /* Starts the thread's copies of a slab. Only its first `rows` rows and `cols` columns are valid; WHOLE if
-     * all are. Widths and thread counts are powers of two. So the rows and columns from the thread's first
-     * copy to each other one are compile-time constants. */
+    /* Starts the thread's copies of a slab. Only the slab's first `rows` rows and `cols` columns are in the
+     * operand; WHOLE: all are. Widths and thread counts are powers of two, so the distances between the
+     * thread's copies are compile-time constants. */
     template <unsigned COPY, bool WHOLE>
     __device__ __forceinline__ void copy(float *slab, size_t ld, int rows, int cols) const {
         constexpr unsigned BREADTH = WIDTH / COPY;
@@ -148,8 +150,8 @@ template <class OPERAND> struct mm_simt_loader {
         }
     }
 
-    /* Starts to copy the next slab, and zero-fills it past the edges. k_left counts the k from this slab on.
-     * A whole slab takes a path without bounds checks. */
+    /* Starts to copy the next slab, with zeros past the edges. k_left is the number of k from this slab on. A
+     * whole slab is copied without bounds checks. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
@@ -176,7 +178,7 @@ template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct m
         return values[depth % 2][index];
     }
 
-    /* `slab` points to the thread's first element in it. */
+    /* Reads the fragment of a depth. `slab` points to the thread's first element of the slab. */
     __device__ __forceinline__ void read(const float *slab, unsigned depth) {
 #pragma unroll
         for (unsigned index = 0; index < OPERAND::THREAD_LINES; index += MM_QUAD)
@@ -188,9 +190,8 @@ template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct m
     }
 };
 
-/* A thread's fragment of a SHARED_K_MAJOR slab: four depths of each line. The next four of a line are loaded
- * as soon as its last depth is multiplied, while other lines still are. So they need no registers of their
- * own. */
+/* A thread's fragment of a SHARED_K_MAJOR slab: four depths of each line. The next four depths of a line are
+ * loaded as soon as the line's last depth is multiplied, so they need no registers of their own. */
 template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     float values[OPERAND::THREAD_LINES][MM_QUAD];
 
@@ -207,16 +208,16 @@ template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     }
 };
 
-/* The offset of a thread's first element in a slab. */
+/* Returns the offset of a thread's first element in a slab. */
 template <class OPERAND>
 __device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned lane) {
     const unsigned line = OPERAND::line_of(warp, lane, 0);
     return OPERAND::SHARED_K_MAJOR ? line * OPERAND::PITCH : line;
 }
 
-/* Multiplies the fragments of this depth. If A's slab is SHARED_K_MAJOR, it also loads the next four depths
- * of a line once that line's registers are free. Every other row goes backwards, so each multiplication
- * shares an operand with the next (warp_tiled.cu). */
+/* Multiplies the fragments of this depth. If A's slab is SHARED_K_MAJOR, also loads the next four depths of a
+ * line once that line's registers are free. Every other row goes backwards, so each multiplication shares an
+ * operand with the next multiplication (warp_tiled.cu). */
 template <class TILE, class A, class B>
 __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS][TILE::THREAD_COLS],
                                                  mm_simt_fragment<A> &a, mm_simt_fragment<B> &b,
@@ -233,18 +234,18 @@ __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS
     }
 }
 
-/* The first row and column of the block's part of C. Blocks that run at the same time should load the same
- * lines, which are then in the L2 cache. So blocks go through C in bands of BAND rows of blocks, column by
- * column in each. That relies on the chip to start blocks about in the order of blockIdx.x. CUDA does not
- * promise it: on a chip with another order the cache helps less, and the result has the same bits. */
+/* Sets *row and *col to the first row and column of the block's part of C. Blocks go through C in bands of
+ * BAND rows of blocks, column by column in each band. Blocks that run together then load few different lines,
+ * which stay in the L2 cache. This works if the chip starts blocks about in the order of blockIdx.x. Another
+ * order makes the kernel slower, but does not change the result. */
 template <class TILE>
 __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &product, unsigned *row,
                                                      unsigned *col) {
     constexpr unsigned BAND = TILE::ROWS < 2048 ? 2048 / TILE::ROWS : 1; /* blocks */
     const unsigned rows = (static_cast<unsigned>(product.m) + TILE::ROWS - 1) / TILE::ROWS;
     const unsigned cols = (static_cast<unsigned>(product.n) + TILE::COLS - 1) / TILE::COLS;
-    /* BAND·cols fits 32 bits if n ≤ 2³¹ - 32. For a larger n it is 2³² in the tile of 32×32: it wraps to 0,
-     * which is a division by 0. In the other tiles it is at most 2³¹. */
+    /* BAND·cols fits 32 bits if n ≤ 2³¹ - 32. For a larger n and tiles of 32×32, BAND·cols is 2³², which
+     * becomes 0, a division by 0. For other tiles it is at most 2³¹. */
     const unsigned band = blockIdx.x / (BAND * cols) * BAND;
     const unsigned index = blockIdx.x % (BAND * cols);
     const unsigned height = min(BAND, rows - band);
@@ -252,7 +253,7 @@ __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &pr
     *col = index / height * TILE::COLS;
 }
 
-/* The product whose C begins at the first row that belongs to the block's split. */
+/* Returns the product with a C that begins at the first row of the block's split. */
 __device__ __forceinline__ struct mm_product mm_simt_split_of(const struct mm_product &product) {
     struct mm_product split = product;
     split.c.data = static_cast<float *>(product.c.data) + blockIdx.y * product.m * product.c.ld;
@@ -264,9 +265,9 @@ template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr unsigned MM_SIMT_STAGE_WORDS =
     mm_simt_operand<TILE, true, TRANSPOSE_A>::WORDS + mm_simt_operand<TILE, false, TRANSPOSE_B>::WORDS;
 
-/* Where the warp's part of the block begins, and the thread's place in the warp. Lanes 2i and 2i + 1 share
- * the longer side's words. Every second lane of a half warp shares the shorter side's. See warp_tiled.cu for
- * the passes over the banks. */
+/* Where the warp's part of the block begins, and the thread's place in the warp. Lanes 2i and 2i + 1 read
+ * equal words of the longer side, and every second lane of a half warp reads equal words of the shorter side.
+ */
 struct mm_simt_thread {
     unsigned warp_row;
     unsigned warp_col;
@@ -309,20 +310,20 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
             a_loader.next(slab, product.a, first_row, k_left);
             b_loader.next(slab + A::WORDS, product.b, first_col, k_left);
         }
-        mm_commit_copies(); /* past the last slab the group is empty, and counting goes on */
+        mm_commit_copies(); /* past the last slab the group is empty, but it still counts as a group */
     };
-    int k_left = static_cast<int>(end - begin); /* counts from the stage that is multiplied */
+    int k_left = static_cast<int>(end - begin); /* number of k from the multiplied stage on */
 #pragma unroll 1
     for (unsigned stage = 0; stage < TILE::STAGES - 1; stage++)
         copy(slabs + stage * STAGE_WORDS, k_left - static_cast<int>(stage * DEPTH));
-    /* Each thread waits for its own copies of the first stage, so past the barrier the stage is complete. */
+    /* Each thread waits for its own copies of the first stage, so after the barrier the stage is complete. */
     mm_wait_copies_pending<TILE::STAGES - 2>();
     __syncthreads();
 
     sums = {};
     mm_simt_fragment<A> a;
     mm_simt_fragment<B> b;
-    unsigned stage_offset = 0; /* where the stage that is multiplied begins */
+    unsigned stage_offset = 0; /* offset of the multiplied stage */
     a.read(a_own, 0);
     b.read(b_own, 0);
 #pragma unroll
@@ -333,8 +334,8 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
 #pragma unroll
         for (unsigned depth = 0; depth < DEPTH; depth++) {
             if (depth == DEPTH - 1) {
-                /* One barrier for two reasons. Each thread has waited for its own copies, so past it the next
-                 * stage is complete. And all threads have read the last of this stage, so copies may
+                /* The barrier has two reasons. Each thread has waited for its own copies, so after the
+                 * barrier the next stage is complete. All threads have read all of this stage, so copies may
                  * overwrite it. */
                 mm_wait_copies_pending<TILE::STAGES - 2>();
                 __syncthreads();
@@ -344,21 +345,20 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
             /* After the last stage this loads words that are never used. */
             a.read(a_own + stage_offset, (depth + 1) % DEPTH);
             b.read(b_own + stage_offset, (depth + 1) % DEPTH);
-            /* The stage before this one is free: refill it. At this depth the fewest registers are live,
+            /* Refill the stage before this stage, which is free. At this depth the fewest registers are live,
              * because a SHARED_K_MAJOR fragment has one depth left. */
             if (depth == MM_QUAD - 1)
                 copy(slabs +
                          (stage_offset == 0 ? (TILE::STAGES - 1) * STAGE_WORDS : stage_offset - STAGE_WORDS),
                      k_left - static_cast<int>((TILE::STAGES - 1) * DEPTH));
-            /* Past k both fragments are 0, so nothing is added. Zeros past m or n only reach sums that are
-             * never stored. */
+            /* Past k both fragments are 0, so nothing is added. Zeros past m or n reach only sums that are
+             * not stored. */
             mm_simt_multiply<TILE, A, B>(sums.at, a, b, depth, a_own + stage_offset);
         }
     }
 }
 
-/* The epilogue: a thread stores its sums by quads, for the block whose part of C begins at (first_row,
- * first_col). */
+/* The epilogue: a thread stores its sums by quads. The block's part of C begins at (first_row, first_col). */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __device__ __forceinline__ void mm_simt_epilogue(const struct mm_product &product,
                                                  const struct mm_simt_thread &thread, unsigned first_row,
@@ -394,11 +394,12 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
                                                      first_col, sums);
 }
 
-/* Whether a block of a batch adds up splits: a large tile has no registers for a second set of sums. */
+/* Whether a block of a batch adds up splits. A large tile does not, because it has no registers for a second
+ * set of sums. */
 template <class TILE> constexpr bool MM_SIMT_ADDS_SPLITS = TILE::THREAD_ROWS *TILE::THREAD_COLS <= 32;
 
-/* For a batch, without a workspace: a block computes all splits of its part of C itself, one after the other,
- * and adds up their sums in the order of simt_sum. So the bits are the same as without a batch. */
+/* The kernel for a batch, which has no workspace. A block computes all splits of its part of C, one after
+ * another, and adds up their sums in the order of simt_sum. So C has the bits that it has without a batch. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE::THREADS, 2)
     mm_simt_each(const __grid_constant__ struct mm_cuda_items batch) {

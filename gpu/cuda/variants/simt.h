@@ -8,7 +8,7 @@
 
 __BEGIN_DECLS
 
-/* Loads the kernels of a plan that mm_cuda_simt made (gpu/cuda/variants.h). */
+/* Loads the kernels of a plan that mm_cuda_simt made (gpu/cuda/variants.h), so that launches do not wait. */
 enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, struct mm_error *error);
 

@@ -1,7 +1,7 @@
-/* Products of `simt` in which one operand is a vector or a few. Each element of the matrix is then used once
- * or a few times, so memory sets the pace and tiles would gain nothing. Threads load the matrix straight into
- * registers, 16 bytes an access if alignment allows, with eight accesses in flight. They stage the vectors in
- * shared memory. For simt.cu and for programs that time it. */
+/* Products of `simt` in which one operand has at most four vectors. Each element of the other matrix is used
+ * at most four times, so memory limits the speed and tiles would gain nothing. Threads load the matrix
+ * directly to registers, 16 bytes an access if alignment allows, with eight accesses in flight. They stage
+ * the vectors in shared memory. simt.cu includes this file, and so do programs that time it. */
 #pragma once
 
 #include "gpu/cuda/variants/follow.cuh"
@@ -14,7 +14,7 @@
  * multiple of 4. */
 struct mm_simt_vector_params {
     struct mm_product product; /* if k is split, its C is the workspace of splits·m rows */
-    struct mm_matrix matrix;   /* as stored: its lines lie along the stored rows, or across them */
+    struct mm_matrix matrix;   /* as stored: lines lie along the stored rows or across them */
     unsigned lines;
     unsigned k;
     const float *vectors;
@@ -22,29 +22,30 @@ struct mm_simt_vector_params {
     size_t depth_stride;  /* from one element of a vector to the next */
     unsigned count;
     unsigned split_depth;
-    bool are_columns; /* the vectors are columns of op(B), and the lines rows of op(A). If not, the vectors
-                         are rows of op(A), and the lines columns of op(B) */
-    const unsigned *run_flag; /* as in mm_simt_params */
+    bool are_columns; /* the vectors are columns of op(B), the lines rows of op(A); false: the vectors are
+                         rows of op(A), the lines columns of op(B) */
+    const unsigned *run_flag; /* if *run_flag is 0, the kernel returns at once; nullptr: it always runs */
 };
 
 constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
-constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* of a block */
+constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* warps of a block */
 constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
-/* Lines of a block: across the stored rows, four a thread of a warp; along them, one a warp. */
+/* Lines of a block. If lines lie across the stored rows, each thread of a warp has four lines. If lines lie
+ * along them, each warp has one line. */
 constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
 constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
-constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread at a time */
+constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread in flight */
 constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k between two barriers */
 
-/* The offset of the thread's element `index` among 128 neighbours: in its quad, or every 32nd for single
- * loads. */
+/* Returns the offset of the thread's element `index` among 128 neighbours. If WIDE, the thread has a quad,
+ * otherwise every 32nd element. */
 template <bool WIDE> __device__ __forceinline__ unsigned mm_simt_offset_of(unsigned index) {
     const unsigned lane = threadIdx.x % 32;
     return WIDE ? lane * MM_QUAD + index : lane + 32 * index;
 }
 
-/* Loads the thread's four of the 128 elements at `from`; zeros past `left`. They are used once, so __ldcs
- * marks them evict-first. */
+/* Loads the thread's four of the 128 elements at `from`, and zeros past `left`. Elements are used once, so
+ * __ldcs marks them as the first to evict from caches. */
 template <bool WIDE>
 __device__ __forceinline__ void mm_simt_load(float (&to)[MM_QUAD], const float *from, int left) {
     const int first = static_cast<int>(mm_simt_offset_of<WIDE>(0));
@@ -78,7 +79,7 @@ __device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK
         }
 }
 
-/* Stores the sum of a line and a vector, which the product has. */
+/* Stores the dot product of a line and a vector. The product has both. */
 __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params &params, unsigned line,
                                               unsigned vector, float sum) {
     const struct mm_product product = mm_simt_split_of(params.product);
@@ -88,8 +89,8 @@ __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params
         mm_store_c(product, vector, line, sum);
 }
 
-/* If the elements of a line are neighbours: a warp goes along one line, and its threads add up their sums by
- * shuffles. */
+/* Computes lines whose elements are neighbours in memory. A warp goes along one line, and its threads add up
+ * their sums by shuffles. */
 template <unsigned VECTORS, bool WIDE>
 __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
                                      float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
@@ -99,7 +100,7 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
     const float *from = static_cast<const float *>(params.matrix.data) + line * params.matrix.ld;
     float sums[VECTORS][MM_QUAD] = {};
     for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
-        /* The loads of the matrix are issued first, and are in flight while the vectors are staged. */
+        /* Issue the loads of the matrix first, so they are in flight while the vectors are staged. */
         float values[MM_SIMT_IN_FLIGHT][MM_QUAD];
         const int left = line < params.lines ? static_cast<int>(end - chunk) : 0;
 #pragma unroll
@@ -107,8 +108,8 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
             mm_simt_load<WIDE>(values[access], from + chunk + access * 32 * MM_QUAD,
                                left - static_cast<int>(access * 32 * MM_QUAD));
 
-        /* Two barriers: all threads have read the last chunk before it is overwritten, and this chunk is
-         * complete before a thread reads it. */
+        /* The first barrier: all threads have read the last chunk before it is overwritten. The second
+         * barrier: this chunk is complete before a thread reads it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
         __syncthreads();
@@ -134,8 +135,8 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
     }
 }
 
-/* If lines lie across the stored rows: every warp covers all 128 lines of the block. The warps take turns at
- * groups of eight k. Their sums are added up in the order of the warps. */
+/* Computes lines that lie across the stored rows. Each warp computes all 128 lines of the block, for every
+ * eighth group of eight k. The sums of the warps are added up in the order of the warps. */
 template <unsigned VECTORS, bool WIDE>
 __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
                                   float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
@@ -148,8 +149,8 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
     const int lines_left = static_cast<int>(params.lines - first_line);
     float sums[VECTORS][MM_QUAD] = {};
     for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
-        /* All threads have read the last chunk before it is overwritten, and this chunk is complete before a
-         * thread reads it. */
+        /* The first barrier: all threads have read the last chunk before it is overwritten. The second
+         * barrier: this chunk is complete before a thread reads it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
         __syncthreads();
@@ -177,7 +178,7 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
         for (unsigned index = 0; index < MM_QUAD; index++)
             warp_sums[warp][vector][mm_simt_offset_of<WIDE>(index)] = sums[vector][index];
 
-    /* Each thread adds up what all warps wrote: none may read before all have written. */
+    /* Threads add up sums that other warps wrote, so all must have written before any thread reads. */
     __syncthreads();
     for (unsigned index = threadIdx.x; index < params.count * MM_SIMT_STRIDED_LINES;
          index += MM_SIMT_VECTOR_THREADS) {

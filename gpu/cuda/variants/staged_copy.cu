@@ -18,14 +18,14 @@ struct staged_copy {
 
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
-        /* A column for each thread: a warp uses successive words, so no bank is asked for two. */
+        /* Each thread has a column. A warp accesses successive words, so there are no bank conflicts. */
         __shared__ float a_stage[DEPTH][COLS * ROWS];
         __shared__ float b_stage[DEPTH][COLS * ROWS];
         const unsigned own = threadIdx.y * COLS + threadIdx.x;
         const unsigned col = blockIdx.x * COLS + threadIdx.x;
         const unsigned row = blockIdx.y * ROWS + threadIdx.y;
         if (row >= product.m || col >= product.n)
-            return; /* no thread waits for this one */
+            return; /* there is no barrier, so no thread waits for this thread */
 
         /* The thread's first elements, and the stride along k in each stored matrix, as in `naive`. */
         const float *a = mm_element<TRANSPOSE_A>(product.a, row, 0);
@@ -41,9 +41,8 @@ struct staged_copy {
                 b_stage[i][own] = b[(first_k + i) * b_stride];
             }
 
-            /* No barrier, neither here nor after this loop: a thread sees its own stores at once. The
-             * compiler knows that too, and would keep the elements in registers if the reads were not
-             * volatile. */
+            /* No barrier is needed here or after this loop, because a thread sees its own stores at once. The
+             * reads are volatile, because the compiler would otherwise keep the elements in registers. */
             for (unsigned i = 0; i < depth; i++) {
                 const volatile float &a_word = a_stage[i][own];
                 const volatile float &b_word = b_stage[i][own];

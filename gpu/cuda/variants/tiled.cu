@@ -1,7 +1,7 @@
-/* tiled_8, tiled_16, tiled_32: tiles of A and B in shared memory. In `naive` each thread loads a row of A
- * and a column of B, though its neighbours load the same ones. Here the threads of a block load them
- * together, and use each loaded element TILE times. docs/lessons/2-tiles.md teaches it, docs/kernels.md has
- * the figures. Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide.
+/* tiled_8, tiled_16, tiled_32: tiles of A and B in shared memory. In `naive` each thread loads a row of A and
+ * a column of B, although neighbouring threads load that row or column too. Here the threads of a block load
+ * tiles together, and use each loaded element TILE times. docs/lessons/2-tiles.md explains this kernel,
+ * docs/kernels.md has the figures. Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide.
  *
  *                                +-------+-------+-----+    A block computes a TILE×TILE square of C, which
  *                                |       |   ↓   |     |    begins at (first_row, first_col): one element a
@@ -43,8 +43,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         const unsigned b_k = TRANSPOSE_B ? x : y;
         const unsigned b_col = TRANSPOSE_B ? y : x;
 
-        /* Where the thread's elements of the first tiles are stored, and how far it is to those of the next
-         * tiles. If first_k is a_end or more, its element of A lies past an edge; b_end is for B. */
+        /* The addresses of the thread's elements of the first tiles, and the distances to its elements of the
+         * next tiles. If first_k is a_end or more, its element of A lies past an edge; b_end is for B. */
         const type *a = mm_element<TRANSPOSE_A, type>(product.a, first_row + a_row, a_k);
         const type *b = mm_element<TRANSPOSE_B, type>(product.b, b_k, first_col + b_col);
         const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
@@ -54,23 +54,23 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
 
         sum_type sum = 0;
         for (unsigned first_k = 0; first_k < k; first_k += TILE) {
-            /* Past an edge the thread loads nothing and stores 0. It must not return early, even if it has no
-             * element of C: others need what it copies, and the barriers wait for it. */
+            /* Past an edge the thread loads nothing and stores 0. Even a thread without an element of C must
+             * not return early, because other threads need what it copies, and the barriers wait for it. */
             a_tile[a_row][a_k] = first_k < a_end ? ELEMENT::value(*a) : 0;
             b_tile[b_k][b_col] = first_k < b_end ? ELEMENT::value(*b) : 0;
             a += a_stride;
             b += b_stride;
 
-            /* Each thread reads what others wrote: none may read before all have written. */
+            /* Threads read what other threads wrote, so all must have written before any thread reads. */
             __syncthreads();
 
             /* For each i the threads of a row share one word of a_tile and read successive words of b_tile.
-             * Past k both tiles hold 0, because 0 times a NaN or Inf would spoil the sum. */
+             * Past k both tiles must hold 0, because 0 times a NaN or Inf would spoil the sum. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = mm_cuda_multiply_add(a_tile[y][i], b_tile[i][x], sum);
 
-            /* The next step overwrites the tiles: none may write before all have read. */
+            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
             __syncthreads();
         }
 

@@ -1,8 +1,8 @@
-/* tiled_async: `tiled_32` (tiled.cu) with two stages, so every tile has its place twice in shared memory.
- * While the block multiplies one stage, asynchronous copies (cp.async) load the next tiles into the other,
- * without a register in between. That needs one barrier a step. docs/lessons/8-asynchronous.md shows when
- * it pays, docs/kernels.md has the figures.
- * Source: the PTX ISA describes the instruction, the CUDA C++ Programming Guide its use for tiles. */
+/* tiled_async: `tiled_32` (tiled.cu) with two stages, so shared memory has space for two tiles of each
+ * operand. While the block multiplies one stage, asynchronous copies (cp.async) load the next tiles into the
+ * other stage, without registers. Each step needs only one barrier. docs/lessons/8-asynchronous.md shows when
+ * this pays, docs/kernels.md has the figures. Source: the PTX ISA describes the instruction, the CUDA C++
+ * Programming Guide its use for tiles. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
@@ -23,7 +23,8 @@ struct tiled_async : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* What this thread copies, as in `tiled`. */
+        /* The thread copies element (a_row, a_k) of each tile of A, and (b_k, b_col) of each tile of B (see
+         * tiled.cu). */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -46,11 +47,11 @@ struct tiled_async : mm_cuda_square<TILE> {
         if (product.k > 0)
             copy(0, 0);
         float sum = 0.0f;
-        unsigned stage = 0; /* the one that is multiplied */
+        unsigned stage = 0; /* the stage that is multiplied */
         for (unsigned first_k = 0; first_k < product.k; first_k += TILE, stage ^= 1) {
-            /* One barrier for two reasons. Each thread has waited for its own copies, so past the barrier the
-             * tiles of this step are complete. And all threads have read the tiles of the step before, so the
-             * copies below may overwrite them. */
+            /* The barrier has two reasons. Each thread has waited for its own copies, so after the barrier
+             * the tiles of this step are complete. All threads have read the tiles of the step before, so the
+             * copies below may overwrite those tiles. */
             mm_wait_copies();
             __syncthreads();
             if (first_k + TILE < product.k)

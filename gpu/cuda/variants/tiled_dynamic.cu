@@ -11,12 +11,12 @@
 namespace {
 
 constexpr unsigned SIDE_MAX = 32; /* threads along either edge of a block */
-constexpr unsigned EACH_MAX = 3;  /* elements of C of a thread, along either edge. A constant, because sums
-                                     live in registers, and registers cannot be indexed */
+constexpr unsigned EACH_MAX = 3;  /* elements of C that a thread computes, along either edge. A constant,
+                                     because sums are in registers, and registers cannot be indexed */
 
-/* Loads the tile of op(X) from its element (row, col) on and stages it in shared memory, EACH×EACH elements a
- * thread, and zeros past an edge. As in `tiled`, threads load along the stored rows, and turn a transposed X
- * as they stage it. */
+/* Loads the tile of op(X) from element (row, col) on and stages it in shared memory, EACH×EACH elements for
+ * each thread. Elements past an edge become 0. Threads load along the stored rows, and transpose the tile as
+ * they stage it if X is transposed. */
 template <unsigned EACH, bool TRANSPOSE>
 __device__ void stage(float *to, unsigned tile, const struct mm_matrix &x, unsigned row, unsigned col) {
     const unsigned first_row = TRANSPOSE ? col : row;
@@ -32,9 +32,9 @@ __device__ void stage(float *to, unsigned tile, const struct mm_matrix &x, unsig
     }
 }
 
-/* Adds the product of the tiles to the thread's sums, whose rows and columns lie a block's side apart. So the
- * threads of a warp read neighbouring words of b_tile, and one word of a_tile for each row of C that they
- * share: no bank is asked for two words. */
+/* Adds the product of the tiles to the thread's sums, whose rows and columns lie a block's side apart.
+ * Threads of a warp read neighbouring words of b_tile, and one word of a_tile for each row of C, so there are
+ * no bank conflicts. */
 template <unsigned EACH>
 __device__ void multiply(float (&sums)[EACH][EACH], const float *a_tile, const float *b_tile, unsigned tile) {
 #pragma unroll 4
@@ -52,7 +52,7 @@ __device__ void multiply(float (&sums)[EACH][EACH], const float *a_tile, const f
     }
 }
 
-/* These sizes are the largest that a launch has. */
+/* The sizes in this struct are the largest that a launch can have. */
 template <unsigned EACH> struct tiled_dynamic {
     static constexpr unsigned ROWS = EACH * SIDE_MAX;
     static constexpr unsigned COLS = EACH * SIDE_MAX;
@@ -68,21 +68,21 @@ template <unsigned EACH> struct tiled_dynamic {
         const unsigned first_row = blockIdx.y * tile;
         const unsigned first_col = blockIdx.x * tile;
 
-        /* Threads past the edge of C stay: they load for others, and all threads must meet at the barriers.
-         * step cannot wrap: k is below 2³¹. */
+        /* Threads past the edge of C must not return, because they load for other threads, and the barriers
+         * wait for all threads. `step` cannot overflow, because k is below 2³¹. */
         float sums[EACH][EACH] = {};
         for (unsigned step = 0; step < product.k; step += tile) {
             stage<EACH, TRANSPOSE_A>(a_tile, tile, product.a, first_row, step);
             stage<EACH, TRANSPOSE_B>(b_tile, tile, product.b, step, first_col);
 
-            /* Each thread reads what others staged: none may read before all have written. */
+            /* Threads read what other threads staged, so all must have written before any thread reads. */
             __syncthreads();
 
-            /* Past k both tiles hold 0, so nothing is added there. Zeros past m or n only reach sums that are
-             * never stored. */
+            /* Past k both tiles hold 0, so nothing is added. Zeros past m or n reach only sums that are not
+             * stored. */
             multiply(sums, a_tile, b_tile, tile);
 
-            /* The next step overwrites the tiles: none may write before all have read. */
+            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
             __syncthreads();
         }
 

@@ -22,7 +22,8 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* What this thread copies, as in `tiled`, but each tile stays as its matrix is stored. */
+        /* The thread copies element (a_row, a_k) of A's tile and (b_k, b_col) of B's tile (see tiled.cu).
+         * Here each tile keeps the orientation of its stored matrix. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -36,18 +37,18 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
 
         float sum = 0.0f;
         for (unsigned first_k = 0; first_k < k; first_k += TILE) {
-            /* A warp writes along a row: no bank gets two words, with padding or without. */
+            /* A warp writes along a row, so there are no bank conflicts, with or without padding. */
             a_tile[y][x] = first_k < a_end ? *a : 0;
             b_tile[y][x] = first_k < b_end ? *b : 0;
             a += a_stride;
             b += b_stride;
 
-            /* Each thread reads what others wrote: none may read before all have written. */
+            /* Threads read what other threads wrote, so all must have written before any thread reads. */
             __syncthreads();
 
-            /* The threads of a warp share y, and x is 0 to 31: b_tile[x][i] is a column. It is volatile
-             * because the compiler would read four words at once from rows without padding, which makes an
-             * 8-way conflict of the 32-way one. */
+            /* The threads of a warp share y, and x is 0 to 31, so they read b_tile[x][i] down a column. The
+             * read is volatile, because the compiler would otherwise read four words at once from rows
+             * without padding. That would reduce the 32-way conflict to 8-way. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++) {
                 const float a_word = TRANSPOSE_A ? a_tile[i][y] : a_tile[y][i];
@@ -55,7 +56,7 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
                 sum = fmaf(a_word, b_word, sum);
             }
 
-            /* The next step overwrites the tiles: none may write before all have read. */
+            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
             __syncthreads();
         }
         mm_store_c_guarded(product, first_row + y, first_col + x, sum);

@@ -20,7 +20,7 @@ struct tiled_racy : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* What this thread copies, as in `tiled`. */
+        /* The thread copies a_tile[a_row][a_k] and b_tile[b_k][b_col] (see tiled.cu). */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -32,9 +32,9 @@ struct tiled_racy : mm_cuda_square<TILE> {
         const unsigned a_end = first_row + a_row < product.m && a_k < k ? k - a_k : 0;
         const unsigned b_end = first_col + b_col < product.n && b_k < k ? k - b_k : 0;
 
-        /* In the first step a warp that is too early finds zeros. Without them it would find what an earlier
-         * block left in shared memory, perhaps another client's elements, and C would reveal them. The
-         * barrier keeps these zeros from overwriting what the loop stores. */
+        /* In the first step a warp that reads too early reads zeros. Otherwise it could read another client's
+         * elements, which an earlier block left in shared memory, and C would reveal them. The barrier keeps
+         * the zeros from overwriting elements that the loop stores. */
         a_tile[y][x] = 0.0f;
         b_tile[y][x] = 0.0f;
         __syncthreads();
@@ -46,13 +46,13 @@ struct tiled_racy : mm_cuda_square<TILE> {
             a += a_stride;
             b += b_stride;
 
-            /* MISSING: __syncthreads(). Each thread reads what others wrote, and none may read before all
-             * have written. */
+            /* MISSING: __syncthreads(). Threads read what other threads wrote, so all must have written
+             * before any thread reads. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = fmaf(a_tile[y][i], b_tile[i][x], sum);
 
-            /* The next step overwrites the tiles: none may write before all have read. */
+            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
             __syncthreads();
         }
         mm_store_c_guarded(product, first_row + y, first_col + x, sum);

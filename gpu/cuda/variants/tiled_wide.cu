@@ -26,7 +26,8 @@ struct tiled_wide : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* What this thread copies, as in `tiled`. */
+        /* The thread copies an element (a_row, a_k) of each tile of A, and (b_k, b_col) of each tile of B
+         * (see tiled.cu). */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -56,14 +57,14 @@ struct tiled_wide : mm_cuda_square<TILE> {
                 }
             }
 
-            /* Each thread reads what others wrote: none may read before all have written. */
+            /* Threads read what other threads wrote, so all must have written before any thread reads. */
             __syncthreads();
             for (unsigned tile = 0; tile < tiles; tile++)
 #pragma unroll
                 for (unsigned i = 0; i < TILE; i++)
                     sum = fmaf(a_tiles[tile][y][i], b_tiles[tile][i][x], sum);
 
-            /* The next step overwrites the tiles: none may write before all have read. */
+            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
             __syncthreads();
         }
         mm_store_c_guarded(product, first_row + y, first_col + x, sum);

@@ -1,14 +1,14 @@
-/* transpose naive: one thread for each element, which it loads and stores once. It shows why a
- * transposition is no copy: whichever way the threads lie, one of the two matrices is accessed across its
- * rows. Here the 32 threads of a warp load neighbours in a row of A, and store down a column of C, each
- * into a line of its own. docs/lessons/7-transposition.md explains the cost.
- * Source: the first step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
+/* transpose naive: one thread for each element, which it loads and stores once. The kernel shows why a
+ * transposition costs more than a copy: one of the two matrices is always accessed across its rows. Here the
+ * 32 threads of a warp load neighbours in a row of A, and store down a column of C, each to another cache
+ * line. docs/lessons/7-transposition.md explains the cost. Source: the first step of NVIDIA's "An Efficient
+ * Matrix Transpose in CUDA C/C++". */
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {
 
 struct naive {
-    /* A block is as tall as a warp is long, so no warp spans two rows of A. */
+    /* A block has 32 rows of C, as many as a warp has threads, so no warp spans two rows of A. */
     static constexpr unsigned ROWS = 32;
     static constexpr unsigned COLS = 8;
     static constexpr unsigned THREADS_X = ROWS;

@@ -1,7 +1,7 @@
 /* vectorized: `register_tiled` (register_tiled.cu) with accesses of 16 bytes. One instruction then moves
- * four elements, a quad, between registers and global or shared memory. That leaves time for slabs of 16
- * elements of k, and half the barriers. A quad can be one access only if its matrix and its rows begin at
- * multiples of 16 bytes; else its elements are loaded one by one. docs/kernels.md has the figures.
+ * four elements, a quad, between registers and global or shared memory. Slabs have 16 elements of k instead
+ * of 8, which halves the barriers. A quad can be one access only if its matrix and its rows begin at
+ * multiples of 16 bytes; otherwise its elements are loaded one by one. docs/kernels.md has the figures.
  * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access".
  *
  *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    4y to 4y + 3, 64 + 4y to 67 + 4y
@@ -12,20 +12,21 @@
 
 namespace {
 
-constexpr unsigned EDGE = 128;         /* of a block's square of C */
-constexpr unsigned DEPTH = 16;         /* of a slab, along k */
-constexpr unsigned SIDE = 16;          /* threads of a block, along either edge */
+constexpr unsigned EDGE = 128;         /* elements along an edge of a block's square of C */
+constexpr unsigned DEPTH = 16;         /* elements of a slab along k */
+constexpr unsigned SIDE = 16;          /* threads along an edge of a block */
 constexpr unsigned QUAD = MM_QUAD;     /* elements of one access */
-constexpr unsigned HALF = SIDE * QUAD; /* of EDGE; a thread owns a quad in each */
-constexpr unsigned EACH = 2 * QUAD;    /* elements of C of a thread, along either edge */
+constexpr unsigned HALF = SIDE * QUAD; /* half of EDGE; a thread owns a quad in each half */
+constexpr unsigned EACH = 2 * QUAD;    /* elements of C that a thread computes, along either edge */
 constexpr unsigned THREADS = SIDE * SIDE;
 
-/* Rows are padded by 4 words, which keeps them at multiples of 16 bytes. A warp that turns its operand stores
- * 16 lines at 2 depths that are 4 apart: 4·4 words of padding put these depths 16 banks apart. */
+/* Rows of a slab are padded by 4 words, so they begin at multiples of 16 bytes. A warp that transposes its
+ * operand stores 16 lines at 2 depths that are 4 apart. The padding of 4 rows puts these depths 16 banks
+ * apart. */
 typedef float slab[DEPTH][EDGE + 4];
 
-/* Loads four elements of a stored row, from (row, col) on, by one access if X is `wide`; zeros past an
- * edge. */
+/* Loads four elements of a stored row, from (row, col) on, with one access if X is `wide` (mm_is_wide).
+ * Elements past an edge become 0. */
 __device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, unsigned col) {
     float4 quad = {};
     if (row >= x.rows)
@@ -45,8 +46,8 @@ __device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, 
 }
 
 /* Loads a slab and stages it in shared memory: DEPTH elements of each of EDGE lines, from line first_line and
- * k = step on. A line is a row of op(A) or a column of op(B). ALONG: its elements are neighbours in memory (A
- * as it is, B transposed), and the slab is turned. */
+ * k = step on. A line is a row of op(A) or a column of op(B). ALONG: a line's elements are neighbours in
+ * memory (A not transposed, B transposed), and staging transposes the slab. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, bool wide, unsigned first_line, unsigned step) {
     const unsigned thread = threadIdx.y * SIDE + threadIdx.x;
@@ -69,15 +70,15 @@ __device__ void stage(slab &to, const struct mm_matrix &x, bool wide, unsigned f
     }
 }
 
-/* Reads the thread's two quads of a row of a slab, one in each half. So the threads along an edge read
- * neighbouring quads, and each bank once. Two quads side by side would meet in half of the banks. */
+/* Reads the thread's two quads of a slab's row, one in each half. Threads along an edge then read
+ * neighbouring quads, without bank conflicts. Two quads side by side for each thread would conflict. */
 __device__ void read_fragment(float (&each)[EACH], const float (&row)[EDGE + 4], unsigned thread) {
 #pragma unroll
     for (unsigned half = 0; half < 2; half++)
         mm_read_quad(&each[half * QUAD], &row[half * HALF + thread * QUAD]);
 }
 
-/* Where element `index` of the thread's EACH lies along the block's edge. */
+/* Returns where element `index` of a thread lies along the block's edge. */
 __device__ unsigned offset_of(unsigned thread, unsigned index) {
     return index / QUAD * HALF + thread * QUAD + index % QUAD;
 }
@@ -112,14 +113,14 @@ __global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__
         stage<!TRANSPOSE_A>(a_slab, product.a, a_wide, first_row, step);
         stage<TRANSPOSE_B>(b_slab, product.b, b_wide, first_col, step);
 
-        /* Each thread reads what others staged: none may read before all have written. */
+        /* Threads read what other threads staged, so all must have written before any thread reads. */
         __syncthreads();
 
-        /* Past k both slabs hold 0, so nothing is added there. Zeros past m or n only reach sums that are
-         * never stored. */
+        /* Past k both slabs hold 0, so nothing is added. Zeros past m or n reach only sums that are not
+         * stored. */
         multiply(sums, a_slab, b_slab);
 
-        /* The next step overwrites the slabs: none may write before all have read. */
+        /* The next step overwrites the slabs, so all threads must have read before any thread writes. */
         __syncthreads();
     }
 

@@ -1,13 +1,14 @@
 /* warp_tiled: `vectorized` (vectorized.cu) with a level between the block and the thread: a warp owns a
- * compact 64×32 of C. So it reads fewer words at each k, and threads that read the same words sit side by
- * side. Two waits go as well: a thread reads the fragments of the next k while it multiplies those of this
- * one, and the next slabs are copied meanwhile, as in `tiled_async`. docs/kernels.md has the figures.
- * Source: NVIDIA's CUTLASS; S. Gray's "maxas" SGEMM made the order of the lanes known.
+ * compact 64×32 of C. The warp reads fewer words at each k, and neighbouring threads read equal words. A
+ * thread also reads the fragments of the next k while it multiplies the current fragments. The next slabs are
+ * copied asynchronously, as in `tiled_async`. docs/kernels.md has the figures. Source: NVIDIA's CUTLASS; S.
+ * Gray's "maxas" SGEMM made the order of the lanes known.
  *
  *        +----+----+----+----+    the block's 128×128 of C, by its warps w0 to w7
  *        | w0 | w1 | w2 | w3 |
- *        |    |    |    |    |    lane (row, col) of 8×4 in a warp owns rows 4·row to 4·row + 3 and those 32
- *        +----+----+----+----+    further down, columns 4·col to 4·col + 3 and those 16 further right
+ *        |    |    |    |    |    lane (row, col) of 8×4 in a warp owns 4 rows from 4·row and from 32 + 4·row
+ * on,
+ *        +----+----+----+----+    and 4 columns from 4·col and from 16 + 4·col on
  *        | w4 | w5 | w6 | w7 |
  *        |    |    |    |    |
  *        +----+----+----+----+ */
@@ -18,23 +19,23 @@
 
 namespace {
 
-constexpr unsigned EDGE = 128;      /* of a block's square of C */
-constexpr unsigned DEPTH = 16;      /* of a slab, along k */
+constexpr unsigned EDGE = 128;      /* elements along an edge of a block's square of C */
+constexpr unsigned DEPTH = 16;      /* elements of a slab along k */
 constexpr unsigned QUAD = MM_QUAD;  /* elements of one access */
-constexpr unsigned EACH = 2 * QUAD; /* elements of C of a thread, along either edge */
-constexpr unsigned LANE_ROWS = 8;   /* threads of a warp, down its part of C */
-constexpr unsigned LANE_COLS = 4;   /* and across it */
+constexpr unsigned EACH = 2 * QUAD; /* elements of C that a thread computes, along either edge */
+constexpr unsigned LANE_ROWS = 8;   /* threads of a warp along a column of its part of C */
+constexpr unsigned LANE_COLS = 4;   /* threads of a warp along a row of its part of C */
 constexpr unsigned WARP_ROWS = LANE_ROWS * EACH;
 constexpr unsigned WARP_COLS = LANE_COLS * EACH;
 constexpr unsigned THREADS = EDGE / WARP_ROWS * (EDGE / WARP_COLS) * 32;
 
-/* DEPTH elements of each of EDGE lines, depth by depth. A line is a row of op(A) or a column of op(B). ALONG:
- * its elements are neighbours in memory (A as it is, B transposed). Then rows are padded by a quad, which
- * keeps them at multiples of 16 bytes: the 16 depths of a line that threads store at once lie in 8 banks. */
+/* A slab has DEPTH elements of each of EDGE lines, depth by depth. A line is a row of op(A) or a column of
+ * op(B). ALONG: a line's elements are neighbours in memory (A not transposed, B transposed). Then rows are
+ * padded by a quad, so the 16 depths of a line that threads store at once lie in 8 banks instead of one. */
 template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
 
-/* Begins to copy a slab, from line first_line and k = step on, whose lines lie along the stored rows of X: 16
- * neighbouring threads copy 16 neighbours of a line, each into another row of the slab. */
+/* Begins to copy a slab whose lines lie along the stored rows of X, from line first_line and k = step on. 16
+ * neighbouring threads copy 16 neighbours of a line, each to another row of the slab. */
 __device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned LINES = THREADS / DEPTH; /* at a time */
     const unsigned depth = threadIdx.x % DEPTH;
@@ -48,7 +49,7 @@ __device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned f
                          within && first_line + line + i < rows ? 1 : 0);
 }
 
-/* Begins to copy a slab whose lines lie across the stored rows of X: each copy moves WORDS elements. */
+/* Begins to copy a slab whose lines lie across the stored rows of X. Each copy moves WORDS elements. */
 template <unsigned WORDS>
 __device__ void copy_across(slab<false> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = EDGE / WORDS; /* threads along a row */
@@ -74,13 +75,13 @@ __device__ void copy(slab<ALONG> &to, const struct mm_matrix &x, bool wide, unsi
         copy_across<1>(to, x, first_line, step);
 }
 
-/* Where element `index` of the thread's EACH lies, from its first one on: in two quads, LANES quads apart, so
- * neighbouring threads read neighbouring quads. */
+/* Returns where element `index` of a thread lies; its first element lies at `first`. A thread has two quads,
+ * LANES quads apart, so neighbouring threads read neighbouring quads. */
 template <unsigned LANES> __device__ unsigned offset_of(unsigned first, unsigned index) {
     return first + index / QUAD * LANES * QUAD + index % QUAD;
 }
 
-/* What a thread multiplies at one k. */
+/* The elements that a thread multiplies at one k. */
 struct fragments {
     float a[EACH];
     float b[EACH];
@@ -93,8 +94,8 @@ __device__ void read_fragment(float (&each)[EACH], const float *row, unsigned fi
         mm_read_quad(&each[index], &row[offset_of<LANES>(first, index)]);
 }
 
-/* Every other row goes backwards. So each multiplication shares an operand with the next one, and the
- * register file need not deliver it again: worth up to 7% (4096³ on an H200, B transposed). */
+/* Every other row goes backwards, so each multiplication shares an operand with the next multiplication, and
+ * the register file delivers that operand once. This is up to 7% faster (4096³ on an H200, B transposed). */
 __device__ void multiply(float (&sums)[EACH][EACH], const fragments &fragment) {
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++)
@@ -114,31 +115,32 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
     const bool a_wide = mm_is_wide(product.a);
     const bool b_wide = mm_is_wide(product.b);
 
-    /* Where the thread's elements of C begin in the block's square: where its warp's part begins, and from
-     * there 4 times the (row, col) of its lane. */
+    /* The position of the thread's first element of C in the block's square: the start of its warp's part,
+     * plus 4 times the (row, col) of its lane. */
     const unsigned warp = threadIdx.x / 32;
     const unsigned lane = threadIdx.x % 32;
     const unsigned row = warp / (EDGE / WARP_COLS) * WARP_ROWS + lane / 2 % LANE_ROWS * QUAD;
     const unsigned col = warp % (EDGE / WARP_COLS) * WARP_COLS + (lane / 16 * 2 + lane % 2) * QUAD;
 
-    /* The first slabs. Each thread waits for its own copies, so past the barrier the slabs are complete. */
+    /* Copies the first slabs. Each thread waits for its own copies, so after the barrier the slabs are
+     * complete. */
     copy<!TRANSPOSE_A>(a_slab[0], product.a, a_wide, first_row, 0);
     copy<TRANSPOSE_B>(b_slab[0], product.b, b_wide, first_col, 0);
     mm_wait_copies();
     __syncthreads();
 
     float sums[EACH][EACH] = {};
-    fragments fragment[2]; /* of this k and of the next */
-    unsigned stage = 0;    /* of the slabs that are multiplied */
+    fragments fragment[2]; /* fragments of this k and of the next k */
+    unsigned stage = 0;    /* index of the slabs that are multiplied */
     read_fragment<LANE_ROWS>(fragment[0].a, a_slab[0][0], row);
     read_fragment<LANE_COLS>(fragment[0].b, b_slab[0][0], col);
     for (unsigned step = 0; step < product.k; step += DEPTH) {
 #pragma unroll
         for (unsigned depth = 0; depth < DEPTH; depth++) {
             if (depth == DEPTH - 1) {
-                /* One barrier for two reasons. Each thread has waited for its own copies, so past it the next
-                 * slabs are complete. And all threads have read the last fragments of this step's slabs, so
-                 * the next copies may overwrite them. */
+                /* The barrier has two reasons. Each thread has waited for its own copies, so after the
+                 * barrier the next slabs are complete. All threads have read the last fragments of this step,
+                 * so the next copies may overwrite its slabs. */
                 mm_wait_copies();
                 __syncthreads();
                 stage ^= 1;
@@ -150,8 +152,8 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
                 copy<!TRANSPOSE_A>(a_slab[stage ^ 1], product.a, a_wide, first_row, step + DEPTH);
                 copy<TRANSPOSE_B>(b_slab[stage ^ 1], product.b, b_wide, first_col, step + DEPTH);
             }
-            /* Past k both fragments are 0, so nothing is added. Zeros past m or n only reach sums that are
-             * never stored. */
+            /* Past k both fragments are 0, so nothing is added. Zeros past m or n reach only sums that are
+             * not stored. */
             multiply(sums, fragment[depth % 2]);
         }
     }

@@ -1,12 +1,12 @@
 /* The kernel that compares the rows of C with the rows of op(A)·op(B) by their sums. Only verify.cu includes
- * it. */
+ * this file. */
 #pragma once
 
 #include "gpu/cuda/verify/sums.cuh"
 
 namespace {
 
-constexpr unsigned COMPARING = 512; /* threads */
+constexpr unsigned COMPARING = 512; /* threads of the kernel `compare` */
 
 /* The sums of a product's rows: of C·x, and of A·(B·x). */
 template <typename NUMBER> struct rows {
@@ -29,7 +29,7 @@ __device__ void compare_row(const struct rows<double> &rows, const struct mm_ver
     mm_verify_row(seen, &bounds, row, &of_row, a[KIND::LAST], c[KIND::LAST]);
 }
 
-/* Compares one vector at a time, because whole numbers have many vectors. */
+/* Compares the sums of one vector at a time, because integers have many vectors. */
 template <typename KIND, typename WORD>
 __device__ void compare_row(const struct rows<WORD> &rows, const struct mm_verify_bounds &, size_t row,
                             struct mm_verification *seen) {
@@ -53,14 +53,14 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* One block compares all rows: the sums are few compared with the elements of the matrices. Then the block
- * merges the results of its threads. Rows are numbered from first_row on. If first_row is not 0, *result
- * already has the earlier products of the stack. */
+/* One block compares all rows, because the sums are few compared with the elements of the matrices. Then the
+ * block merges the results of its threads. Rows are numbered from first_row on. If first_row is not 0,
+ * *result already has the result of the stack's earlier products. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
             size_t first_row, struct mm_verification *result) {
-    __shared__ struct mm_verification seen[COMPARING / 2]; /* shared memory holds only half of the threads */
+    __shared__ struct mm_verification seen[COMPARING / 2]; /* results of half of the threads at a time */
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += COMPARING)
         compare_row<KIND>(rows, bounds, row, &mine);
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(COMPARING, 1)
         __syncthreads(); /* a thread merges what another one has stored */
         if (threadIdx.x < half)
             merge<KIND>(&mine, &seen[threadIdx.x]);
-        __syncthreads(); /* the next round overwrites what this one has read */
+        __syncthreads(); /* the next round overwrites results that this round reads */
     }
     if (threadIdx.x == 0) {
         struct mm_verification all = {};

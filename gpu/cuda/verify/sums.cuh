@@ -1,6 +1,6 @@
-/* The kernels that read a matrix once, multiply its lines by a few vectors, and add up the products. Lines
- * are cut into parts, so a few long lines still keep the whole chip busy. The order of sums depends only on
- * the shape. Only verify.cu and the files in this folder include it. */
+/* Kernels that read a matrix once, multiply its lines by a few vectors, and add up the products. Lines are
+ * cut into parts, so a few long lines still keep the whole chip busy. The order of sums depends only on the
+ * shape. Only verify.cu and the files in this folder include this file. */
 #pragma once
 
 #include "gpu/cuda/verify/numbers.cuh"
@@ -10,8 +10,8 @@ namespace {
 constexpr unsigned WARP = 32;
 constexpr unsigned THREADS = 256;
 
-/* op(X): `lines` lines of `length` elements. The elements of a line are neighbours in memory; if is_turned,
- * they lie `ld` apart. */
+/* An operand op(X): `lines` lines of `length` elements. A line's elements are neighbours in memory, or `ld`
+ * elements apart if is_turned. */
 struct operand {
     const void *data;
     size_t ld;
@@ -20,18 +20,18 @@ struct operand {
     bool is_turned;
 };
 
-/* The parts of an operand's lines. Sum s of line l over part p is sums[(p·SUMS + s)·lines + l]. */
+/* How an operand's lines are cut into parts. Sum s of line l over part p is sums[(p·SUMS + s)·lines + l]. */
 struct cut {
     size_t parts;
-    size_t part; /* elements of a part; the last one may have fewer */
+    size_t part; /* elements of a part; the last part may have fewer */
 };
 
 __device__ size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Adds up lines whose elements are neighbours. Each warp adds up a line; each thread adds every 32nd
- * element. */
+/* Adds up lines whose elements are neighbours in memory. Each warp adds up a line, and each of its threads
+ * adds every 32nd element. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_along(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 /* Adds up lines that lie across the stored rows. Each thread adds up one line, so a warp reads neighbouring
- * elements. */
+ * elements of a stored row. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_across(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {

@@ -3,31 +3,33 @@
  *
  * Each element is scaled by a power of two for its row of op(A) or column of op(B), and split into two
  * float16, x = high + low. The tensor cores add up three of the four products of halves; low·low is below
- * float32's precision. Three things stand between that and float32's accuracy:
+ * float32's precision. Three properties of the hardware reduce the accuracy:
  *
  * 1. The tensor cores truncate. They cut each addend to multiples of 2^-25 of the largest, and the sum to 24
- * bits, so the error grows with k. So every 64 of k the kernel adds their sum to a sum in registers by
- * ordinary arithmetic, which rounds. After 8192 of k it starts another sum.
+ * bits, so the error grows with k. After each 64 of k the kernel therefore adds the tensor cores' sum to a
+ * sum in registers by ordinary arithmetic, which rounds. After 8192 of k it starts another sum.
  *
  * 2. float16 has a smallest quantum, 2^-24. Elements below 2^-17 of their line's largest lose bits of their
  * low half.
  *
  * 3. The tensor cores treat a subnormal float16 as having exponent -14, so its product may truncate all
- * others of its instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
+ * other products of its instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
  *
- * 2 and 3 are what the limited range of float16 costs. guard.h bounds that cost for each element of C.
- * Elements whose error may be larger than float32's bound are recomputed in plain float32. `simt` computes
- * the whole product if these are more than one in 256 (and more than 1024), if the range may cost C as a
- * whole more than 2^-23 of its norm, or if an operand has Inf or NaN. The response names the path.
+ * 2 and 3 are the cost of the limited range of float16. guard.h bounds this cost for each element of C.
+ * Elements whose error may exceed float32's bound are recomputed in plain float32. `simt` computes the whole
+ * product in three cases: if such elements are more than one in 256 (and more than 1024), if the range may
+ * cost C as a whole more than 2^-23 of its norm, or if an operand has Inf or NaN. The response names the
+ * path.
  *
- * Cost: both operands once more in device memory, padded to tiles. A pass that reads and writes them
- * (split.cu); the halves of a stored operand are kept from its second product on. One block a multiprocessor,
- * with 384 threads of up to 240 registers and 211 KiB of shared memory (product.cu). Each kernel starts while
- * the one before it ends, because small products are mostly launches.
+ * Cost: a copy of both operands in device memory, padded to tiles, and a pass that reads and writes them
+ * (split.cu). The halves of a stored operand are kept from its second product on. The product kernel runs one
+ * block on each multiprocessor, with 384 threads of up to 240 registers and 211 KiB of shared memory
+ * (product.cu). Each kernel starts while the kernel before it ends, because launches are most of a small
+ * product's time.
  *
  * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
- * the FP32 theoretical peak performance" (2022), which also adds up outside of the tensor cores. The guard
- * is our own. */
+ * the FP32 theoretical peak performance" (2022), which also adds up outside the tensor cores. The guard is
+ * ours. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -50,14 +52,15 @@ struct sizes {
     unsigned uncertain_max;
 };
 
-/* Recomputing one element in 256 is cheaper than computing all by simt. */
+/* Returns how many uncertified elements are recomputed. Recomputing one element in 256 is cheaper than
+ * computing all with simt. */
 static unsigned uncertain_max(const struct mm_product *product) {
     enum { LEAST = 1024, MOST = 1 << 24 };
     const size_t many = product->m * product->n / 256;
     return (unsigned)(many < LEAST ? LEAST : many > MOST ? MOST : many);
 }
 
-/* Measured on an H100. */
+/* The time of the fix-up in steps, measured on an H100. */
 static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
@@ -74,25 +77,26 @@ static struct sizes sizes_of(const struct mm_product *product, const struct mm_d
     };
 }
 
-/* Lines of op(A) and op(B), padding included. */
+/* Returns the lines of op(A), padding included. */
 static size_t a_lines_of(const struct sizes *sizes) {
     return (size_t)sizes->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_ROWS;
 }
 
+/* Returns the lines of op(B), padding included. */
 static size_t b_lines_of(const struct sizes *sizes) {
     return (size_t)sizes->schedule.cluster_tile_cols * MM_FP32_COLS;
 }
 
 /* --- the workspace ------------------------------------------------------------------------------- */
 
-/* Offsets. The ranges that must be zeroed come first. */
+/* Offsets in the workspace. The ranges that must be zeroed come first. */
 struct offsets {
     size_t flags;
     size_t max;
     size_t lost;
     size_t ready;
     size_t costs;
-    size_t zeros; /* the end of those ranges */
+    size_t zeros; /* end of the ranges that must be zeroed */
     size_t uncertain;
     size_t partial;
     size_t flushed;
@@ -100,10 +104,10 @@ struct offsets {
     size_t b;
     size_t simt;
     size_t end;
-    bool is_good; /* the size fits a size_t */
+    bool is_good; /* the size of the workspace fits a size_t */
 };
 
-/* Reserves an aligned range at the end. */
+/* Reserves an aligned range at the end of the workspace, and returns its offset. */
 static size_t reserve(struct offsets *offsets, size_t count, size_t each) {
     enum { ALIGNMENT = 256 };
     const size_t begin = offsets->end;
@@ -147,7 +151,7 @@ struct kept {
 };
 
 static struct kept kept_of(const struct mm_fp32_operand *operand) {
-    struct offsets offsets = {.is_good = true}; /* it fits, because the workspace has these ranges too */
+    struct offsets offsets = {.is_good = true}; /* stays true, because the workspace has these ranges too */
     struct kept kept = {.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags))};
     kept.max = reserve(&offsets, operand->lines, sizeof(unsigned));
     kept.lost = reserve(&offsets, operand->lines, sizeof(unsigned long long));
@@ -164,7 +168,7 @@ struct kernel_arguments {
     struct mm_fp32_operand b;
     struct mm_fp32_plan plan;
     bool is_kept[2];  /* the halves of A or B are kept with the stored operand */
-    bool is_split[2]; /* the kept halves are there already */
+    bool is_split[2]; /* an earlier job has split A or B already */
 };
 
 static void place_operands(struct kernel_arguments *arguments, const struct sizes *sizes,
@@ -196,8 +200,8 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.lost = lost + sizes->m;
 }
 
-/* If the halves of an operand are kept, points the operand to that memory, and clears it if it is new. The
- * key names lines and k because a product of a stack has fewer than the whole stack. */
+/* If the halves of an operand are kept, makes the operand use the kept memory, and clears new memory. The key
+ * contains lines and k, because a product of a stack has fewer lines than the whole stack. */
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
@@ -257,7 +261,7 @@ static struct mm_layout product_layout(void) {
 
 static struct mm_layout scan_layout(void) {
     struct mm_layout layout = layout_of(mm_fp32_scan_kernel, MM_FP32_SPLIT_THREADS, 0);
-    layout.follows = false; /* no kernel comes before */
+    layout.follows = false; /* no kernel comes before this kernel */
     return layout;
 }
 
@@ -274,7 +278,7 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
     return mm_cuda_status(lane->device, code, "clearing the workspace", error);
 }
 
-/* Enqueues one kernel of the splitting, for the operands that are not split yet. */
+/* Enqueues one kernel that splits operands, for the operands that are not split yet. */
 static enum mm_status run_split(struct kernel_arguments *arguments, const struct mm_layout *layout,
                                 unsigned (*blocks_of)(const struct mm_fp32_operand *), struct mm_lane *lane,
                                 struct mm_error *error) {
@@ -297,21 +301,21 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
     return status;
 }
 
-/* Whether the repair may start while the product still runs. After a large product its blocks would crowd on
- * the multiprocessors that are free first, whose L1 cache is small because of the product's shared memory:
- * 170 elements of 4096³ took 0.10 ms instead of 0.02 (H200). To start later costs a microsecond. */
+/* Whether the repair may start while the product still runs. After a large product, all blocks of the repair
+ * would run on the few multiprocessors that are free first, with a small L1 cache. 170 elements of 4096³ then
+ * took 0.10 ms instead of 0.02 ms (H200). Starting later costs a microsecond. */
 static bool repair_follows(const struct mm_product *product) {
     return (double)product->m * (double)product->n * (double)product->k < 0x1p33;
 }
 
 static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lane *lane,
                                struct mm_error *error) {
-    enum { REPAIRING = 4 }; /* blocks a multiprocessor, which cost little if there is nothing to do */
+    enum { REPAIRING = 4 }; /* blocks on each multiprocessor; they take little time if nothing is repaired */
     struct mm_layout product = product_layout();
     struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
-    /* If nothing was split, no kernel comes before: only the clearing of the workspace does. */
+    /* If nothing was split, no kernel comes before the product, only a memset of the workspace. */
     product.follows = !(arguments->is_split[0] && arguments->is_split[1]);
     repair.follows = repair_follows(&arguments->plan.product);
     const enum mm_status status = mm_cuda_enqueue(
@@ -321,10 +325,10 @@ static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lan
     return mm_cuda_enqueue(&repair, (dim3){repairing, 1, 1}, pointers, lane, error);
 }
 
-/* How `simt` computes the product, if the device finds that it must. */
+/* Returns the plan with which `simt` computes the product if the device sets the fallback flag. */
 static struct mm_plan simt_plan_of(const struct mm_product *product, const struct mm_plan *plan) {
     struct mm_plan simt = {.device = plan->device, .variant = plan->variant};
-    (void)mm_cuda_simt(product, &simt, NULL); /* it takes every shape */
+    (void)mm_cuda_simt(product, &simt, NULL); /* simt supports every shape, so this cannot fail */
     return simt;
 }
 
@@ -363,7 +367,7 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
 }
 
 /* Whether the split operands would be mostly padding. Lines are padded to whole tiles, and k to whole steps,
- * which multiplies the memory of a few vectors. */
+ * so operands with few lines would need many times their memory. */
 static bool is_mostly_padding(const struct mm_product *product, const struct offsets *offsets) {
     enum { TIMES_MAX = 8, BYTES_ANYWAY = 256 << 20 };
     const size_t operands = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
@@ -387,8 +391,8 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
     return status;
 }
 
-/* Plans the product by simt if k is 0, if the plan must save memory, if the workspace passes SIZE_MAX, or if
- * most of it would be padding. Each product of a stack is computed alone. */
+/* Plans the product with simt if k is 0, if the plan must save memory, if the workspace exceeds SIZE_MAX, or
+ * if most of it would be padding. Each product of a stack is computed alone. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);

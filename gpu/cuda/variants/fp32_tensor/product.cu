@@ -3,14 +3,14 @@
  * the row and column data of the epilogue. Each consumer computes 64×192 of C.
  *
  * A step is 64 of k: twelve wgmma. The small products low·high and high·low come first, so truncation costs
- * them little. The consumer then promotes the result: it adds the result to float32 sums in registers.
- * Meanwhile the other consumer uses the tensor cores.
+ * them little. The consumer then adds the step's sums to float32 sums in registers, while the other consumer
+ * uses the tensor cores.
  *
  * The two blocks of a cluster compute tiles one below the other. Each block loads its own slab of A, and
- * multicasts half of B's slab to both. This saves 30% of the L2 traffic, and so power, which limits an H200's
- * clock at 4096³. Tiles have 192 columns rather than 128, so wgmma reads less shared memory for each
- * multiplication. */
-/* ptxas: spills product: words that a tile needs at its end; the loop over its steps does not touch them */
+ * multicasts half of B's slab to both blocks. This saves 30% of the L2 traffic. It also saves power, which
+ * limits an H200's clock at 4096³. Tiles have 192 columns rather than 128, so wgmma reads less shared memory
+ * for each multiplication. */
+/* ptxas: spills product: words that a tile needs only after the loop over its steps */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/epilogue.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -21,28 +21,29 @@ namespace {
 constexpr unsigned CLUSTER = MM_FP32_CLUSTER;
 constexpr unsigned THREADS = MM_FP32_PRODUCT_THREADS;
 
-constexpr unsigned PRODUCER_REGISTERS = 24; /* of a thread; 240 of a consumer's */
-constexpr unsigned STAGES = 5;              /* each holds a slab of both operands */
+constexpr unsigned PRODUCER_REGISTERS =
+    24;                        /* registers of a producer's thread; a consumer's thread has 240 */
+constexpr unsigned STAGES = 5; /* each stage has a slab of both operands */
 constexpr unsigned A_BYTES = ROWS * MM_FP32_LINE_BYTES;
 constexpr unsigned B_BYTES = COLS * MM_FP32_LINE_BYTES;
 constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr unsigned ALIGNMENT = 1024; /* of the stages, for wgmma */
+constexpr unsigned ALIGNMENT = 1024; /* bytes; wgmma needs stages with this alignment */
 
 using wgmma = mm_wgmma_float16::instruction<COLS, false, false>;
 
-/* Static shared memory, for all but the stages: its addresses are compile-time constants. */
+/* Static shared memory for everything but the stages, because its addresses are compile-time constants. */
 struct static_shared {
-    line lines[2][ROWS + COLS]; /* epilogue data of a tile and the next one: rows, then columns */
+    line lines[2][ROWS + COLS]; /* epilogue data of two tiles, for rows, then columns */
     mm_ring<STAGES> ring;
-    uint64_t lines_full[2];  /* mbarriers: prepared */
-    uint64_t lines_empty[2]; /* mbarriers: both consumers have read them */
+    uint64_t lines_full[2];  /* mbarriers: the lines are prepared */
+    uint64_t lines_empty[2]; /* mbarriers: both consumers have read the lines */
     column_peaks peaks[2][PREPARING_WARPS];
-    unsigned cluster; /* number in the schedule; in the cluster's first block alone */
+    unsigned cluster; /* the cluster's number in the schedule; valid only in the cluster's first block */
 };
 
 struct shared {
     static_shared &own;
-    unsigned char *stages; /* STAGE_BYTES each: A's slab, then B's */
+    unsigned char *stages; /* STAGE_BYTES for each stage: A's slab, then B's slab */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */
@@ -51,19 +52,19 @@ __device__ __forceinline__ unsigned my_rank() {
     return blockIdx.x % CLUSTER;
 }
 
-/* The index of the block's partial and flushed sums, if its cluster has this number. */
+/* Returns the index of the block's partial and flushed sums; `cluster` is its cluster's number. */
 __device__ __forceinline__ unsigned slot_of(unsigned cluster) {
     return cluster * CLUSTER + my_rank();
 }
 
-/* The cluster's number in the schedule. Clusters get their numbers in the order in which they start, the
- * highest one first. A cluster publishes partial sums before it waits for others, and waits only for clusters
- * with higher numbers. These have started already, so no cluster waits for ever. */
+/* Returns the cluster's number in the schedule. Clusters get numbers in the order in which they start, the
+ * highest number first. A cluster publishes partial sums before it waits for other clusters, and waits only
+ * for clusters with higher numbers. Those clusters have started already, so no cluster waits for ever. */
 __device__ __forceinline__ unsigned next_cluster(const mm_fp32_plan &plan) {
     return plan.schedule.clusters - 1 - atomicAdd(&plan.flags->tickets, 1u);
 }
 
-/* The block's tile of C. */
+/* Returns the block's tile in a cluster tile. */
 __device__ mm_tile tile_of(const mm_fp32_plan &plan, unsigned cluster_tile) {
     const mm_tile tile = mm_cluster_tile_of(plan.schedule, cluster_tile);
     return {tile.row * CLUSTER + my_rank(), tile.col};
@@ -71,7 +72,7 @@ __device__ mm_tile tile_of(const mm_fp32_plan &plan, unsigned cluster_tile) {
 
 /* --- the producer warpgroup ---------------------------------------------------------------------- */
 
-/* What the thread that uses TMA runs. */
+/* The loop of the producer's thread that uses TMA. */
 __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     constexpr unsigned B_HALF_BYTES = B_BYTES / CLUSTER;
     constexpr uint16_t BOTH = 3;
@@ -85,8 +86,8 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
         for (unsigned slab = 2 * next.begin; slab < 2 * next.end; slab++, a += A_BYTES, b += B_BYTES) {
             const unsigned stage = mm_wait_empty(shared.own.ring, at);
             unsigned char *to = shared.stages + stage * STAGE_BYTES;
-            /* STAGE_BYTES counts the half of B that the other block multicasts. Its bytes may come before
-             * this arrival, without which the phase cannot end. */
+            /* STAGE_BYTES includes the half of B that the other block multicasts. These bytes may arrive
+             * before this thread does, because the phase cannot end without this thread's arrival. */
             mm_mbarrier_arrive_expect(&shared.own.ring.full[stage], STAGE_BYTES);
             mm_tma_load_bulk(to, a, A_BYTES, &shared.own.ring.full[stage]);
             mm_tma_load_bulk_multicast(to + A_BYTES + my_rank() * B_HALF_BYTES, b, B_HALF_BYTES,
@@ -95,18 +96,18 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     }
 }
 
-/* A line's epilogue data. A line past the last one has the data of zeros, which are always certified. */
+/* Returns a line's epilogue data. A line past C's edge gets the data of zeros, which are always certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
 }
 
-/* The largest x in a warp. No x is negative. */
+/* Returns the largest x in a warp. No x is negative. */
 __device__ __forceinline__ float largest_of_warp(float x) {
     return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
-/* What warps 1 to 3 of the producer run. */
+/* The loop of warps 1 to 3 of the producer: prepares the epilogue data of each tile's rows and columns. */
 __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     unsigned count = 0;
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
@@ -136,10 +137,10 @@ __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm
 
 /* --- the consumer warpgroups --------------------------------------------------------------------- */
 
-/* Sets d to the products of a step, whose slabs are in stages `first` and `second`. */
+/* Sets d to the sums of a step, whose two slabs are in stages `first` and `second`. */
 __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared, unsigned first,
                                          unsigned second) {
-    constexpr unsigned HIGH = 0; /* in units of 16 bytes, along a line */
+    constexpr unsigned HIGH = 0; /* offsets along a line, in units of 16 bytes */
     constexpr unsigned LOW = MM_FP32_LINE_BYTES / 2 / 16;
     constexpr unsigned NEXT = 2; /* 16 of k */
     const unsigned row = mm_my_consumer() * MM_CONSUMER_ROWS * MM_FP32_LINE_BYTES;
@@ -149,7 +150,7 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
                            mm_wgmma_descriptor<false>(slabs[1] + row)};
     const uint64_t b[2] = {mm_wgmma_descriptor<false>(slabs[0] + A_BYTES),
                            mm_wgmma_descriptor<false>(slabs[1] + A_BYTES)};
-    mm_wgmma_fence(); /* the step before has read d */
+    mm_wgmma_fence(); /* the code of the step before has read d */
     wgmma::begin(d, a[0] + LOW, b[0] + HIGH);
     wgmma::add(d, a[0] + HIGH, b[0] + LOW);
 #pragma unroll
@@ -174,8 +175,8 @@ __device__ __forceinline__ void clear(float (&sums)[SUMS]) {
         sums[i] = 0.0f;
 }
 
-/* Adds up the steps of a tile. Every FLUSH_STEPS the running sums are flushed to the workspace and restarted,
- * so no step is added to a far larger sum. */
+/* Adds up the steps of a tile. After every MM_FP32_FLUSH_STEPS steps, adds the running sums to the workspace
+ * and starts again at 0, so no step is added to a far larger sum. */
 __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared, unsigned slot,
                                         const mm_work_tile &work_tile, mm_ring_state &at,
                                         float (&sums)[SUMS]) {
@@ -205,7 +206,7 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
         mm_add_sums<SUMS>(sums, mm_sums_at<SUMS>(plan.flushed, slot));
 }
 
-/* Stores partial sums for another cluster. One thread sets the flag after all have stored. */
+/* Stores partial sums for another cluster. One thread sets the flag after all threads have stored. */
 __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned slot,
                                         const float (&sums)[SUMS]) {
     mm_store_sums(sums, mm_sums_at<SUMS>(partial.sums, slot));
@@ -217,7 +218,8 @@ __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned
             : "memory");
 }
 
-/* Adds another block's partial sums: one thread waits until they are stored, then all read. */
+/* Adds another block's partial sums. One thread waits until the sums are stored, then all threads read them.
+ */
 __device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsigned slot,
                                             float (&sums)[SUMS]) {
     if (mm_my_thread() == 0) {
@@ -240,7 +242,7 @@ __device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, unsigned cluste
 
 __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     mm_ring_state at = {0, 0};
-    unsigned tiles_done = 0; /* by the epilogue */
+    unsigned tiles_done = 0; /* tiles whose epilogue has run */
     float sums[SUMS];
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
         const unsigned slot = slot_of(scheduler.cluster);
@@ -275,14 +277,14 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         mm_mbarrier_init_fence();
         if (my_rank() == 0)
-            shared.own.cluster = next_cluster(plan); /* cleared before any kernel of the launch started */
+            shared.own.cluster = next_cluster(plan); /* tickets were zeroed before the first kernel started */
     }
     __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     mm_cluster_sync(); /* the barriers of both blocks are initialised, and the cluster has its number */
     if (mm_fp32_is_unsplit(plan))
-        return; /* as all other blocks do */
+        return; /* all other blocks return here too */
     const mm_tile_scheduler scheduler = mm_scheduler_of(mm_cluster_load(&shared.own.cluster, 0));
     if (threadIdx.x < MM_WARPGROUP) {
         mm_release_registers<PRODUCER_REGISTERS>();

@@ -1,12 +1,12 @@
 /* The first pass of fp32_tensor scales each line of op(A) and op(B) by a power of two, so its largest
  * magnitude lies in [2^14, 2^15). It splits each element into float16 high and low, writes both in the layout
- * of wgmma, and pads k with zeros. What the two halves miss of faint elements is summed per line for the
- * guard.
+ * of wgmma, and pads k with zeros. For the guard, it sums up for each line what the halves of faint elements
+ * lose.
  *
  * A k-contiguous line is read once: its threads keep the first 8192 elements in registers, and read only the
- * rest again. Other lines are read twice: for their maximum, then to be split, transposed through shared
- * memory. Both operands share a launch. Two 4096×4096 operands take 54 µs (scan) and 36 µs (split_rest) on an
- * H200; the bytes alone would take 76 µs (bench/profile.sh). */
+ * elements after them again. Other lines are read twice: `scan` finds their maximum, and split_rest splits
+ * them, transposed through shared memory. Both operands share a launch. Two 4096×4096 operands take 54 µs
+ * (scan) and 36 µs (split_rest) on an H200; moving their bytes would take 76 µs (bench/profile.sh). */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 
@@ -14,15 +14,15 @@ namespace {
 
 constexpr unsigned THREADS = MM_FP32_SPLIT_THREADS;
 constexpr unsigned CHUNK = MM_FP32_CHUNK;
-constexpr unsigned STRIP = 128; /* k-strided lines of a block */
-constexpr unsigned DEPTH = 64;  /* of k that a block of scan_k_strided reads */
+constexpr unsigned STRIP = 128; /* k-strided lines that a block reads */
+constexpr unsigned DEPTH = 64;  /* elements of k that a block of scan_k_strided reads */
 constexpr unsigned KEPT = 4;    /* chunks that a thread keeps in registers */
 
 struct alignas(16) halves {
     __half each[CHUNK];
 };
 
-/* What a chunk's elements lose, in LOST_UNIT. */
+/* Returns what a chunk's elements lose, in MM_FP32_LOST_UNIT. */
 __device__ __forceinline__ unsigned sum_lost(const float (&x)[CHUNK], const mm_fp32_scale &scale) {
     unsigned sum = 0;
     for (unsigned i = 0; i < CHUNK; i++)
@@ -50,7 +50,7 @@ __device__ __forceinline__ unsigned store_halves(const mm_fp32_operand &operand,
     return any_faint ? sum_lost(x, scale) : 0;
 }
 
-/* The sum is an integer, so the order of the atomics does not matter. */
+/* Adds to the loss of a line. The sum is an integer, so the order of the atomic additions does not matter. */
 __device__ __forceinline__ void add_lost(const mm_fp32_operand &operand, unsigned line,
                                          unsigned long long lost) {
     if (lost > 0)
@@ -64,14 +64,13 @@ __device__ __forceinline__ void flag_nonfinite(const mm_fp32_operand &operand, u
         operand.flags->fallback = 1;
 }
 
-/* Whether neighbours in memory can be loaded by fours. */
+/* Whether one access can load four neighbours in memory. */
 __device__ __forceinline__ bool is_wide(const mm_fp32_operand &operand) {
     const unsigned neighbours = operand.k_contiguous ? operand.k : operand.lines;
     return neighbours % 4 == 0 && operand.ld % 4 == 0 && reinterpret_cast<size_t>(operand.from) % 16 == 0;
 }
 
-/* Loads the first `count` of four neighbours, and zeros after them. Without branches, so a thread's loads are
- * in flight together. */
+/* Loads the first `count` of four neighbours, and zeros after them. */
 template <bool WIDE> __device__ __forceinline__ float4 load_some(const float *from, unsigned count) {
     float4 x = {0.0f, 0.0f, 0.0f, 0.0f};
     if (WIDE) {
@@ -116,11 +115,11 @@ union shared_of_scan {
     uint4 largest[THREADS / 32][STRIP / 4];
 };
 
-/* Rows are padded by a word. A warp reads 8 chunks of a line at once, 8 rows apart. Without the padding they
- * would all lie in one bank; with it only two share one. */
+/* Rows are padded by a word. A warp reads 8 chunks of a line at once, 8 rows apart. Without padding all 8
+ * words would lie in one bank. */
 typedef float shared_of_split[MM_FP32_STEP][STRIP + 1];
 
-/* The largest magnitude in a team of threads. All threads of the block must call it. */
+/* Returns the largest magnitude in a team of threads. All threads of the block must call this. */
 __device__ __forceinline__ unsigned largest_of_team(unsigned largest, unsigned team,
                                                     unsigned (&of_warp)[THREADS / 32]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
@@ -134,7 +133,8 @@ __device__ __forceinline__ unsigned largest_of_team(unsigned largest, unsigned t
     return largest;
 }
 
-/* Threads per line, 32 to 256: enough to keep it in registers, up to 8192 elements. */
+/* Returns the threads for each line, 32 to 256: enough to keep up to 8192 elements of the line in registers.
+ */
 __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     unsigned team = 32;
     while (team < THREADS && team * KEPT * CHUNK < operand.k)
@@ -142,7 +142,7 @@ __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     return team;
 }
 
-/* Finds the largest magnitude of each line, and splits the line. Registers hold the beginning of the line. */
+/* Finds the largest magnitude of each line, and splits the line. Registers keep the beginning of the line. */
 template <bool WIDE>
 __device__ void scan_and_split_k_contiguous(const mm_fp32_operand &operand, unsigned block,
                                             shared_of_scan &shared) {
@@ -150,7 +150,7 @@ __device__ void scan_and_split_k_contiguous(const mm_fp32_operand &operand, unsi
     const unsigned line = block * (THREADS / team) + threadIdx.x / team;
     const unsigned mine = threadIdx.x % team;
     const unsigned chunks = operand.steps * (MM_FP32_STEP / CHUNK);
-    const bool is_line = line < operand.lines; /* else it is padding */
+    const bool is_line = line < operand.lines; /* false: the line is padding */
     const unsigned k = is_line ? operand.k : 0;
     const float *from = operand.from + (is_line ? line : 0) * operand.ld;
     float kept[KEPT][CHUNK];
@@ -200,7 +200,7 @@ __device__ __forceinline__ float4 load_k_strided(const mm_fp32_operand &operand,
 
 template <bool WIDE>
 __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, shared_of_scan &shared) {
-    constexpr unsigned ROWS = THREADS / 32; /* of k, at a time */
+    constexpr unsigned ROWS = THREADS / 32; /* elements of k that a block reads at a time */
     const unsigned strips = (operand.lines + STRIP - 1) / STRIP;
     const unsigned first = block % strips * STRIP;
     const unsigned k = block / strips * DEPTH + threadIdx.x / 32;
@@ -228,7 +228,7 @@ __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, s
 }
 
 /* Splits a step of a strip, transposed through shared memory. Eight neighbouring threads store the chunks of
- * one line: 64 bytes of high halves in each of two slabs, and as many of low ones. */
+ * one line: 64 bytes of high halves and 64 bytes of low halves in each of two slabs. */
 template <bool WIDE>
 __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, shared_of_split &turned) {
     constexpr unsigned STEP = MM_FP32_STEP;
@@ -255,7 +255,7 @@ __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, 
 #pragma unroll
     for (unsigned i = 0; i < STRIP; i += THREADS / CHUNKS) {
         const unsigned row = i + threadIdx.x / CHUNKS;
-        const bool is_line = first + row < operand.lines; /* else it is padding */
+        const bool is_line = first + row < operand.lines; /* false: the line is padding */
         if (first + row >= operand.padded)
             continue;
         float y[CHUNK];
@@ -269,8 +269,8 @@ __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, 
     }
 }
 
-/* B comes last because it is strided unless transposed. split_rest goes through the blocks in reverse, so it
- * is likely to find the latest reads in the L2 cache. */
+/* Scans A, then B, because B is k-strided unless it is transposed. split_rest goes through the blocks in
+ * reverse, so it is likely to find the elements that were read last in the L2 cache. */
 __global__ void __launch_bounds__(THREADS, 3)
     scan(const __grid_constant__ mm_fp32_operand a, const __grid_constant__ mm_fp32_operand b,
          unsigned blocks_of_a) {
