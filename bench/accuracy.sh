@@ -21,7 +21,7 @@ options() {
 END
 }
 
-# The reference of a large product takes a core ten seconds, so all cores share it.
+# All cores compute the reference of a large product, which would take one core ten seconds.
 threads_max=16
 
 print_head() {
@@ -34,7 +34,7 @@ run() {
     [ "$dry" = no ] || passed="$passed --depths 65,1024 --edge 17"
     name_machine
     name_report
-    # The options are words to be split.
+    # The options are split into words.
     # shellcheck disable=SC2086
     keep_report print_head machine,gpu,date,commit "\"$machine\",\"$gpu\",$date,$commit" \
         "$build/tests/kernels/kernels" --accuracy --threads "$threads" $passed

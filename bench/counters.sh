@@ -21,7 +21,7 @@ gpu__time_duration.sum'
 . "$(dirname "$0")/lib/ncu.sh"
 missing=-
 
-# Counters that this chip or this ncu does not have are left out, since ncu may refuse them.
+# Counters that this chip or this ncu lacks are left out, because ncu may reject them.
 ncu --query-metrics >"$scratch/known" 2>/dev/null || :
 absent=
 for metric in $metrics; do
@@ -32,13 +32,11 @@ for metric in $absent; do
     echo "- not counted here: $metric"
 done
 
-# Every kernel of a product or a transposition, and none that fills or judges matrices.
+# All kernels of a product or a transposition; those that fill or check matrices are left out.
 products='regex:^(mm_cuda_one|mm_cuda_transpose_one|register_tiled|vectorized|warp_tiled|mm_simt_tiles|mm_simt_vector_kernel|simt_sum|scan|split_rest|product|repair|pad|mm_tensor_product|reduce)$'
 
-# compare NAME FIGURE…: a row of the table from the predicted figures and the launches in $scratch/counts. A product's
-# kernels come again with its next run, so the last launches repeat after as many lines as it has kernels; before them
-# may be those of another product. Sectors that the copy engine brings are counted as they arrive. A kernel without it
-# asks for no fewer than arrive, since it finds some in the L1: the larger count holds. Stores likewise.
+# compare NAME FIGURE…: prints a row from the predicted figures and the launches in $scratch/counts. The last launches
+# are those of the last product. Of the L1's and the copy engine's sectors the larger count is used.
 compare() {
     awk -v name="$1" -v predicted="$2" -v metrics="$metrics" '
         BEGIN {
@@ -57,7 +55,7 @@ compare() {
             kernel[NR] = $NF
             loads[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "ld"), counter("l1tex__m_xbar2l1tex_read_", "sectors"))
             stores[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "st"), counter("lts__t_sectors_srcunit_tex_op_", "write"))
-            # What the L1 counts includes waits for other traffic, and it counts them as conflicts. Instructions have none.
+            # The L1 counts waits for other traffic as conflicts; instructions have none.
             passes = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
             with_waits = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
             conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
@@ -68,7 +66,7 @@ compare() {
             repeated[NR] += counter("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_", "ldgsts")
             time[NR] = counter("gpu__time_duration", "")
         }
-        # A difference of a few thousand beside nothing is no percentage.
+        # A difference of a few thousand without a prediction is no percentage.
         function cell(expected, counted) {
             if (expected == "")
                 return sprintf(" | - | %.0f | -", counted)
@@ -99,9 +97,8 @@ compare() {
         }' "$scratch/counts"
 }
 
-# table TITLE OPTIONS [VARIANTS]: the rows that the harness times with the first words, which are options of its own, or
-# those of the last ones among them. Variants that it times by several tiles are asked for by tile. At most six kernels
-# make a product.
+# table TITLE OPTIONS [VARIANTS]: prints the rows that the harness times with these options, or only these variants. A
+# variant with several tiles has a row for each. A product has at most six kernels.
 table() {
     options=$2
     printf '\n## %s\n\n' "$1"

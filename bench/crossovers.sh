@@ -13,8 +13,8 @@ depths='64 128 192 256 384 512 768 1024 2048 4096'
 wides='64 128 256 384 512 640 768 896 1024 1536 2048 3072 4096 6144 8192 16384'
 cubes='32 48 64 96 128 160 192 224 256 320'
 
-# Flat products, M K N: a C of narrow rows and wide columns. Those of little work are never fp32_tensor's, and those of
-# much always, where less was.
+# Flat products, M K N: few rows and many columns in C. Shapes that are clearly too small or too large for a crossover
+# are left out.
 flat_shapes() {
     for narrow in $narrows; do
         for depth in $depths; do
@@ -32,11 +32,8 @@ cubic_shapes() {
     done
 }
 
-# The table from the harness's CSV. A pair of narrow and depth crosses where fp32_tensor is the faster one from there
-# on, up to the widest that was timed; where nothing was, or it never is, the least is 0, which stands for never. Kernels
-# go by whole blocks, so that an edge of C stands for all that are less, down to the next one that was timed; a depth
-# stands for those that it is the nearest to, the least one not for less than three quarters of it. The
-# tiles end where simt takes a twentieth less from there on: they go together with others for fewer instructions.
+# Prints the table from the harness's CSV. A crossover is the least width from which fp32_tensor stays faster; 0: never.
+# An edge stands for all smaller ones, a depth for the nearest ones. The tiles end where simt stays 5% faster.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
         function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }
@@ -74,7 +71,7 @@ table() {
             print "/* clang-format off */"
             print ""
             count = split(cubes, edge_of, " ")
-            edge = 2 * edge_of[count] # at least, as far as is known
+            edge = 2 * edge_of[count] # the real value may be larger
             for (i = count; i >= 1; i--) {
                 simt = time_of(edge_of[i], edge_of[i], edge_of[i], "simt")
                 if (simt == 0 || simt * 1.05 > best_tile(edge_of[i]))
@@ -128,7 +125,7 @@ run() {
     for variant in tiled_16 tiled_async simt fp32_tensor; do
         passed="$passed --variant $variant"
     done
-    # Each line is a shape, of words to be split; flat ones are not asked of the tiles.
+    # Each line is a shape and is split into words. The tiles do not run flat shapes.
     # shellcheck disable=SC2046,SC2086
     "$build/tests/kernels/kernels" $passed $(cubic_shapes | sed 's/^/--time /') >"$report.log"
     mv "$report.csv" "$report.cubes"

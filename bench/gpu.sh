@@ -22,7 +22,7 @@ options() {
 END
 }
 
-# edge_of ROW: what a rehearsal takes in its place is small.
+# edge_of ROW: the rehearsal's smaller edge.
 edge_of() {
     case $dry:$1 in
     yes:1) echo 1 ;;
@@ -35,7 +35,7 @@ edge_of() {
 
 # --- servers
 
-# Sets service, and the port of the peer with so many processes as peer_COUNT, of those in `serving`.
+# Starts the service, and the peer with each number of processes. Sets their ports.
 start_all() {
     serving=''
     [ "$dry" = no ] || backend=cpu library=numpy processes='1 2' rounds=1 seconds=0.1
@@ -58,8 +58,8 @@ start_all() {
 
 # --- measuring
 
-# Enough threads of the client for its connections, that leave cores to the server: on 16 cores with an H200, 4, 6,
-# 8 and 12 threads had 1,440, 1,720, 1,740 and 1,740 products of 1024×1024 a second from 32 connections.
+# The client's threads: enough for its connections, but some cores stay for the server. With 16 cores and an H200, 4, 6,
+# 8 and 12 threads gave 1,440, 1,720, 1,740 and 1,740 products of 1024×1024 a second.
 client_threads() {
     threads=$(($(nproc) / 2))
     [ "$threads" -ge 1 ] || threads=1
@@ -67,12 +67,12 @@ client_threads() {
     echo "$threads"
 }
 
-# squares EDGE CONNECTIONS [SECONDS]: steady's arguments.
+# squares EDGE CONNECTIONS [SECONDS]: prints steady's arguments.
 squares() {
     echo "--shape $1x$1x$1 --connections $2 --threads $(client_threads "$2")" "${3:+--seconds $3}"
 }
 
-# floor_of EDGE CONNECTIONS: the socket loop for these bodies.
+# floor_of EDGE CONNECTIONS: starts the socket loop for these bodies.
 floor_of() {
     start_sockets "$2" $((8 * $1 * $1)) $((4 * $1 * $1)) || {
         say "$why"
@@ -80,8 +80,7 @@ floor_of() {
     }
 }
 
-# turns ROW PEERS ARGUMENT…: in each round the socket loop, if there is one, then the service, then the peers with so
-# many processes.
+# turns ROW PEERS ARGUMENT…: in each round runs the socket loop, if there is one, then the service, then the peers.
 turns() {
     turn_row=row_$1 counts=$2 figures='rate p50_ms p99_ms'
     shift 2
@@ -97,7 +96,7 @@ turns() {
     [ -z "$floor" ] || stop "$floor_pid"
 }
 
-# Sets best, the number of processes by which the peer answered most in the row.
+# Sets best, the number of processes with which the peer was fastest in the row.
 find_best() {
     best=$(for count in $serving; do
         echo "$(median "row_$1_peer_$count.rate") $count"
@@ -112,7 +111,7 @@ peer_name() {
     fi
 }
 
-# The peer with one process, where it runs: one connection has no use for more.
+# Compares with the peer with one process, because one connection needs no more.
 lone_peer() {
     case " $serving " in *' 1 '*) echo 1 ;; esac
 }
@@ -122,7 +121,7 @@ beside_lone_peer() {
     [ -z "$(lone_peer)" ] || row_ratio "$2; beside: $(peer_name 1)" '' "row_$1.p50_ms" "row_$1_peer_1.p50_ms" ms
 }
 
-# bench_rate ROW TARGET TARGET_P99: a square by 32 connections; beside it, what plain sockets carry by as many.
+# bench_rate ROW TARGET TARGET_P99: squares by 32 connections, beside plain sockets.
 bench_rate() {
     edge=$(edge_of "$1")
     what="$edge, raw, 32 connections"
@@ -141,7 +140,7 @@ bench_rate() {
         row_ratio "$what, p99; beside: $(peer_name "$best")" "$3" "row_$1.p99_ms" "row_$1_peer_$best.p99_ms" ms
 }
 
-# bench_large ROW TARGET REQUESTS: a square by one connection, beside the socket loop moving the same bytes.
+# bench_large ROW TARGET REQUESTS: squares by one connection, beside the socket loop with equal bytes.
 bench_large() {
     edge=$(edge_of "$1")
     what="$edge, raw, one connection, p50"
@@ -162,8 +161,8 @@ bench_json() {
     beside_lone_peer "$1" "$what"
 }
 
-# bench_bodies EDGE TARGET CONNECTIONS…: whole bodies over so many connections, beside plain sockets that move the same,
-# and beside libmicrohttpd alone, which has to copy each body.
+# bench_bodies EDGE TARGET CONNECTIONS…: large bodies over so many connections, beside plain sockets, and beside
+# libmicrohttpd alone, which must copy each body.
 bench_bodies() {
     edge=$(edge_of "$1") target=$2
     shift 2
@@ -198,7 +197,7 @@ by_bodies() {
 
 # --- operands that the server has
 
-# write_request PATH: one without a body.
+# write_request PATH: writes a request without a body.
 write_request() {
     printf 'POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n' "$1" >"$scratch/request"
 }
@@ -216,7 +215,7 @@ by_request() {
     measure "$key_of" "$figures_of" --port "$port_of" --file "$scratch/request" "$@"
 }
 
-# path_of KIND EDGE: the query of such a product; stored operands are wEDGE.
+# path_of KIND EDGE: prints the query of a product of generated or stored operands; stored ones are named wEDGE.
 path_of() {
     case $1 in
     stored) echo "a_from=w$2&b_from=w$2" ;;
@@ -226,10 +225,9 @@ path_of() {
     esac
 }
 
-# bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, of which nothing is returned;
-# stored ones beside the peer, which has its tensors on its device, and beside libmicrohttpd alone, whose connections are
-# suspended and resumed as the service's are. `out` keeps each product under one name. SHARE: the target of the rate by the
-# time of the kernel alone.
+# bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, without a returned
+# result. Stored ones are compared with the peer and with libmicrohttpd alone. SHARE: target of the rate times the
+# kernel's time.
 bench_had() {
     edge=$(edge_of "$2") had=had_$1_$2 counts='' bare=''
     what="$edge, $1, 32 connections, reply=none"
@@ -280,7 +278,7 @@ bench_had() {
     row_value "$what, p99" '' "row_$had.p99_ms" ms
 }
 
-# Each product takes the result of the one before it, by one connection.
+# By one connection, each product uses the previous result.
 bench_chain() {
     edge=$(edge_of 1024)
     what="$edge, chained by out, one connection, reply=none"
@@ -295,7 +293,7 @@ bench_chain() {
     row_value "$what, a request's time beside its kernel, median" '≤ 0.2 ms' row_chain.outside_ms ms
 }
 
-# bench_gpus KIND EDGE TARGET: the same load on one GPU and on all of them, by 64 connections.
+# bench_gpus KIND EDGE TARGET: equal load on one GPU and on all GPUs, by 64 connections.
 bench_gpus() {
     edge=$(edge_of "$2") gpus=gpus_$1_$2
     write_request "/v1/matmul?$(path_of "$1" "$edge")&reply=none"
@@ -310,7 +308,7 @@ bench_gpus() {
         "${gpus}_one.rate" /s
 }
 
-# Starts the service on one GPU, beside the one that has all.
+# Starts the service on one GPU, beside the one on all GPUs.
 bench_all_gpus() {
     count_of_gpus=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" | grep -o '"multiprocessors"' | wc -l)
     if [ "$count_of_gpus" -lt 2 ]; then
@@ -332,8 +330,8 @@ bench_all_gpus() {
     stop "$one_pid"
 }
 
-# What the sockets carry here, by one stream and by four, both ways together; and beside it, where that row is
-# wanted, what the service does under the load of 1024.
+# Measures what the sockets carry in both directions, by one stream and by four; and beside it the service under the
+# load of row 1024, if that row runs.
 bench_wire() {
     edge=$(edge_of 4096) edge_loaded=$(edge_of 1024)
     if ! floor_of "$edge" 4; then
@@ -363,12 +361,12 @@ bench_wire() {
     done
 }
 
-# gigabytes RATES EDGE INTO: of bodies and replies.
+# gigabytes RATES EDGE INTO: converts rates into GB/s of bodies and replies.
 gigabytes() {
     awk -v edge="$2" '{ print ($1 == "failed" ? $1 : $1 * 12 * edge * edge / 1e9) }' "$scratch/values/$1" >"$scratch/values/$3"
 }
 
-# bench_row ROW: its target and what else its function takes.
+# bench_row ROW: calls the row's function with its target.
 bench_row() {
     case $1 in
     wire) bench_wire ;;

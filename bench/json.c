@@ -14,7 +14,7 @@
 
 enum { NUMBER_BYTES_MAX = 24 };
 
-/* A kind of numbers. */
+/* A kind of numbers, with its name. */
 struct kind {
     const char *name;
     float (*make)(uint64_t *random);
@@ -33,15 +33,15 @@ static float make_short(uint64_t *random) {
     return (float)((int)(next(random) % 19) - 9) / 2;
 }
 
-/* Nine digits; and short ones, as -4.5 or 3. */
+/* Numbers of nine digits, and short numbers like -4.5 or 3. */
 static const struct kind kinds[] = {{"random", make_random}, {"short", make_short}};
 
 struct bench {
     size_t edge;
     struct mm_budget budget;
     const struct mm_codec *codec;
-    float *elements; /* a's, then b's */
-    float *read;     /* what the codec by Jansson alone reads */
+    float *elements; /* a's elements, then b's */
+    float *read;     /* elements read by the codec with Jansson alone */
     char *body;
     size_t body_bytes;
     char *reply;
@@ -129,7 +129,7 @@ static double decode_jansson(struct bench *bench) {
     return (now_ns() - start) / (double)(2 * count);
 }
 
-/* The reply is a's elements, as if they were the product. */
+/* Replies with a's elements as the product. */
 static double encode(struct bench *bench) {
     static const struct mm_variant variant = {.name = "blas"};
     static const struct mm_backend backend = {.name = "cpu"};
@@ -200,7 +200,7 @@ int main(int argc, char **argv) {
     const size_t rounds = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
     static struct bench bench;
     require(edge >= 1 && edge <= 8192 && rounds >= 1, "takes an edge from 1 to 8192 and rounds");
-    json_set_alloc_funcs(malloc, free); /* as without api/, which watches them */
+    json_set_alloc_funcs(malloc, free); /* removes the allocation functions that api/ sets */
     make_bench(&bench, edge);
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         make_body(&bench, &kinds[kind]);

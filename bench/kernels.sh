@@ -33,7 +33,7 @@ operand() {
     dimensions=$((dimensions + 1))
 }
 
-# The shapes of --all, a line each: M K N. Squares, flat and thin ones, and some that suit no tile.
+# The shapes of --all, M K N: squares, flat and thin ones, and some that suit no tile.
 all_shapes() {
     cat <<'END'
 256 256 256
@@ -53,14 +53,14 @@ all_shapes() {
 END
 }
 
-# result_of M N: the harness is told the shape of a transposition's result, with a K that is ignored.
+# result_of M N: prints the shape of a transposition's result. The harness ignores K.
 result_of() {
     echo "$2 1 $1"
 }
 
-# Sets shapes, three dimensions each, by what was given.
+# Sets shapes, three dimensions each, from the arguments.
 choose_shapes() {
-    # A shape is words to be split.
+    # A shape is split into words.
     # shellcheck disable=SC2086
     case $dimensions:$all:$transpose in
     0:no:no) shapes='1024 1024 1024' ;;
@@ -80,12 +80,12 @@ choose_shapes() {
 # --- what the figures depend on
 
 look_around() {
-    # The number of a GPU is then the same for CUDA and for the driver's tool.
+    # CUDA and the driver's tool then number the GPUs equally.
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
     gpu=${CUDA_VISIBLE_DEVICES:-0}
     toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
         "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || :)
-    # What it does not know is no number.
+    # Prints a number, or nothing if the tool does not know it.
     IFS=', ' read -r driver sm_clock sm_clock_max memory_clock memory_clock_max power_limit <<END
 $(nvidia-smi --id="${gpu%%,*}" --format=csv,noheader,nounits \
         --query-gpu=driver_version,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.limit 2>/dev/null |
@@ -93,7 +93,7 @@ $(nvidia-smi --id="${gpu%%,*}" --format=csv,noheader,nounits \
 END
 }
 
-# A GPU may still idle at the start: its highest clocks are told as well.
+# A GPU may be idle at the start, so its highest clocks are reported too.
 print_head() {
     print_facts 'Kernels, timed' "driver|$driver" "CUDA toolkit of the build|${toolkit:-none}" \
         "SM clock at the start|${sm_clock:+$sm_clock MHz}" "SM clock at most|${sm_clock_max:+$sm_clock_max MHz}" \
@@ -101,16 +101,16 @@ print_head() {
         "memory clock at most|${memory_clock_max:+$memory_clock_max MHz}" "power limit|${power_limit:+$power_limit W}"
 }
 
-# watch_gpu COMMAND…: runs it, and tells what the GPU drew meanwhile, and how fast its clock was then; nothing of that
-# where no tool tells. Short kernels leave it idle between them, so that only what it drew most of speaks of their clock.
+# watch_gpu COMMAND…: runs the command, and reports the GPU's power and clock meanwhile, if a tool tells them. Short
+# kernels leave it idle between runs, so only samples near the highest power count.
 watch_gpu() {
     nvidia-smi --id="${gpu%%,*}" --query-gpu=power.draw,clocks.sm --format=csv,noheader,nounits --loop-ms=100 \
         >"$scratch/watched" 2>/dev/null &
     watcher=$!
-    trap 'kill "$watcher" 2>/dev/null || :' EXIT # of this shell alone, which is a part of a pipe
+    trap 'kill "$watcher" 2>/dev/null || :' EXIT # traps in the pipe's subshell only
     trap 'exit 130' INT TERM
     code=0
-    for _ in 1 2 3 4 5 6 7 8 9 10; do # for its first word, where it has answered before
+    for _ in 1 2 3 4 5 6 7 8 9 10; do # waits for the first sample
         { [ -z "$driver" ] || [ -s "$scratch/watched" ]; } && break
         sleep 0.2
     done
@@ -131,7 +131,7 @@ watch_gpu() {
 # --- running
 
 run() {
-    # The shapes are words to be split, three at a time, and so are the options.
+    # The shapes are split into words, three at a time, and so are the options.
     # shellcheck disable=SC2086
     set -- $shapes
     while [ $# -gt 0 ]; do

@@ -31,9 +31,8 @@ echo "\`$options\`"
 echo
 echo "| variant | kernel | blocks | threads each | ms | SM clock, GHz | multiprocessors at work | tensor cores | float32 pipes | issue slots | shared memory | L2 | DRAM |"
 echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-# The caches are left as they are, since one kernel finds there what the one before it wrote. The kernels of the last
-# product count, which begin where the first kernel comes again, once or twice. `make` fills the
-# matrices, and `wait` holds the stream until all is enqueued.
+# Caches are not flushed, because a kernel reads what the previous one wrote. Only the kernels of the last product
+# count. `make` fills the matrices, and `wait` delays the stream until all is enqueued.
 for variant in ${variants:-fp32_tensor simt}; do
     count "$options --variant $variant" --cache-control none --kernel-name-base function
     awk -v variant="$variant" '

@@ -20,7 +20,7 @@ options() {
     echo '--connections N|connections number 1000|at once (8)'
 }
 
-# link_options ROW: what is done to each direction. The queues are longer than what the connections have under way.
+# link_options ROW: prints netem's options for each direction. The queues are longer than the data in flight.
 link_options() {
     case $1 in
     lossy) echo 'netem limit 20000 delay 5ms loss 0.5%' ;;
@@ -40,7 +40,7 @@ far_away() {
     ip netns exec "$space" "$@"
 }
 
-# False where this machine has no such links to give; `why` says what was seen.
+# Creates the link. Returns false and sets `why` if this machine does not allow that.
 lay_link() {
     if ! {
         ip netns add "$space" && ip link add "$near_link" type veth peer name "$far_link" &&
@@ -52,7 +52,7 @@ lay_link() {
     fi
 }
 
-# shape_link OPTION…: both directions alike; without any, as it is.
+# shape_link OPTION…: applies the options to both directions; without options removes them.
 shape_link() {
     tc qdisc del dev "$near_link" root 2>/dev/null || :
     far_away tc qdisc del dev "$far_link" root 2>/dev/null || :
@@ -77,7 +77,7 @@ can_lay_links() {
 
 # --- measuring
 
-# across KEY ARGUMENT…: 1024×1024 squares, 8 MiB there and 4 MiB back, from the far end.
+# across KEY ARGUMENT…: sends 1024×1024 squares from the far end: 8 MiB there and 4 MiB back.
 across() {
     key=$1
     shift
@@ -93,7 +93,7 @@ across() {
 bench_link() {
     link=$(link_options "$1")
     what="1024, raw, $connections connections, $1 link${link:+ ($link)}; beside: socket loop"
-    # The options are words.
+    # The options are split into words.
     # shellcheck disable=SC2086
     if ! shape_link $link; then
         row_left_out "$what" '≥ 0.9' "$why"

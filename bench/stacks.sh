@@ -18,7 +18,7 @@ options() {
 END
 }
 
-# write_operands COUNT EDGE DTYPE: both stacks, of numbers below 1, as a raw body in $scratch/body.
+# write_operands COUNT EDGE DTYPE: writes both stacks, with numbers below 1, as a raw body to $scratch/body.
 write_operands() {
     python3 - "$@" >"$scratch/body" <<'END'
 import array, random, sys
@@ -36,14 +36,14 @@ while left > 0:
 END
 }
 
-# multiply VARIANT QUERY: sets kernel_ms, of a product by this variant, or nothing.
+# multiply VARIANT QUERY: sets kernel_ms of a product by this variant, or empties it.
 multiply() {
     kernel_ms=$(curl -s --max-time 60 -o /dev/null -D - --data-binary "@$scratch/body" -H 'Content-Type: application/octet-stream' \
         "http://127.0.0.1:$port/v1/matmul?variant=$1&backend=$backend&$2" |
         sed -n 's/^server-timing:.*kernel;dur=\([0-9.]*\).*/\1/Ip')
 }
 
-# check VARIANT QUERY: says where the product is not right.
+# check VARIANT QUERY: prints a line if the product is wrong.
 check() {
     curl -s --max-time 60 --data-binary "@$scratch/body" -H 'Content-Type: application/octet-stream' -o /dev/null -D - \
         "http://127.0.0.1:$port/v1/matmul?variant=$1&backend=$backend&verify=true&$2" | grep -qi '^matmul-verify:.*passed' ||

@@ -31,17 +31,18 @@ whole_or_dry() {
 
 # --- what the rows share
 
-# A product whose operands are small for the time that the plain loop takes: the client shares the machine.
+# A product with small operands and a long time, because the client uses the same machine.
 heavy=512x64x512 heavy_query='backend=cpu&variant=naive'
 
-# serve ROW OPTION…: the service on the CPU backend; false, and the row is left out, if it does not start.
+# serve ROW OPTION…: starts the service on the CPU backend. If it does not start, prints the row as left out and returns
+# false.
 serve() {
     start_matmuld "$@" --backend cpu && return 0
     row_left_out "$1" '' "$why"
     return 1
 }
 
-# dawdle ARGUMENT…: slow clients of the service, as the process $slow, once they are connected.
+# dawdle ARGUMENT…: starts slow clients, as process $slow, and waits until they are connected.
 dawdle() {
     : >"$scratch/dawdle"
     "$load/dawdle.py" --port "$port" "$@" >"$scratch/dawdle" &
@@ -51,7 +52,7 @@ dawdle() {
     done
 }
 
-# flood KEY ARGUMENT…: an open loop on the service, whose figures lie in $scratch/flood.KEY.
+# flood KEY ARGUMENT…: runs an open loop on the service, with its figures in $scratch/flood.KEY.
 flood() {
     into=$scratch/flood.$1
     shift
@@ -64,12 +65,12 @@ of() {
     figure "$2" "$scratch/flood.$1"
 }
 
-# wrong_of KEY: requests that were answered otherwise than expected, or not.
+# wrong_of KEY: prints the number of requests with an unexpected answer, or none.
 wrong_of() {
     echo $(($(of "$1" bad) + $(of "$1" lost) + $(of "$1" unsent)))
 }
 
-# metric PORT PATTERN: the sum of the samples that match.
+# metric PORT PATTERN: prints the sum of matching samples.
 metric() {
     curl -s --max-time 10 "http://127.0.0.1:$1/metrics" | awk -v name="^matmuld_$2" '$1 ~ name { sum += $2 } END { printf "%.0f", sum }'
 }
@@ -78,7 +79,8 @@ now_ms() {
     date +%s%3N
 }
 
-# capacity ROW: products a second that a closed loop has, as `rate`; false, and the row is left out, if there are none.
+# capacity ROW: sets `rate`, the products per second of a closed loop. If there are none, prints the row as left out and
+# returns false.
 capacity() {
     measure capacity rate --port "$port" --shape "$heavy" --query "$heavy_query" --connections 4 \
         --seconds "$(whole_or_dry 10 0.5)"
@@ -155,9 +157,9 @@ bench_slow() {
     stop "$pid"
 }
 
-# --- callers who leave
+# --- clients that leave
 
-# Waits until nothing is queued, and says for how long; the look itself costs some milliseconds.
+# Waits until nothing is queued, and prints how long that took. Each look takes some milliseconds.
 until_queue_is_empty() {
     from=$(now_ms)
     until [ "$(metric "$port" 'queue_jobs$')" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done
@@ -168,14 +170,13 @@ kernels() {
     metric "$port" kernel_duration_seconds_count
 }
 
-# One product runs for seconds, and 300 wait behind it, whose callers then leave all at once. They are not short: short
-# ones would not wait for it.
+# One product runs for seconds, 300 wait behind it, and their clients leave at once. They are large enough to be queued.
 bench_leave() {
     serve leave --cpu-jobs 1 --memory-budget 512MiB || return 0
     before=$(kernels)
     "$load/steady.py" --port "$port" --shape 1024x2048x1024 --query "$heavy_query" --warm 0 --requests 1 >"$scratch/long" &
     long=$!
-    sleep 0.3 # it is computed by then
+    sleep 0.3 # the first product runs by then
     "$load/steady.py" --port "$port" --shape 512x128x512 --query "$heavy_query" --connections 300 \
         --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
     leavers=$!
@@ -222,7 +223,7 @@ bench_soak() {
     [ "$soak_backend" = cpu ] || row_is "$what, device memory over after the warm-up" '≤ 0' "$(soaked 'device memory grown by, bytes')"
 }
 
-# soaked NAME: of the last table in the soak's report; 0 where it is not there.
+# soaked NAME: prints a figure of the last table in the soak's report; 0 if it is absent.
 soaked() {
     sed -n "s/^$1  *\(-*[0-9]*\)\$/\1/p" "$scratch/soak" | tail -n 1 | grep . || echo 0
 }

@@ -10,7 +10,7 @@ known_rows='small latency large memory start'
 rows=$known_rows
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
-rounds=7 seconds=1 # short turns, since what else runs on a machine comes and goes
+rounds=7 seconds=1 # short turns, because other load on the machine varies
 
 options() {
     cat <<'END'
@@ -19,7 +19,7 @@ options() {
 END
 }
 
-# What is large, and what a smoke test takes in its place. The budgets are MiB.
+# Sizes of large bodies, also for the smoke test. Budgets are in MiB.
 set_sizes() {
     if [ "$quick" = yes ]; then
         rounds=1 seconds=0.1 alone=yes edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
@@ -31,8 +31,8 @@ set_sizes() {
 
 # --- small requests
 
-# rate KEY PORT CHECKED [PID]: requests a second of a 4×4 product by 64 connections, and of this process the time on a
-# processor for each, which tells more than the rate where others use the machine too.
+# rate KEY PORT CHECKED [PID]: measures requests per second of a 4×4 product by 64 connections, and the process's CPU
+# time for each, which depends less on other load.
 rate() {
     rated=$1 rate_port=$2 server=${4:-}
     [ "$3" = checked ] && unchecked='' || unchecked=--unchecked
@@ -96,8 +96,8 @@ bench_latency() {
 
 # --- large bodies
 
-# large KEY FIGURE ARGUMENT…: of one product, the time outside the kernel counts; a socket loop has no kernel. Of four at
-# once, the time from the first byte to the last reply counts, less the kernels, which run one after the other.
+# large KEY FIGURE ARGUMENT…: one product: the time outside the kernel. Four at once: the time from the first byte to
+# the last reply, less the kernels. A socket loop has no kernel.
 large() {
     key=$1 wanted=$2
     shift 2
@@ -133,7 +133,7 @@ mib() {
 
 # --- memory
 
-# The most that is resident while more comes than the budget takes, whose refusals count as answers.
+# Measures the peak memory while more arrives than the budget allows. Rejections count as answers.
 bench_budget() {
     start_matmuld loaded --backend cpu --memory-budget "${budget}MiB" || { row_left_out 'memory' '' "$why" && return 0; }
     measure loaded requests --port "$port" --shape 4x4x4 --requests 10
@@ -149,7 +149,7 @@ bench_budget() {
     row_mib "idle ${idle} s after that load, over before it" '' loaded.idle
 }
 
-# A body that is the only large thing about a request.
+# A request of which only the body is large.
 bench_copies() {
     body_kib=$((thick * thick / 256))
     if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -lt $((4 * body_kib)) ]; then
@@ -169,7 +169,7 @@ bench_copies() {
     row_mib "idle ${idle} s after it, over before it" '' copies.idle
 }
 
-# row_mib WHAT TARGET KEY: of KiB; what is below nothing is shown as it is.
+# row_mib WHAT TARGET KEY: prints a row in MiB from KiB; negative values are printed unchanged.
 row_mib() {
     mib=$(awk -v kib="$(median "$3")" 'BEGIN { printf "%.1f", kib / 1024 }')
     row "$1" "$2" "$mib MiB" '' '' '' "$(met "$mib" "$2")"

@@ -1,10 +1,10 @@
-# What smoke.sh and verify.sh share: a line for each check, the counts, and a product that takes some seconds. To be
-# sourced; `beside` runs a command where the service at $url can be reached.
+# Shared by smoke.sh and verify.sh: a line for each check, the counts, and a slow product. Source it. `beside` runs a
+# command that can reach the service at $url.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 checks=0 failures=0
 
-# check WHAT COMMAND…: the command succeeds; what it prints is shown where it does not.
+# check WHAT COMMAND…: the command must succeed; if it fails, its output is shown.
 check() {
     what=$1
     shift
@@ -18,7 +18,8 @@ check() {
     fi
 }
 
-# multiply_zeros SIDE ARGUMENT...: two square matrices of zeros, by the slowest variant; the arguments are curl's.
+# multiply_zeros SIDE ARGUMENT...: multiplies two square matrices of zeros by the slowest variant. The arguments are
+# curl's.
 multiply_zeros() {
     side=$1
     shift
@@ -27,8 +28,8 @@ multiply_zeros() {
         --data-binary "@$scratch/zeros" "$url/v1/matmul?m=$side&k=$side&n=$side&backend=cpu&variant=naive"
 }
 
-# A product that takes about four seconds here, by what a smaller one takes; sets slow, the process that waits for it, and
-# leaves its status in $scratch/slow.
+# Starts a product of about four seconds, estimated from a smaller one. Sets slow, the waiting process, which writes the
+# status to $scratch/slow.
 begin_slow_product() {
     multiply_zeros 400 -D "$scratch/timing" || :
     milliseconds=$(sed -n 's/^Server-Timing:.*kernel;dur=\([0-9.]*\).*/\1/Ip' "$scratch/timing")

@@ -52,7 +52,7 @@ start() {
     container=$("$tool" run "$@") && url=http://$("$tool" port "$container" 8080/tcp | head -n 1)
 }
 
-# await SECONDS COMMAND…: repeats it until it succeeds; what it printed last stays where it never does.
+# await SECONDS COMMAND…: repeats the command until it succeeds; if it never does, its last output is shown.
 await() {
     seconds=$1
     shift
@@ -67,7 +67,7 @@ is_ready() {
     curl -fsS --max-time 5 "$url/readyz"
 }
 
-# docker asks by itself; podman does so by systemd's timers, which need not be there.
+# docker runs health checks itself; podman needs systemd's timers, which may be missing.
 is_healthy() {
     case $tool in
     podman) podman healthcheck run "$container" ;;
@@ -75,7 +75,7 @@ is_healthy() {
     esac
 }
 
-# The reply has the product's numbers and says what computed it.
+# The reply has the right numbers and names the device.
 multiplies() {
     curl -fsS --max-time 30 -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"backend\": \"$1\"}" \
         "$url/v1/matmul" >"$scratch/reply" 2>&1 || { cat "$scratch/reply" && return 1; }

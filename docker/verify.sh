@@ -10,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-limit_bytes=60000000 # over the base image
+limit_bytes=60000000 # beyond the base image
 base='' cuda=no
 while [ $# -gt 0 ]; do
     case $1 in
@@ -39,7 +39,7 @@ trap 'exit 130' INT TERM HUP
 # shellcheck source=docker/checks.sh
 . docker/checks.sh
 
-# A storage of its own, and nothing that a kernel has to be asked for.
+# Uses its own storage, and a driver that needs no kernel support.
 cat >"$scratch/storage.conf" <<END
 [storage]
 driver = "vfs"
@@ -77,14 +77,14 @@ build() {
     docker/build.sh --tool buildah --tag localhost/matmuld -- "$@"
 }
 
-# Bytes in the files below a folder, as they are.
+# Prints the size of the files below a folder.
 bytes_of() {
     du -sb "$1" | cut -f 1
 }
 
 # --- what the image says of itself
 
-# said JQ: from the image's configuration.
+# said JQ: prints a value of the image's configuration.
 said() {
     buildah inspect --type image localhost/matmuld | jq -r ".Docker.config$1"
 }
@@ -118,16 +118,16 @@ check_size() {
 # --- a container of it, by hand: its files read-only, process 1 in namespaces of its own, with the image's
 # environment, as its user, without capabilities or a way to new ones
 
-# The words before a command that is to run as a container's do; the image's environment is quoted by jq.
+# The command's prefix that makes the container's namespaces and drops privileges. jq quotes the image's environment.
 confined() {
     user=$(said .User)
     printf "/usr/bin/env -i HOME=/ %s /usr/bin/setpriv --reuid ${user%%:*} --regid ${user##*:} --clear-groups \
         --inh-caps=-all --bounding-set=-all --no-new-privs" "$(said '.Env | @sh')"
 }
 
-# start COMMAND…: sets holder, which ends with the command's status, and process, the command.
+# start COMMAND…: starts a container. Sets holder, which ends with the command's status, and process, the command.
 start() {
-    # The $ are for the inner shell.
+    # The inner shell expands the $.
     # shellcheck disable=SC2016
     unshare --mount --net --pid --fork --kill-child sh -euc '
         root=$1
@@ -149,7 +149,8 @@ start() {
     process=${process% }
 }
 
-# inside COMMAND…: as a container's exec does. beside COMMAND…: this machine's, on the container's network.
+# inside COMMAND…: runs a command in the container. beside COMMAND…: runs a command of this machine on the container's
+# network.
 inside() {
     eval "nsenter --target $process --mount --net --pid --root --wd=/ $(confined) \"\$@\""
 }

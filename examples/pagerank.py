@@ -27,7 +27,7 @@ def store(name, matrix):
     call("PUT", f"/v1/matrices/{name}", file.getvalue())
 
 
-# Row i, column j: whether page j links to page i; each links to itself, so none links to nothing.
+# Row i, column j: page j links to page i. Each page links to itself, so no page is without links.
 links = numpy.random.default_rng(1).random((PAGES, PAGES)) < 10 / PAGES
 numpy.fill_diagonal(links, True)
 store("links", 0.85 * links / links.sum(axis=0) + 0.15 / PAGES)

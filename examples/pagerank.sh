@@ -1,20 +1,20 @@
 #!/bin/sh
-# PageRank by curl. The matrix is stored once; each step is one product, whose result takes the vector's place on the
-# server, and of which one number comes back.
+# PageRank by curl. The matrix is stored once. Each step is one product; its result replaces the stored vector, and one
+# number is returned.
 #
 #   pagerank.sh [URL]    of a matmuld; by default http://127.0.0.1:8080
 set -eu
 url=${1:-http://127.0.0.1:8080}
 
-# call PATH ARGUMENT…: if the service refuses, that ends the script, and says why.
+# call PATH ARGUMENT…: if the service returns an error, prints it and ends the script.
 call() {
     path=$1
     shift
     curl -sS --fail-with-body "$url$path" "$@"
 }
 
-# A line names a page and the pages that it links to. In row i, column j stands what page j passes on to page i: 85% of
-# its rank in equal parts to the pages that it links to, 15% to all.
+# A line names a page and the pages that it links to. Row i, column j is what page j passes on to page i: 85% of its
+# rank equally to its links, 15% equally to all pages.
 awk '
     { count[$1] = NF - 1; for (at = 2; at <= NF; at++) links[$at, $1] = 1 }
     END {
@@ -30,7 +30,7 @@ awk '
 6 5 4
 END
 
-# All pages begin alike.
+# All pages begin with equal rank.
 printf '1\n0\n0\n0\n0\n0\n' | call /v1/matrices/rank -X PUT -H 'Content-Type: text/csv' --data-binary @- -o /dev/null
 steps=0 largest=0 before=
 while [ "$largest" != "$before" ] && [ $steps -lt 100 ]; do

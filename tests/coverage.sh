@@ -10,7 +10,7 @@ api_percent=95
 build=build/coverage
 counts=$build/coverage.json
 
-# A child that the tests kill leaves no counts; whatever ends by itself adds its own to the files' here.
+# A child that is killed writes no counts. Every other process adds its counts to the files.
 find "$build" -name '*.gcda' -delete
 code=0
 ctest --preset coverage --parallel "$1" --tests-regex '^(unit|http|fuzz)/' || code=$?

@@ -22,7 +22,7 @@ is_wanted() {
     done | grep -q .
 }
 
-# step NAME COMMAND...: runs it with its output in a log, and says how it went. 77 is a tool that is not here.
+# step NAME COMMAND...: runs a command with its output in a log, and prints the result. 77: a tool is missing.
 step() {
     name=$1
     shift
@@ -62,8 +62,8 @@ serve() {
     done
 }
 
-# together OPERATION REQUEST C: of two hundred that come at the same time some must have gone together, and all
-# be right. Sets code.
+# together OPERATION REQUEST C: of two hundred requests at once some must share a launch, and all must be right. Sets
+# code.
 together() {
     curl -sS -Z --parallel-max 64 "$url/v1/$1#[1-200]" -H 'Content-Type: application/json' -d "$2" \
         >"$logs/together" || code=1
@@ -72,7 +72,7 @@ together() {
     grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
 }
 
-# goes A B PATH: by fp32_tensor the product of these takes this path. Sets code.
+# goes A B PATH: the product of these by fp32_tensor uses this path. Sets code.
 goes() {
     reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
         -d "{\"a\": $1, \"b\": $2, \"variant\": \"fp32_tensor\"}")
@@ -80,7 +80,7 @@ goes() {
     case $reply in *"\"path\": \"$3\""*) ;; *) code=1 ;; esac
 }
 
-# The server's own answers, by the backend that it is told. (The step describe multiplies by every variant.)
+# The server's answers with each backend. (The step describe multiplies by every variant.)
 ask_server() {
     serve server --backend cuda
     code=0
@@ -98,7 +98,7 @@ ask_server() {
     return $code
 }
 
-# benchmark REQUEST: the rows for a person, and again as JSON, where all must be right that do the shape.
+# benchmark REQUEST: prints the rows as a table, and gets them as JSON. All that ran must be right.
 benchmark() {
     curl -sS --fail-with-body --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
     curl -fsS --max-time 300 "$url/v1/benchmark" -d "$1" -o "$logs/benchmark.json" || code=1
@@ -116,11 +116,11 @@ benchmark() {
     }
 }
 
-# What one request compares: everything that this GPU has, beside the CPU's plain loop.
+# Compares all variants of this GPU with the CPU's plain loop.
 ask_benchmark() {
     serve benchmark
     code=0
-    # available OP: the variants of this GPU that have float32.
+    # available OP: prints the variants of this GPU that support float32.
     available() {
         curl -fsS "$url/v1/variants" | jq -c --arg op "$1" '[.variants[] | select(.op == $op and .available and .backend == "cuda") |
             select((.wrong_on_purpose | not) and (.dtypes | index("float32"))) | "cuda:" + .name]'
@@ -143,8 +143,7 @@ ask_benchmark() {
     return $code
 }
 
-# A row that is outside of what is promised fails nothing, but the last line counts it, which the step shows; unless it
-# is one of those that are there for being as exact as float32.
+# A row beyond its bound fails only if it claims float32 accuracy. The step shows the count of the last line.
 measure_accuracy() {
     sh bench/accuracy.sh "$build" --backend cuda --into "$logs/bench" 2>"$logs/accuracy.stderr" \
         >"$logs/accuracy.rows" || return
@@ -156,10 +155,10 @@ step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
 step verify "$build/tests/kernels/verify" cuda
 step lesson_tiled "$build/tests/kernels/lesson_tiled"
-# All variants but those of tensor cores, which have steps of their own: a sanitizer rewrites each kernel before its first
-# launch, which takes minutes for theirs.
+# All variants except those with tensor cores, which have their own steps, because a sanitizer takes minutes to rewrite
+# their kernels.
 others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')
-# Options are words of their own.
+# Options are split into words.
 # shellcheck disable=SC2086
 {
     step harness "$kernels" --backend cuda --shapes small --thin 20 $threads
@@ -171,7 +170,7 @@ others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 
 step memories "$build/tests/kernels/memories"
 step accumulator "$build/tests/kernels/accumulator"
 bench="sh bench/kernels.sh $build --into $logs/bench"
-# What a change to fp32_tensor has to show, in minutes: 'guard_*' accumulator.
+# After a change of fp32_tensor run these steps: 'guard_*' accumulator.
 step guard_search timeout 100 "$build/tests/kernels/guard" cuda
 # shellcheck disable=SC2086
 {
@@ -180,13 +179,12 @@ step guard_search timeout 100 "$build/tests/kernels/guard" cuda
     step guard_time_8192 timeout 40 $bench 8192 8192 8192 --backend cuda --variant blas --variant fp32_tensor
     step guard_time_short timeout 30 $bench 1024 1024 1024 --backend cuda --variant blas --variant fp32_tensor
 }
-# synccheck is left out here and for tensor: it finds no memory to follow these kernels.
+# synccheck is left out for fp32_tensor and tensor, because it cannot follow their kernels.
 for tool in memcheck initcheck racecheck; do
     step "guard_$tool" timeout 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda \
         --variant fp32_tensor --thin 160 --shape 131 157 77 --shape 9 5 1
 done
-# What a change to tensor or tf32 has to show, in minutes: 'tensor_*'.
-# by_tiles VARIANT TILE...: options for the variant by the tile that suits, and by each of these.
+# After a change of tensor or tf32 run the steps 'tensor_*'.
 by_tiles() {
     variant=$1
     shift
@@ -209,13 +207,13 @@ some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
         step "tensor_$tool" sanitize "$tool" $tensor $some_types --shape 64 1024 64 --shape 300 1024 260 \
             --shape 129 640 131 --thin 300
     done
-    # Only products of this size showed that float64 freed its stages without a fence.
+    # Only products of this size showed a missing fence in float64.
     for turns in '' --transpose-a --transpose-b '--transpose-a --transpose-b'; do
         step "tensor_large$(printf %s "$turns" | sed 's/ *--transpose//g')" timeout 40 "$kernels" --backend cuda \
             --dtype float64 --variant tensor $turns --time 4096 4096 4096 --time 4096 4096 4096 --repeats 3
     done
 }
-# The script and its options are words of their own.
+# The script and its options are split into words.
 # shellcheck disable=SC2086
 for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
     step "time_${shape%% *}" $bench $shape
@@ -236,12 +234,12 @@ step benchmark ask_benchmark
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
-# Odd shapes of one block, and one of several, with some slabs of k; and whole jobs by two of the variants.
-# Initcheck does not see some of the stores of cuBLAS.
+# Odd shapes of one block and of several, with some slabs of k; and whole jobs by two variants. Initcheck does not see
+# some stores of cuBLAS.
 for tool in memcheck initcheck synccheck; do
     followed=$others
     [ "$tool" != initcheck ] || followed=$(printf '%s\n' "$others" | grep -v blas)
-    # The variants are words of their own.
+    # The variants are split into words.
     # shellcheck disable=SC2086
     {
         step "$tool" sanitize "$tool" $followed --shapes tiny --thin 40 --repeat 2
@@ -249,16 +247,15 @@ for tool in memcheck initcheck synccheck; do
     }
     step "${tool}_jobs" sanitize "$tool" --variant naive --variant simt --shapes tiny --thin 40
 done
-# Each third comes by every shape, layout and flaw. Initcheck follows each row of a copy, which takes it minutes where they
-# are many.
+# Every third case still has every shape, layout and flaw. Initcheck is slow because it follows each row of a copy.
 for tool in memcheck initcheck synccheck racecheck; do
     [ "$tool" = initcheck ] && rows_max=1000 || rows_max=
-    # No word where there is none.
+    # Expands to no word if empty.
     # shellcheck disable=SC2086
     step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3 $rows_max
 done
-# This one compares each access to shared memory with the others of its step, which takes long where a block has
-# 1,024 threads: few cases, and no whole jobs.
+# Racecheck compares all accesses to shared memory, which is slow for blocks of 1,024 threads: few cases, and no whole
+# jobs.
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do

@@ -16,7 +16,7 @@ folders='gpu api server bench tests'
 database=build/lint
 done='' skipped='' failed=''
 
-# check NAME COMMAND ARG…: runs one part, whose exit status 77 says that its tool is not here.
+# check NAME COMMAND ARG…: runs one part. Exit status 77: its tool is missing.
 check() {
     name=$1
     shift
@@ -35,34 +35,32 @@ analyzer() {
     return 1
 }
 
-# Each of our files once, though several targets compile it: within one run clang-tidy carries what it knows of a
-# file's va_list over to the next, and is mistaken.
+# Each of our files once, although several targets compile it, because clang-tidy makes mistakes about va_list across
+# files of one run.
 list_sources() {
     jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|bench|tests)/"))] |
         unique_by(.file)' \
         build/cpu-only/compile_commands.json >"$database/compile_commands.json"
 }
 
-# What it says of a file is shown at once, and only where there is something.
+# Prints the messages of a file at once.
 tidy() {
-    # It is the inner shell that expands.
+    # The inner shell expands the $.
     # shellcheck disable=SC2016
     jq -j '.[].file + "\u0000"' "$database/compile_commands.json" |
         xargs -0 -n 1 -P "$jobs" sh -c 'found=$(clang-tidy --quiet -p "$1" "$2" 2>&1) || { echo "$found"; exit 1; }' \
             tidy "$database"
 }
 
-# Not its style checks, which ask for other things from version to version. Its own -j leaves one process busy long after
-# the others, so each folder has a run.
-# The folders are words to be split.
+# Without style checks, which differ between versions. Each folder has its own run, because cppcheck's -j leaves cores
+# idle.
 # shellcheck disable=SC2086
 check_cpp() {
     printf '%s\n' $folders | xargs -n 1 -P "$jobs" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
         --inline-suppr --suppressions-list=tests/cppcheck.supp --error-exitcode=1 -D_GNU_SOURCE -I .
 }
 
-# Its versions differ in details, so 14 alone judges.
-# The folders are words to be split.
+# Only version 14 decides, because versions differ in details.
 # shellcheck disable=SC2086
 check_format() {
     for clang_format in clang-format-14 clang-format; do

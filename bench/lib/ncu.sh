@@ -1,5 +1,5 @@
-# What counters.sh and profile.sh share: a GPU's counters, read by Nsight Compute. To be sourced with the script's
-# arguments, and `metrics`, words, set.
+# Reads a GPU's counters by Nsight Compute, for counters.sh and profile.sh. Source it with the script's arguments, and
+# with `metrics` set to words.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
@@ -12,23 +12,22 @@ command -v ncu >/dev/null || {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# count SUBJECT OPTION…: puts into $scratch/counts a line for each kernel that ncu, with these options, sees while the
-# harness times what the words of SUBJECT, its own options, say: the counters in the order of `metrics`, and the kernel's
-# name without template and parameters. `missing` stands for a counter that ncu does not give; if it is empty, that is an
-# error. A run takes some seconds, and is given up after two minutes.
+# count SUBJECT OPTION…: runs ncu while the harness times SUBJECT, its options. Writes a line for each kernel to
+# $scratch/counts: the `metrics`, and the kernel's name. `missing` replaces a counter that ncu lacks; if empty, that is
+# an error. Times out after two minutes.
 missing=
 count() {
     subject=$1
     shift
-    # Options are words.
+    # Options are split into words.
     # shellcheck disable=SC2086
     timeout 120 ncu --csv --print-units base --clock-control none --metrics "$(echo $metrics | tr ' ' ,)" "$@" "$kernels" \
         --backend cuda $subject --repeats 1 >"$scratch/ncu" 2>&1 || {
         cat "$scratch/ncu" >&2
         return 1
     }
-    # All fields are quoted; the first is the launch's number, the fifth the kernel, the last three are a metric's
-    # name, unit and value, which has commas.
+    # All fields are quoted. The first is the launch's number, the fifth the kernel. The last three are a metric's name,
+    # unit and value, which has commas.
     awk -F '","' -v metrics="$metrics" -v missing="$missing" '
         /^"[0-9]/ {
             if (!($1 in kernel))

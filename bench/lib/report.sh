@@ -1,5 +1,5 @@
-# What all of ./dev bench shares: how options are read, and the head of a report. To be sourced by a script that has the
-# functions `options`, whose rows are below, and `take_arguments "$@"` in its last lines.
+# Reads the options of all benches, and prints the head of a report. The sourcing script has a function `options`, with
+# rows as below, and calls `take_arguments "$@"` at its end.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
@@ -19,9 +19,9 @@ bad_usage() {
 
 # --- options
 
-# A row an option: it and its value | the variable that is set, the value's kind, what that allows | what it does. The
-# variable `passed` gathers options and values as they are, for the harness. Kinds: yes (no value), number MAX (from 1),
-# numbers MAX (with commas), name, text, one WORD…, some WORD… (with commas).
+# A row is an option and its value | the variable to set, the kind of value and its limits | the help. The variable
+# `passed` collects options for the harness. Kinds: yes (no value), number MAX (from 1), numbers MAX (with commas),
+# name, text, one WORD…, some WORD… (with commas).
 list_options() {
     options
     common_options
@@ -32,7 +32,7 @@ common_options() {
     :
 }
 
-# whole WHAT MAX TEXT: refuses what is no number from 1 to MAX; no shell overflows on eight digits.
+# whole WHAT MAX TEXT: rejects anything but a number from 1 to MAX. Eight digits overflow no shell.
 whole() {
     case $3 in
     '' | *[!0-9]* | ?????????*) ;;
@@ -41,7 +41,7 @@ whole() {
     bad_usage "$1 from 1 to $2, got '$3'"
 }
 
-# read_option OPTION VALUE: by its row; sets `taken`, how many words that was.
+# read_option OPTION VALUE: reads one option. Sets `taken`, the number of words used.
 read_option() {
     option=$1 value=$2 words=$2 taken=2
     row=$(list_options | awk -F '[ |]' -v option="$1" '$1 == option')
@@ -74,12 +74,12 @@ read_option() {
     esac
 }
 
-# operand WORD: for a script that takes some to replace.
+# operand WORD: rejects the word; scripts with operands replace this.
 operand() {
     bad_usage "does not take '$1'"
 }
 
-# take_arguments BUILD_FOLDER ARGUMENT…: of a script. Sets build, command, and what its options set.
+# take_arguments BUILD_FOLDER ARGUMENT…: reads a script's arguments. Sets build, command, and the options' variables.
 take_arguments() {
     build=$1
     shift
@@ -96,14 +96,14 @@ take_arguments() {
 
 # --- reports
 
-# summary FILE: the median, the least and the most of the numbers in it; nothing without any.
+# summary FILE: prints the median, least and largest number of the file; nothing if it has none.
 summary() {
     [ ! -s "$1" ] || sed '/failed/d' "$1" | sort -g | awk '
         { value[NR] = $1 }
         END { if (NR > 0) print (NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2), value[1], value[NR] }'
 }
 
-# Sets what names a report: date and commit, and the path of its files in $folder, without their endings.
+# Sets date and commit, and $report, the path of the report without its ending.
 name_report() {
     date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
     commit=$(git describe --always --dirty 2>/dev/null || :)
@@ -111,13 +111,13 @@ name_report() {
     mkdir -p "$folder"
 }
 
-# Sets machine, the processor's name, and gpu, the first GPU's name and its driver, or nothing.
+# Sets machine, the processor's name, and gpu, the first GPU's name and driver, or nothing.
 name_machine() {
     machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || :)
 }
 
-# print_facts TITLE [NAME|VALUE…]: a heading, and what the figures depend on.
+# print_facts TITLE [NAME|VALUE…]: prints a heading, and what the figures depend on.
 print_facts() {
     echo "# $1"
     echo
@@ -129,9 +129,9 @@ print_facts() {
     done
 }
 
-# keep_report HEAD COLUMNS VALUES COMMAND…: the harness's report, headed by what HEAD prints, as it comes, since it can
-# take minutes; in $report.md, and its figures, with the VALUES of more COLUMNS beside each row, in $report.csv. COMMAND
-# is given the file for them. The status is the command's: that of a pipe is its last one's.
+# keep_report HEAD COLUMNS VALUES COMMAND…: prints HEAD's output and the harness's report as it comes, and keeps them in
+# $report.md. $report.csv gets the figures, with VALUES of further COLUMNS in each row. Returns the status of COMMAND,
+# which gets the CSV file's path.
 keep_report() {
     head=$1 columns=$2 values=$3
     shift 3

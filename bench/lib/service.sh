@@ -1,5 +1,5 @@
-# What the benches of the service share: servers on free ports, rounds in turn, medians, and a table. To be
-# sourced. It ends what it started, and nothing else, however the script ends.
+# Shared by the benches of the service: servers on free ports, rounds in turn, medians, and a table. Source it. It ends
+# the processes that it started.
 # shellcheck shell=sh disable=SC2034 source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
 
@@ -33,7 +33,8 @@ end_servers() {
     done
 }
 
-# await PATTERN: a line of $log, of the server $pid; false if there is none within two minutes, and `why` says so.
+# await PATTERN: waits up to two minutes for a line in $log of the server $pid. If it does not come, returns false and
+# sets `why`.
 await() {
     tries=6000
     until grep -q "$1" "$log"; do
@@ -46,7 +47,7 @@ await() {
     done
 }
 
-# start NAME COMMAND…: a server that says "listening on", an address and its port; sets port, pid and log.
+# start NAME COMMAND…: starts a server that prints "listening on", an address and its port. Sets port, pid and log.
 start() {
     who=$1 log=$scratch/$1.log
     shift
@@ -57,25 +58,26 @@ start() {
     await 'listening on .*[0-9]$' && port=$(sed -n 's/.*listening on \(.*:\)*\([0-9]*\)$/\2/p' "$log" | head -n 1)
 }
 
-# ended PID: waits for the end of one of ours, and sets `code`.
+# ended PID: waits for a process that we started, and sets `code`.
 ended() {
     code=0
     wait "$1" 2>/dev/null || code=$?
     servers=$(echo "$servers" | sed "s/ $1\$//; s/ $1 / /")
 }
 
-# stop PID: ends one of ours.
+# stop PID: ends a process that we started.
 stop() {
     kill "$1" 2>/dev/null || :
     ended "$1"
 }
 
-# logged_ms PATTERN: when the service wrote such a line to its log first, in ms since 1970.
+# logged_ms PATTERN: prints when the service first logged such a line, in ms since 1970.
 logged_ms() {
     date -d "$(sed -n "/$1/{ s/ .*//p; q; }" "$log")" +%s%3N
 }
 
-# start_matmuld NAME OPTION…: ready to multiply. `limiter` is a command that starts it, or nothing.
+# start_matmuld NAME OPTION…: starts the service, and waits until it can multiply. `limiter` is a command that starts
+# it, or empty.
 limiter=
 start_matmuld() {
     name=$1
@@ -91,7 +93,8 @@ start_floor() {
     start "$name" "$build/bench/load/$program" "$@"
 }
 
-# start_sockets STREAMS BODY_BYTES REPLY_BYTES [HOST]: the socket loop; sets floor, its port or nothing, and floor_pid.
+# start_sockets STREAMS BODY_BYTES REPLY_BYTES [HOST]: starts the socket loop. Sets floor, its port or empty, and
+# floor_pid.
 start_sockets() {
     floor=
     start_floor sockets sockets "${4:-127.0.0.1}" "$1" $(($2 + 4096)) "$3" && floor=$port floor_pid=$pid
@@ -102,7 +105,7 @@ start_peer() {
     start "$1" "$python" "$load/peers/serve.py" --with "$2" --processes "$3"
 }
 
-# The service has a line for each request in its log, which nobody reads here.
+# The service logs each request, and no one reads the log here.
 drop_logs() {
     for log in "$scratch"/*.log; do
         : >"$log"
@@ -115,14 +118,14 @@ drop_logs() {
 has_modules() {
     case $2 in
     torch) needed='aiohttp, uvloop, numpy, torch' ;;
-    client) needed='numpy' ;; # our own client: no peer
+    client) needed='numpy' ;; # our own client needs no peer
     *) needed='aiohttp, numpy' ;;
     esac
     "$1" -c "import $needed" >/dev/null 2>&1
 }
 
-# find_python LIBRARY: sets python; false where there is none that has it all, and `why` says so. A virtual
-# environment of ours comes first, then what the system has, then a new environment from PyPI.
+# find_python LIBRARY: sets python. If none has the packages, returns false and sets `why`. Tries our virtual
+# environment, the system's python3, then a new environment from PyPI.
 find_python() {
     for python in build/peers/bin/python3 python3 /usr/bin/python3; do
         ! has_modules "$python" "$1" || return 0
@@ -149,13 +152,13 @@ PYTHON
 
 # --- measuring
 
-# figure NAME [FILE]: of the last run of steady, or of the run that FILE has.
+# figure NAME [FILE]: prints a figure of steady's last run, or of the run in FILE.
 figure() {
     tr ' ' '\n' <"${2:-$scratch/figures}" | sed -n "s/^$1=//p"
 }
 
-# measure KEY FIGURES ARGUMENT…: a run of steady, of which the figures named are kept as KEY.FIGURE. A run that
-# fails is said, and stands there as `failed`, so that the rounds stay in step.
+# measure KEY FIGURES ARGUMENT…: runs steady, and keeps each of these figures as KEY.FIGURE. A failed run is printed and
+# kept as `failed`, so rounds stay aligned.
 measure() {
     key=$1 wanted=$2
     shift 2
@@ -168,22 +171,22 @@ measure() {
     done
 }
 
-# keep KEY VALUE: "" is that of a run that failed.
+# keep KEY VALUE: keeps a value of this round; "" stands for a failed run.
 keep() {
     echo "${2:-failed}" >>"$scratch/values/$1"
 }
 
-# cpu_us PID: what a process has used so far, by the kernel's ticks, of which there are 100 a second.
+# cpu_us PID: prints a process's CPU time in microseconds, from the kernel's ticks of 10 ms.
 cpu_us() {
     awk '{ printf "%.0f", ($14 + $15) * 10000 }' "/proc/$1/stat"
 }
 
-# memory_kib FIELD PID: of /proc/PID/status.
+# memory_kib FIELD PID: prints a field of /proc/PID/status.
 memory_kib() {
     sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
 }
 
-# median KEY, and most KEY: of the values kept.
+# median KEY and most KEY: print the median and the largest kept value.
 median() {
     summary "$scratch/values/$1" | cut -d ' ' -f 1
 }
@@ -194,7 +197,7 @@ most() {
 
 # --- the table
 
-# One row: what | target | measured | beside it | ratio | least and most of the ratio | met.
+# A row has: what | target | measured | beside it | ratio | least and largest ratio | met.
 row() {
     (
         IFS='|'
@@ -212,7 +215,7 @@ print_table_head() {
     echo '|---|---|--:|--:|--:|--:|---|'
 }
 
-# shown VALUE UNIT: three digits or more, of a whole number all, thousands apart.
+# shown VALUE UNIT: prints at least three digits, and groups thousands.
 shown() {
     [ -n "$1" ] || { echo '' && return 0; }
     awk -v value="$1" -v unit="$2" 'BEGIN {
@@ -223,7 +226,7 @@ shown() {
     }'
 }
 
-# met VALUE TARGET: TARGET is "≥ N", "≤ N" or nothing; yes, no or a dash.
+# met VALUE TARGET: TARGET is "≥ N", "≤ N" or empty. Prints yes, no or a dash.
 met() {
     limit=${2#* }
     case $2 in
@@ -233,8 +236,8 @@ met() {
     esac
 }
 
-# row_ratio WHAT TARGET KEY BESIDE UNIT: the ratio of two things measured in turn is the median over the rounds, of
-# those in which neither failed.
+# row_ratio WHAT TARGET KEY BESIDE UNIT: prints a row with the median ratio of two values, over the rounds in which
+# neither failed.
 row_ratio() {
     above=$scratch/values/$3 below=$scratch/values/$4
     touch "$above" "$below"
@@ -260,12 +263,12 @@ row_value() {
     fi
 }
 
-# row_is WHAT TARGET VALUE [UNIT]: one value.
+# row_is WHAT TARGET VALUE [UNIT]: prints a row with one value.
 row_is() {
     row "$1" "$2" "$(shown "$3" "${4:-}")" '' '' '' "$(met "$3" "$2")"
 }
 
-# rows_of_start BACKEND [NOTE]: how long the service takes, from exec on.
+# rows_of_start BACKEND [NOTE]: prints how long the service takes to start, from exec on.
 rows_of_start() {
     for _ in $(seq "$rounds"); do
         begun=$(date +%s%3N)
@@ -295,8 +298,8 @@ print_head() {
     echo
 }
 
-# main ARGUMENT…: a whole bench. Shows what its `run` prints as it comes, and keeps it in $folder with a CSV file of the
-# rows. `run` has a shell of its own, which is the one that knows the servers.
+# main ARGUMENT…: runs a whole bench. Prints the output of `run` and keeps it in $folder, with a CSV file of the rows.
+# `run` has its own subshell, which owns the servers.
 main() {
     take_arguments "$@"
     scratch=$(mktemp -d)

@@ -1,4 +1,4 @@
-# The rows of trust.sh about the process: how it ends, starts again, and does with little. To be sourced.
+# Rows of trust.sh about the process: its end, its restart, and little memory. Source it.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 # --- SIGTERM under load
@@ -31,7 +31,7 @@ bench_sigterm() {
 
 # --- SIGKILL, and started again
 
-# Half of the callers are in the midst of a head, and half in the midst of a body.
+# Half of the clients are sending a head, and half a body.
 bench_kill() {
     what="kill -9 with 64 callers connected, and started again on the same port, $times times"
     failed=0 port=0
@@ -54,8 +54,8 @@ bench_kill() {
 
 # --- little memory
 
-# press KEY: products of 4 MiB in and 4 MiB out, more at a time than the budget has room for, and one that never has; sets
-# `wrong`, how many were answered otherwise than by 200, 413 or 429, and `small`, the status of a small one after them.
+# press KEY: sends products of 4 MiB in and out, more at once than the budget allows, and one that is too large. Sets
+# `wrong`, replies other than 200, 413 or 429, and `small`, the status of a later small one.
 press() {
     flood "$1" --shape 1024x512x1024 --query 'backend=cpu&variant=tiled_32' --rate 40 --connections 64 \
         --expect 200,413 --seconds "$(whole_or_dry 10 0.4)"

@@ -23,7 +23,7 @@ enum { CONNECTION_MEMORY_BYTES = 64 << 10, IDLE_TIMEOUT_S = 60, CONNECTIONS_MAX 
 
 enum stage { RECEIVING, WORKING };
 
-/* One a request; a worker's list of them is linked by `next`. */
+/* A request. `next` links the worker's list. */
 struct exchange {
     struct MHD_Connection *connection;
     struct exchange *next;
@@ -35,8 +35,8 @@ struct floor {
     bool has_worker;
     char *reply;
     size_t reply_bytes;
-    size_t body_bytes;     /* of each buffer; 0 if bodies are dropped */
-    pthread_key_t buffer;  /* where the bodies of a thread's connection go */
+    size_t body_bytes;     /* size of each thread's buffer; 0 if bodies are dropped */
+    pthread_key_t buffer;  /* each thread's buffer for bodies */
     pthread_mutex_t mutex; /* guards `first` and `last` */
     pthread_cond_t arrived;
     struct exchange *first;
@@ -51,7 +51,7 @@ static enum MHD_Result answer(const struct floor *floor, struct MHD_Connection *
     return result;
 }
 
-/* Suspended before the worker can see it, since it may be resumed at once. */
+/* Suspends first, because the worker may resume at once. */
 static void publish(struct floor *floor, struct exchange *exchange) {
     exchange->stage = WORKING;
     exchange->next = NULL;
@@ -80,7 +80,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* A client that sends more than it said is a mistake of the bench. */
+/* More bytes than announced are a mistake of the bench. */
 static void keep(struct floor *floor, struct exchange *exchange, const char *data, size_t bytes) {
     if (floor->body_bytes == 0)
         return;

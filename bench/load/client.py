@@ -22,7 +22,7 @@ head = (f"POST /v1/matmul?m={edge}&k={edge}&n={edge} HTTP/1.1\r\nHost: 127.0.0.1
 
 
 def by_socket():
-    """The product's bytes, as an array."""
+    """Returns the product's bytes as an array."""
     plain.sendall(head)
     plain.sendall(a)
     plain.sendall(b)
@@ -45,7 +45,7 @@ def timed(multiply):
     return (time.perf_counter() - begun) * 1000
 
 
-assert np.allclose(by_socket(), client.matmul(a, b), rtol=1e-4)  # BLAS does not add up in one order
+assert np.allclose(by_socket(), client.matmul(a, b), rtol=1e-4)  # BLAS adds up in varying order
 runs = [(timed(lambda: client.matmul(a, b)), timed(by_socket)) for _ in range(count)]
 for name, times in zip(("client", "socket"), zip(*runs)):
     print(name, statistics.median(times))

@@ -65,7 +65,7 @@ KINDS = {
 
 
 def run(a, b, variant):
-    """The product, its path, and the time of its kernels in ms."""
+    """Returns the product, its path, and the kernels' time in ms."""
     c = client.matmul(a, b, variant=variant)
     return c, client.last.path, client.last.timing["kernel"]
 

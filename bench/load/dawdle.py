@@ -11,7 +11,7 @@ import time
 
 TICK_S = 0.02
 CLAIM_MIN = 65536
-RECEIVE_BUFFER_BYTES = 8192  # a reader's socket holds little, so that what it does not take stays with the service
+RECEIVE_BUFFER_BYTES = 8192  # small, so unread bytes stay in the service
 
 
 def parse():
@@ -40,7 +40,7 @@ def make_product_head(m, k, n):
 
 
 def claimed(claim, index):
-    """The depth of the product whose operands are this caller's part of --claim."""
+    """Returns the depth of a product whose operands are this client's share of --claim."""
     claims = [claim]
     while claims[-1] // 2 >= CLAIM_MIN:
         claims.append(claims[-1] // 2)
@@ -57,7 +57,7 @@ class Caller:
         if options.request and kind == "readers":
             head, body = make_head(options.request, 0), b""
         self.socket = socket.socket()
-        if kind == "readers":  # to be asked for before the other end is told of it
+        if kind == "readers":  # must be set before connecting
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         self.socket.connect(("127.0.0.1", options.port))
         self.left = memoryview(head[:-1] if kind == "heads" else body)
@@ -67,11 +67,11 @@ class Caller:
             if kind == "readers":
                 self.socket.sendall(self.left)
         except OSError:
-            pass  # who is refused by now is found to be when it is looked at
+            pass  # a refused client is found when it is checked
         self.socket.setblocking(False)
 
     def go_on(self, count):
-        """False if the service has ended the connection."""
+        """Returns False if the service has closed the connection."""
         try:
             if self.kind == "readers":
                 return len(self.socket.recv(count)) > 0
@@ -91,7 +91,7 @@ def main():
     callers, poll = {}, select.poll()
     for kind in kinds:
         for index in range(kinds[kind]):
-            due = time.monotonic() + len(callers) * every_s / count  # not all in one moment
+            due = time.monotonic() + len(callers) * every_s / count  # spread over the interval
             caller = Caller(options, kind, index, due)
             callers[caller.socket.fileno()] = caller
             poll.register(caller.socket, select.POLLRDHUP)

@@ -24,10 +24,10 @@ struct stream {
     char *buffer;
     size_t body_bytes_max;
     char *reply;
-    size_t reply_bytes; /* with its head */
+    size_t reply_bytes; /* including its head */
 };
 
-/* Receives until there are `bytes` in the buffer. */
+/* Receives until the buffer has `bytes` bytes. */
 static bool receive(const struct stream *stream, int connection, size_t received, size_t bytes) {
     while (received < bytes) {
         ssize_t count = recv(connection, stream->buffer + received, bytes - received, 0);
@@ -48,7 +48,7 @@ static bool send_reply(const struct stream *stream, int connection) {
     return true;
 }
 
-/* The head and what came with it, then the rest of the body. */
+/* Receives the head, then the rest of the body. */
 static bool serve_one(const struct stream *stream, int connection) {
     size_t received = 0;
     const char *end = NULL;
@@ -107,5 +107,5 @@ int main(int argc, char **argv) {
     }
     for (size_t index = 0; index < count; index++)
         pthread_join(streams[index].thread, NULL);
-    return EXIT_FAILURE; /* accept failed: it is ended by a signal otherwise */
+    return EXIT_FAILURE; /* reached only if accept fails; signals end the process otherwise */
 }

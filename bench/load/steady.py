@@ -26,8 +26,8 @@ import threading
 import time
 
 SPANS = ("receive", "decode", "queue", "upload", "kernel", "download", "encode", "total")
-WRK_BYTES_MAX = 1 << 20  # of body and reply; above it wrk is the bottleneck
-BLOCK = 65521  # random numbers that are repeated; prime, so rows differ
+WRK_BYTES_MAX = 1 << 20  # body and reply; beyond it wrk is the bottleneck
+BLOCK = 65521  # number of random values that repeat; prime, so rows differ
 NPY_HEAD_BYTES = 128
 REPLY_S = 120
 LUA = """
@@ -73,7 +73,7 @@ def parse():
 
 
 class Message:
-    """The request, and what is known of the right product."""
+    """The request, and what is known of the correct product."""
 
     def __init__(self, options):
         self.options, m, k, n = options, options.m, options.k, options.n
@@ -112,7 +112,7 @@ class Message:
         return part("a", m, k, elements[: 4 * m * k]) + part("b", k, n, elements[4 * m * k :]) + b"--edge--\r\n"
 
     def check(self, body):
-        """What is wrong with a product, by its length and some elements; None if nothing is."""
+        """Returns what is wrong with a product, by its length and some elements; None if nothing is."""
         m, k, n = self.options.m, self.options.k, self.options.n
         if self.options.form == "json":
             rows = json.loads(body.tobytes())["c"]
@@ -131,12 +131,12 @@ class Message:
 
 
 class Connection:
-    """Requests one after the other. Its buffer stays, so that its pages are warm."""
+    """Sends requests one after the other. Reuses its buffer, so its pages are warm."""
 
     def __init__(self, message):
         self.message, self.options = message, message.options
         self.socket, self.buffer, self.was_checked = None, bytearray(1 << 16), False
-        # A server that refuses a request may not read its body to the end.
+        # A server that rejects a request may not read its whole body.
         self.may_be_refused = self.options.refusals or self.options.rate > 0
 
     def connect(self):
@@ -151,7 +151,7 @@ class Connection:
         self.socket = None
 
     def was_closed(self):
-        """Nothing is lost if the server closes a connection between two requests."""
+        """Reconnects if the server has closed the connection between two requests."""
         if self.socket is None:
             return False
         poll = select.poll()
@@ -159,7 +159,7 @@ class Connection:
         return bool(poll.poll(0))
 
     def send(self):
-        """False if the reply came before all was sent."""
+        """Returns False if the reply came before the whole body was sent."""
         self.socket.sendall(self.message.head)
         if not self.may_be_refused:
             self.socket.sendall(self.message.body)
@@ -176,7 +176,7 @@ class Connection:
         return True
 
     def receive(self):
-        """Status, headers and body."""
+        """Returns status, headers and body."""
         text = b""
         while b"\r\n\r\n" not in text:
             part = self.socket.recv(1 << 16)
@@ -199,7 +199,7 @@ class Connection:
         return int(first.split()[1]), headers, body
 
     def ask(self, due=None):
-        """One request: how it ended, its ms, its Server-Timing, what was wrong."""
+        """Sends one request. Returns its outcome, its ms, its Server-Timing, and what was wrong."""
         begun = due or time.monotonic()
         try:
             if self.was_closed():
@@ -224,7 +224,7 @@ class Connection:
 
 
 class Tally:
-    """How requests ended. Threads add to it."""
+    """Counts how requests ended. Threads share it."""
 
     def __init__(self):
         self.times = {fate: [] for fate in ("ok", "refused", "bad", "lost")}
@@ -296,7 +296,7 @@ def run_closed(message, tally):
 def run_open(message, tally):
     options, idle, jobs = message.options, threading.Semaphore(message.options.connections), queue.SimpleQueue()
     counts, threads, begun = True, [], time.monotonic()
-    waiting = threading.Semaphore(0)  # threads without a request
+    waiting = threading.Semaphore(0)  # counts idle threads
 
     def run():
         connection = Connection(message)
@@ -325,7 +325,7 @@ def run_open(message, tally):
         if options.kill and counts and due >= begun + options.after:
             for index in range(options.burst):
                 if index == options.burst // 2:
-                    time.sleep(0.05)  # half of them have a moment to arrive
+                    time.sleep(0.05)  # half of the requests have time to arrive
                 begin(time.monotonic())
             counts = False
             os.kill(options.kill, signal.SIGTERM)
@@ -339,7 +339,7 @@ def run_open(message, tally):
 
 
 def run_wrk(message):
-    """Checks a product, and shows what wrk measures."""
+    """Checks one product, then prints wrk's figures."""
     options = message.options
     fate, _, _, told = Connection(message).ask()
     if fate != "ok":

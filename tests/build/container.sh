@@ -10,26 +10,26 @@ fail() {
     failed=$((failed + 1))
 }
 
-# 13.0.3-devel-ubuntu24.04 and 13.0.3-base-ubuntu24.04 are of one CUDA and one distribution.
+# The images 13.0.3-devel-ubuntu24.04 and 13.0.3-base-ubuntu24.04 must have one CUDA version and one distribution.
 built_on=$(sed -n 's/^ARG BUILD_IMAGE=//p' Dockerfile | sed 's/-devel-/-/')
 run_on=$(sed -n 's/^ARG RUN_IMAGE=//p' Dockerfile | sed 's/-base-/-/')
 if [ -z "$built_on" ] || [ "$built_on" != "$run_on" ]; then
     fail "Dockerfile: the default bases are of one CUDA and distribution: $built_on, $run_on"
 fi
 
-# The default port is the one that is exposed, and the licence the one that the tree has.
+# The default port is exposed, and the licence is the tree's.
 port=$(sed -n 's/^  --port PORT .*(default: \([0-9]*\))$/\1/p' docs/operations.md)
 grep -qx "EXPOSE $port" Dockerfile || fail "Dockerfile: EXPOSE is not the default port, $port"
 grep -q '^MIT License$' LICENSE || fail "LICENSE is not the MIT that the label says"
 
-# What the build reads, and no more, goes to the tool.
+# The build context has exactly the files that the build reads.
 for needed in CMakeLists.txt CMakePresets.json api gpu server $(sed -n 's/^install(FILES \(.*\) DESTINATION.*/\1/p' CMakeLists.txt); do
     grep -qx "!$needed" .dockerignore || fail ".dockerignore leaves out $needed, which the build needs"
 done
 grep -qx '\*' .dockerignore || fail ".dockerignore does not begin with everything"
 
-# Docker ends the process by force after stop_grace_period, so a drain must be over by then; and what the compose files
-# publish has neither TLS nor keys.
+# Docker kills the process after stop_grace_period, so the drain must be shorter. The compose files publish to this host
+# only, without TLS and keys.
 drain_s=$(sed -n 's/^  --drain-timeout-ms .*(default: \([0-9]*\)000)$/\1/p' docs/operations.md)
 for file in docker/compose.yaml docker/compose.cpu.yaml; do
     grace_s=$(sed -n 's/^ *stop_grace_period: \([0-9]*\)s$/\1/p' "$file")

@@ -6,7 +6,7 @@ set -eu
 
 c_compiler=$1
 cxx_compiler=${CXX:-$(command -v c++ || command -v g++ || command -v clang++)}
-# Whatever the libraries' headers need is words to be split, as a compiler in CXX is.
+# The compiler and the options for libraries are split into words.
 library_flags=$(pkg-config --cflags libmicrohttpd jansson)
 
 failed=0
@@ -14,7 +14,7 @@ checked=0
 for header in gpu/*.h gpu/[!c]*/*.h gpu/cpu/*.h gpu/check/*.h api/*.h api/*/*.h server/*.h server/*/*.h; do
     [ -f "$header" ] || continue
     checked=$((checked + 1))
-    # Twice, so that the guard is checked as well.
+    # Includes the header twice to check its guard.
     program=$(printf '#include "%s"\n#include "%s"\n' "$header" "$header")
     # shellcheck disable=SC2086
     printf '%s\n' "$program" | "$c_compiler" -std=c11 -Wall -Wextra -Wstrict-prototypes -Wundef -Werror -I. \

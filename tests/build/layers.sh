@@ -32,7 +32,7 @@ if [ "$(printf '%s\n' "$asking" | wc -w)" -ne 1 ]; then
     failed=$((failed + 1))
 fi
 
-# A kernel file is looked up by its name: in documents, in what the compiler says, among reports of ptxas.
+# Names of kernel files must be unique, because documents, compilers and ptxas reports name them without folders.
 twice=$(find gpu/cuda -name '*.cu' | sed 's|.*/||' | sort | uniq -d)
 if [ -n "$twice" ]; then
     echo "two kernel files have one name: $twice"

@@ -6,13 +6,13 @@ import sys
 
 
 def anchor(heading):
-    """As GitHub makes them: lower case, no punctuation, hyphens for spaces."""
+    """Returns GitHub's anchor of a heading: lower case, no punctuation, hyphens for spaces."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
 def prose(path):
-    """Without fenced code."""
+    """Removes fenced code."""
     return re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 

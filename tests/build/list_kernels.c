@@ -1,6 +1,5 @@
-/* Prints the kernels of the CUDA variants for compute capability 8.0 and 9.0, a line each: those that GET
- * /v1/variants describes on a GPU. Plans are pure, so it opens no device. A kernel is named by its address in
- * this program. */
+/* Prints the kernels that the CUDA variants plan for compute capability 8.0 and 9.0, one a line, by address
+ * in this program. Planning opens no device. */
 #include "gpu/cuda/variants.h"
 #include "gpu/device/backend.h"
 

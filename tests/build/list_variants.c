@@ -1,5 +1,4 @@
-/* Prints the variants of every backend that is known, a line each: op backend|name|summary. Opens no
- * device. */
+/* Prints the variants of all known backends, one a line: op backend|name|summary. Opens no device. */
 #include "gpu/device/backend.h"
 
 #include <stdio.h>

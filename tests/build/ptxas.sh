@@ -9,8 +9,8 @@
 #   ptxas.sh judge REPORTS FILE.cu…    in the top folder
 set -eu
 
-# A report belongs to an object: it comes with it, and none is left where there is no new object. A compiler that
-# is launched beside others writes to files of its own until it is done. Remarks alone are shown in the build.
+# A report belongs to an object, so an old one is removed first. Compilers run at once and write to their own files
+# until they end. The build shows remarks only.
 keep() {
     folder=$1
     shift
@@ -21,8 +21,8 @@ keep() {
         previous=$word
     done
     [ -n "$object" ] || exec "$@"
-    # The object is gpu/cuda/CMakeFiles/TARGET.dir/FILE.cu.o in the build folder. The report keeps the folders: two files of
-    # one name that compile at once must not share it.
+    # The object is gpu/cuda/CMakeFiles/TARGET.dir/FILE.cu.o in the build folder. The report's path keeps folders, so
+    # two files of one name do not share a report.
     report=$folder/$(printf '%s' "${object%.o}" | sed 's|CMakeFiles/[^/]*\.dir/||').txt
     mkdir -p "$(dirname "$report")"
     rm -f "$report"
@@ -36,8 +36,8 @@ keep() {
     return "$code"
 }
 
-# read_report REPORT: a line for each function that spills, "spill FUNCTION ARCHITECTURE WORDS", and for each thing that is
-# wrong, "wrong WORDS". Two of ptxas's remarks tell that wgmma was serialized, which costs half of the speed and more.
+# read_report REPORT: prints "spill FUNCTION ARCHITECTURE WORDS" for each function that spills, and "wrong WORDS" for
+# each other defect. Two remarks mean that wgmma was serialized, which halves its speed or worse.
 read_report() {
     awk '
         /^ptxas (warning|error)/ || /\(C751[01]\)/ || /serialized/ { print "wrong " $0 }
@@ -57,13 +57,13 @@ read_report() {
         }' "$1"
 }
 
-# excuses FILE: the names of the kernels and functions whose spills the file excuses.
+# excuses FILE: prints the kernels and functions whose spills the file excuses.
 excuses() {
     sed -n 's|^/\* ptxas: spills \([A-Za-z0-9_]*\): [^ ].* \*/$|\1|p' "$1"
 }
 
-# is_excused FUNCTION FILE: the file has an excuse for the function, whose name stands in the linker's with its length
-# before it, or alone where it is extern "C".
+# is_excused FUNCTION FILE: the file excuses this function. The linker's name has the function's name after its length,
+# or alone if it is extern "C".
 is_excused() {
     excuses "$2" | {
         while read -r excuse; do
@@ -73,8 +73,7 @@ is_excused() {
     }
 }
 
-# judge_excuses FILE REPORT: an excuse without a spill is refused. It would hide one that comes later; and a kernel that is
-# there to spill must do so.
+# judge_excuses FILE REPORT: rejects an excuse without a spill, because it would hide a later one.
 judge_excuses() {
     excuses "$1" | while read -r excuse; do
         read_report "$2" | grep -qE "^spill ($excuse|[^ ]*[^0-9 ]${#excuse}${excuse}[^ ]*) " ||

@@ -12,8 +12,8 @@ table=gpu/cuda/compiled.h
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# read_reports REPORTS: a line for each kernel: name, compute capability, registers, static shared bytes, stack frame, bytes
-# of spill stores and loads.
+# read_reports REPORTS: prints a line for each kernel: name, compute capability, registers, static shared bytes, stack
+# frame, bytes of spill stores and loads.
 read_reports() {
     find "$1" -name '*.txt' -exec cat {} + | awk '
         /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; capability = quoted[4] }
@@ -29,8 +29,8 @@ read_reports() {
         }'
 }
 
-# print_rows REPORTS LIST_KERNELS: a row for each kernel, for the architectures of the build: those of the first kernel. Some
-# kernels are always compiled for 9.0. The L that marks a local function in a symbol is not in the name that ptxas reports.
+# print_rows REPORTS LIST_KERNELS: prints a row for each kernel and architecture. The build's architectures are those of
+# the first kernel. ptxas omits the L that marks local functions in symbols.
 print_rows() {
     read_reports "$1" >"$scratch/reports"
     nm "$2" | sed 's/\(_GLOBAL__N__[0-9a-z_]*\)L\([0-9]\)/\1\2/' >"$scratch/symbols"

@@ -10,7 +10,7 @@ trap 'rm -rf "$scratch"' EXIT
 failures=0
 program=$scratch/build/server/matmuld
 
-# wants WHAT TEXT OPTION: readelf says so.
+# wants WHAT TEXT OPTION: readelf with this option prints the text.
 wants() {
     readelf --wide "$3" "$program" | grep -q -- "$2" || {
         echo "it $1"
@@ -18,7 +18,7 @@ wants() {
     }
 }
 
-# A pkg-config that knows no cmocka.
+# Replaces pkg-config by one that does not know cmocka.
 # shellcheck disable=SC2016
 printf '#!/bin/sh\ncase "$*" in *cmocka*) exit 1 ;; esac\nexec pkg-config "$@"\n' >"$scratch/pkg-config"
 chmod +x "$scratch/pkg-config"

@@ -19,7 +19,7 @@ END
 printf '#!/bin/sh\nexit 1\n' | tee "$scratch/apt-get" >"$scratch/sudo"
 chmod +x "$scratch"/*
 
-# The GPUs' compute capabilities | the arguments of cmake.
+# Compute capabilities of the GPUs | expected arguments of cmake.
 while IFS='|' read -r GPUS arguments; do
     export GPUS
     PATH=$scratch:$PATH ./dev run >"$scratch/out" 2>&1 || :

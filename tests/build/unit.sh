@@ -21,7 +21,7 @@ unit=$scratch/lib/systemd/system/matmuld.service
 for line in "ExecStart=$scratch/bin/matmuld" "Documentation=file://$scratch/share/doc/matmuld/README.md"; do
     grep -qx "$line" "$unit" || fail "the unit has no line $line"
 done
-# A version that looks at no files by themselves says so by its usage.
+# An older systemd-analyze cannot check single files, and prints its usage.
 systemd-analyze --help | grep -q -- --offline || {
     echo "systemd-analyze is too old"
     exit 77

@@ -1,7 +1,6 @@
-/* To be put under a process by LD_PRELOAD: allocations that fail as told, whoever in the process asks, its
- * libraries and the C library too, from any thread. What does not fail goes on to who would have had the
- * call, which may be a sanitizer. Threads count as allocations, since each takes a stack. Where no test tells
- * it what to do, nothing fails. */
+/* A library for LD_PRELOAD that makes chosen allocations of a process fail, from any library and thread.
+ * Starting a thread counts as an allocation, because it needs a stack. Other calls go to the next library.
+ * Without a test nothing fails. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,26 +14,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a test tells, and is told, by memory of the file that MATMULD_TEST_FAULTS names, which malloc.py maps
- * too. All is __atomic access only. */
+/* Memory shared with malloc.py: the file named by MATMULD_TEST_FAULTS. All access is __atomic. */
 struct control {
-    uint64_t armed; /* only while this is not 0 is anything counted, or does anything fail */
-    uint64_t bytes; /* smaller ones are not counted */
-    uint64_t first; /* of the allocations since, from 1, the first and the last that fail */
+    uint64_t armed; /* nothing is counted and nothing fails while this is 0 */
+    uint64_t bytes; /* smaller allocations are not counted */
+    uint64_t first; /* first and last allocation to fail, from 1, since armed */
     uint64_t last;
     uint64_t seen;
     uint64_t failed;
 };
 
-static struct control *control; /* NULL before begin, and without a test */
+static struct control *control; /* NULL before `begin`, and without a test */
 
-/* Whether the thread's allocations count. Those that come before what it is to run are a sanitizer's, which
- * ends the process without them. */
-static _Thread_local bool is_counted
-    __attribute__((tls_model("initial-exec"))); /* which takes no allocation */
+/* Whether the thread's allocations count. Before its start function runs, a sanitizer allocates, which would
+ * end the process on failure. */
+static _Thread_local bool is_counted __attribute__((tls_model("initial-exec"))); /* needs no allocation */
 
-/* Where those libraries lie that end the process where they find no memory (OpenBLAS may also try until it
- * does), so that what they ask for fails only where nobody gets as much. */
+/* Addresses of libraries that end the process without memory (OpenBLAS may retry forever), so their
+ * allocations must not fail. */
 static const char *const spared_names[] = {"libopenblas", "libgmp", "libtasn1"};
 enum { SPARED = sizeof spared_names / sizeof spared_names[0] };
 static struct { uintptr_t from, to; } spared[SPARED];
@@ -76,7 +73,7 @@ __attribute__((constructor)) static void begin(void) {
         __atomic_store_n(&control, memory, __ATOMIC_RELEASE);
 }
 
-/* Of a thread nobody knows how large it is. */
+/* The size of a thread's stack is unknown here. */
 enum { THREAD_BYTES = 1 << 16 };
 
 static bool fails(size_t bytes, const void *caller) {
@@ -97,8 +94,8 @@ static bool fails(size_t bytes, const void *caller) {
 
 #define fails_here(bytes) fails(bytes, __builtin_return_address(0))
 
-/* Sets `next`, of the name's own type, to whose call this would have been. Looked up at each call, since
- * there are calls before any constructor; threads that do it at once find the same. */
+/* Sets `next` to the following library's function. Each call looks it up, because calls come before any
+ * constructor. */
 #define FIND_NEXT(name)                                                                                      \
     static __typeof__(name) *found;                                                                          \
     __typeof__(name) *next = __atomic_load_n(&found, __ATOMIC_RELAXED);                                      \
@@ -113,7 +110,7 @@ static bool fails(size_t bytes, const void *caller) {
         return fails_here(bytes) ? (failure) : next arguments;                                               \
     }
 
-/* A sanitizer's strdup does not come by malloc; libraries that are built for large files call mmap64. */
+/* A sanitizer's strdup does not call malloc. Libraries built for large files call mmap64. */
 /* clang-format off */
 WRAP(void *, malloc, (size_t bytes), (bytes), bytes, NULL)
 WRAP(void *, calloc, (size_t count, size_t bytes), (count, bytes), count * bytes, NULL)
@@ -128,7 +125,7 @@ WRAP(void *, mmap, (void *address, size_t bytes, int protection, int flags, int 
 WRAP(void *, mmap64, (void *address, size_t bytes, int protection, int flags, int file, off64_t offset), (address, bytes, protection, flags, file, offset), bytes, MAP_FAILED)
 /* clang-format on */
 
-/* What a thread was to run. */
+/* Start function and argument of a thread. */
 struct start {
     void *(*run)(void *);
     void *argument;

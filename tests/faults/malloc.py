@@ -24,16 +24,16 @@ from pathlib import Path
 
 from malloc_requests import ALL_MEMORY, CLOSE, MAPPED, REQUESTS, SECOND, SHORT_OF_LARGE, STEADY
 
-# What is not answered in this time hangs; on a busy machine a sanitizer's thousand-fold slower reply is not.
+# a reply that takes longer counts as hung; sanitizers on a busy machine are slow
 PATIENCE_S = 60
 LARGE_BYTES = 256 << 10
 NEVER = 2**64 - 1
-# By TLS, 100 times what there are: without memory libmicrohttpd's poll tries again at once.
+# with TLS 100 times the allocations, because libmicrohttpd polls without memory
 LAST_BY_TLS = 20000
 
 
 class Control:
-    """What failing.c reads, and what it counts."""
+    """The memory shared with failing.c."""
 
     ARMED, BYTES, FIRST, LAST, SEEN, FAILED = range(6)
 
@@ -42,7 +42,7 @@ class Control:
             self.words = memoryview(mmap.mmap(file.fileno(), 48)).cast("Q")
 
     def arm(self, first, last, least_bytes=0):
-        """From now on the allocations first … last of those of at least so many bytes fail, counted from 1."""
+        """Makes allocations first … last fail, counted from 1 among those of at least this size."""
         for word, value in enumerate((least_bytes, first, last, 0, 0), self.BYTES):
             self.words[word] = value
         self.words[self.ARMED] = 1
@@ -57,7 +57,7 @@ def stride_of(sites, most):
 
 
 class Reply:
-    """What came of a request: `ending` is complete, closed (before the reply was whole) or hung."""
+    """How a request ended: complete, closed (before the reply was whole) or hung."""
 
     def __init__(self, ending, text=b""):
         self.ending, self.text, self.status, self.headers, self.body = ending, text, 0, {}, b""
@@ -70,7 +70,7 @@ class Reply:
                 return False
             if not head.startswith(b"HTTP/1.1 1"):
                 break
-            text = body  # of interim replies
+            text = body  # drops interim replies
         first, *lines = head.decode("latin-1").split("\r\n")
         self.status, self.body = int(first.split()[1]), body
         self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -99,7 +99,7 @@ def talk(connection, request):
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 pass
             except OSError:
-                sent = len(request)  # a server that refuses may still reply
+                sent = len(request)  # a server that rejects early may still reply
         try:
             got = connection.recv(1 << 16)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -117,13 +117,13 @@ def talk(connection, request):
 
 
 class Subject:
-    """A request, made again and again."""
+    """A request that is repeated many times."""
 
     def __init__(self, control, port, request, certificate):
         self.control, self.port, self.request = control, port, request
         self.text = request.encode()
         self.tls = ssl.create_default_context(cafile=certificate) if certificate else None
-        for _ in range(2):  # since the first of a kind can bring what later ones find there
+        for _ in range(2):  # the first run may fill caches
             self.baseline, _ = self.ask(NEVER, NEVER)
 
     def connect(self):
@@ -131,7 +131,7 @@ class Subject:
         return self.tls.wrap_socket(connection, server_hostname="localhost") if self.tls else connection
 
     def prepare(self):
-        """What comes before the request, while nothing fails: its connection, if that is made by then."""
+        """Connects before allocations fail, if the connection may exist by then."""
         connection = None
         if SECOND in self.request.flags:
             connection = self.connect()
@@ -142,7 +142,7 @@ class Subject:
         return connection
 
     def ask(self, first, last):
-        """The reply, with allocations failing as told, the connection's too; and how many failed."""
+        """Sends the request with failing allocations. Returns the reply, and how many failed."""
         connection = self.prepare()
         self.control.arm(first, last, LARGE_BYTES if SHORT_OF_LARGE in self.request.flags else 0)
         try:
@@ -158,7 +158,7 @@ class Subject:
         return reply, failed
 
     def steady_bytes(self):
-        """Of a body what is the same each time: all of a matrix, of JSON the matrix, else nothing."""
+        """Returns the part of a body that is equal each time."""
         body = self.baseline.body
         types = ("application/octet-stream", "application/x-npy")
         if STEADY in self.request.flags or self.baseline.headers.get("content-type") in types:
@@ -189,7 +189,7 @@ class Subject:
         return "wrong"
 
     def run(self, is_once, first, outcomes):
-        """False where nothing failed in it, or nothing works any more."""
+        """Returns False if nothing failed, or if the server no longer works."""
         reply, failed = self.ask(first, first if is_once else LAST_BY_TLS if self.tls else NEVER)
         if failed == 0:
             return False
@@ -216,12 +216,12 @@ def try_request(control, port, request, most, certificate):
     print(f"{request.name}: {sites} allocations", flush=True)
     if not subject.is_expected(subject.baseline):
         return subject.wrong(subject.baseline, "with memory") != "wrong"
-    if SHORT_OF_LARGE in request.flags:  # in one run: it does not matter then who asks first
+    if SHORT_OF_LARGE in request.flags:  # one run, because the order of allocations varies
         outcomes = Counter()
         subject.run(False, 1, outcomes)
         return outcomes["wrong"] == 0
     stride = stride_of(sites, most)
-    # Without a site the library is not under the server.
+    # The library is not loaded if it has no site.
     return all([sites > 0, subject.run_all(True, stride), subject.run_all(False, stride)])
 
 
@@ -234,7 +234,7 @@ def try_group(control, port, group, most, certificate=None):
 
 
 def judge_start(child, said):
-    """Of one that has ended by itself, or is ready: ready, refused, or what is wrong with it."""
+    """Returns how a start ended: ready, refused, or an error's text."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         if child.poll() is not None:
@@ -248,14 +248,14 @@ def judge_start(child, said):
 
 
 def await_sleep(pid):
-    """Until its main thread sleeps: a signal that comes earlier can be lost in ThreadSanitizer of gcc 12."""
+    """Waits until the main thread sleeps, because ThreadSanitizer of gcc 12 can lose earlier signals."""
     until = time.monotonic() + PATIENCE_S
     while Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "S" and time.monotonic() < until:
         time.sleep(0.002)
 
 
 def start(control, output, command, first, last):
-    """One start: what came of it, and how many allocations failed."""
+    """Starts once. Returns the outcome, and how many allocations failed."""
     with open(output, "wb") as file:
         control.arm(first, last)
         child = subprocess.Popen(command, stderr=file)

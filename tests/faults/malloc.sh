@@ -34,8 +34,7 @@ tls)
     certificate=$scratch/own.pem
     export CURL_CA_BUNDLE="$certificate"
     set -- --tls-cert "$certificate" --tls-key "$scratch/own.key"
-    # What gnutls_handshake takes by that function, and loses where one certain allocation fails. It takes the slow
-    # unwinding to see the name.
+    # GnuTLS loses memory of gnutls_handshake if one certain allocation fails. Slow unwinding shows the function's name.
     echo leak:gnutls_buffer_append_data >"$scratch/lost_by_gnutls"
     export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=0"
     export LSAN_OPTIONS="${LSAN_OPTIONS:-}:suppressions=$scratch/lost_by_gnutls:print_suppressions=0"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Memory that runs out at each place in turn while SIGHUP has the keys read again: those that were in force stay so,
-# the log says why, and the next time they are read.
+# Allocations fail in turn while SIGHUP reloads the keys. The old keys stay valid, the log has the reason, and the next
+# reload works.
 # shellcheck source=tests/http/server.sh
 . "$(dirname "$0")/../http/server.sh"
 # shellcheck source=tests/faults/under.sh
@@ -14,7 +14,7 @@ has_line() {
     [ "$(grep -c 'API keys' "$scratch/log")" -gt "$1" ]
 }
 
-# reread: has the file read, and waits until the log tells of it.
+# reread: sends SIGHUP, and waits until the log reports the result.
 reread() {
     lines=$(grep -c 'API keys' "$scratch/log" || :)
     kill -HUP "$server"

@@ -22,25 +22,25 @@ TO_BENCHMARK = '{"m":16,"k":16,"n":16,"variants":["naive","tiled_8"],"repeats":2
 
 # Flags of a row.
 CHUNKED = "chunked"
-STEADY = "steady"  # the body is the same each time
-SHORT_OF_LARGE = "short of large"  # all allocations of 256 KiB and more fail, none of the others
-SECOND = "second"  # it comes on a connection that has had the same before, when nothing failed
-MAPPED = "mapped"  # its memory is to be mapped anew: ALL_MEMORY comes before
+STEADY = "steady"  # the body is equal each time
+SHORT_OF_LARGE = "short of large"  # all allocations of 256 KiB and more fail, and no others
+SECOND = "second"  # sent on a connection that has had an equal request before
+MAPPED = "mapped"  # its memory must be mapped anew: ALL_MEMORY runs before
 
 
 @dataclass
 class Request:
-    group: str  # those of a group share a server
+    group: str  # requests of a group share a server
     name: str
     line: str  # the method and the target
     headers: str
-    body: object  # text or bytes; None: there is none, and no length
+    body: object  # text or bytes; None: no body and no length
     status: int
-    expected: str  # in the body
+    expected: str  # text in the body
     flags: tuple = ()
 
     def encode(self):
-        """The bytes that are sent."""
+        """Returns the bytes to send."""
         head = f"{self.line} HTTP/1.1\r\nHost: localhost\r\n{self.headers}".encode()
         if self.body is None:
             return head + b"\r\n"
@@ -135,5 +135,5 @@ REQUESTS = [Request(*row) for row in [
 ]]
 # fmt: on
 
-# Needs so much of a budget of 3 MiB that nothing is kept of what was before.
+# Needs so much of a budget of 3 MiB that no old memory is kept.
 ALL_MEMORY = Request("", "all_memory", "POST /v1/matmul?m=1&k=340000&n=1", RAW + CLOSE, bytes(2720000), 200, "")

@@ -1,6 +1,5 @@
-# What the scripts of this folder share beside tests/http/server.sh: $control, through which a server is told what
-# fails, and MATMULD as a program that starts matmuld with the library under it, and under nothing else. To be sourced
-# after server.sh.
+# Shared by the scripts of this folder. Sets $control, a file that tells failing.c what must fail, and replaces MATMULD
+# by a script that starts it with that library. Source it after server.sh.
 # shellcheck shell=sh disable=SC2154
 
 : "${FAILING:?the path of libfailing.so}"
@@ -15,7 +14,7 @@ END
 chmod +x "$scratch/matmuld"
 MATMULD=$scratch/matmuld
 
-# fault TASK ARG…: malloc.py says which tasks there are.
+# fault TASK ARG…: malloc.py describes the tasks.
 fault() {
     python3 "$(dirname "$0")/malloc.py" "$control" "$@"
 }

@@ -7,7 +7,7 @@ set -eu
 
 build=build/fuzz
 
-# Larger inputs reach nothing new, since each limit is passed by less (fuzz.h), and take longer.
+# Larger inputs are slower, and reach nothing new under the limits of fuzz.h.
 bytes_max() {
     case $1 in
     json | multipart | request) echo 8192 ;;
@@ -15,7 +15,7 @@ bytes_max() {
     esac
 }
 
-# Runs one target, and sums it up in a line.
+# Runs one target, and prints a summary line.
 fuzz() {
     target=$1
     seconds=$2
@@ -55,13 +55,13 @@ if [ $# -gt 0 ]; then
     printf '%s\n' "$targets" | grep -qxF -e "$*" || bad_usage "takes one of: $(echo "$targets" | tr '\n' ' '); got '$*'"
     targets=$1
 fi
-# They run in rounds of so many at once. A second of each round goes to starting; libFuzzer takes one at least.
+# Targets run in rounds of JOBS at once. Starting takes a second of each round; libFuzzer needs at least one more.
 if [ "$total" = yes ]; then
     rounds=$((($(echo "$targets" | wc -l) + jobs - 1) / jobs))
     seconds=$((seconds / rounds > 1 ? seconds / rounds - 1 : 1))
 fi
 
-# Those of the preset asan.
+# The sanitizers' options of preset asan.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
 if ! printf '%s\n' "$targets" | xargs -P "$jobs" -n 1 sh "$0" --one "$seconds"; then

@@ -1,22 +1,22 @@
 #!/bin/sh
-# POST /v1/benchmark: rows, table, limits at their edges, one at a time; users are served meanwhile, and a client that
-# leaves frees the device, as does the end of a drain.
+# POST /v1/benchmark: rows, table, limits, and one benchmark at a time. Products run meanwhile. A client that leaves, or
+# the end of a drain, cancels the benchmark.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# post BODY [ARG…]: a benchmark.
+# post BODY [ARG…]: posts a benchmark.
 post() {
     body=$1
     shift
     ask /v1/benchmark "$@" -d "$body"
 }
 
-# square N ROWS REPEATS: the body of a benchmark of these rows (JSON).
+# square N ROWS REPEATS: prints the body of a benchmark of these rows (JSON).
 square() {
     printf '{"m": %s, "k": %s, "n": %s, "variants": %s, "repeats": %s}' "$1" "$1" "$1" "$2" "$3"
 }
 
-# refuses STATUS CODE FIELD LIMIT BODY [ARG…]: - is any limit.
+# refuses STATUS CODE FIELD LIMIT BODY [ARG…]: LIMIT - stands for any limit.
 refuses() {
     wanted=$1 code=$2 field=$3 limit=$4
     shift 4
@@ -30,7 +30,7 @@ is_free() {
 }
 
 prepare_queued
-MATMULD=${FAULTY:?the path of the faulty matmuld} # the same, and starts faster
+MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster
 
 start --backend cpu
 
@@ -44,7 +44,7 @@ expect "two variants" 200 Content-Type: application/json \
     '"\(.rows[0].global_loads) \(.rows[1].global_loads)"' "$((2 * 33 * 20 * 17)) $((33 * 20 * 3 + 20 * 17 * 5))" \
     '.rows[2].ran != null and .rows[2].ran != "auto"' true '.device != ""' true
 
-# Requests are counted by their path; the kernels of a benchmark are not among those of products.
+# Requests count by path. A benchmark's kernels do not count as products.
 await 60 has_metric 'http_requests_total{route="/v1/benchmark",code="200"}' 1 || fail "the benchmark is not counted"
 same "kernels are not counted" 0 "$(metric 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}')"
 
@@ -57,7 +57,7 @@ same "a table: rows are those that there are" \
     "$(sed 1,3d "$scratch/got" | sed 's/ .*//' | sort)"
 same "a table: aligned" 1 "$(sed 1,2d "$scratch/got" | awk '{ print length }' | sort -u | wc -l | tr -d ' ')"
 
-# The type of C, by default and as asked for.
+# The type of C.
 post '{"m": 3, "k": 4, "n": 5, "dtype": "int8", "variants": ["naive"], "repeats": 1}'
 expect "int8" 200 '"\(.dtype) \(.result_dtype) \(.rows[0].max_error == 0)"' 'int8 int32 true'
 of_float16='{"m": 3, "k": 4, "n": 5, "dtype": "float16", "result_dtype": "float32", "variants": ["naive"], "repeats": 1}'
@@ -66,7 +66,7 @@ expect "float16 in float32" 200 '"\(.dtype) \(.result_dtype)"' 'float16 float32'
 post "$of_float16" -H 'Accept: text/plain'
 like "float16 in float32: title" 'matmul m=3 k=4 n=5 float16 result_dtype=float32 on ?*' "$(head -n 1 "$scratch/got")"
 
-# An operand that is stored transposed; the rows are compared with the exact product, which differs.
+# An operand that is stored transposed.
 post '{"m": 33, "k": 20, "n": 17, "transpose_a": true, "transpose_b": true, "repeats": 1}'
 expect "both transposed" 200 '[.transpose_a, .transpose_b]' '[true,true]' \
     '[.rows[] | .max_error < 1 and .relative_error < 2.5e-7] | all' true \
@@ -77,7 +77,7 @@ post '{"op": "transpose", "m": 130, "n": 70, "dtype": "int64", "repeats": 2}'
 expect "transpositions" 200 'has("k") or has("result_dtype") or ([.rows[] | has("relative_error")] | any)' false \
     '[.rows[] | .max_error == 0 and .of_copy > 0 and .gigabytes_per_second > 0] | all' true
 
-# Refusals. (tests/unit/api/benchmark.c has more.)
+# Errors. (tests/unit/api/benchmark.c has more.)
 while IFS='|' read -r wanted code field detail body header; do
     refuses "$wanted" "$code" "$field" - "$body" ${header:+-H "$header"}
     expect "$body" "$wanted" detail "$detail"
@@ -90,7 +90,7 @@ done <<'END'
 422|unsupported|backend|auto, cpu|{"op": "shared_access", "backend": "cuda"}|
 END
 
-# Without a GPU its kernels that have a model are predicted, beside rows that are measured, and alone.
+# Without a GPU, its kernels with a model are predicted, beside measured rows or alone.
 model='[.measured, .kernel_ms, .max_error, .repeats, .device, .error.code, .global_load_sectors]'
 post '{"m": 5, "k": 6, "n": 7, "variants": ["cuda:naive", "cpu:naive"], "repeats": 2}'
 expect "a model beside the CPU" 200 ".rows[0] | $model" '[false,null,null,0,"",null,30]' '.rows[1] | [.measured, .repeats]' '[true,2]'
@@ -125,7 +125,6 @@ byte    0    0  256    -*
 bank   \*0   \*0   \*0    -   31    - *' "$(cat "$scratch/got")"
 
 strides=$(seq -s, 1 16)
-# Occupancy is arithmetic. (tests/unit/gpu/occupancy.c has more.)
 post '{"op": "occupancy", "threads_per_block": 256, "registers_per_thread": 40, "shared_bytes": 8192}'
 expect "occupancy" 200 '.rows | length' 1 \
     '.rows[0] | [.compute_capability, .blocks, .warps, .warps_max, .occupancy, .limiters]' '["9.0",6,48,64,0.75,["registers"]]' \
@@ -152,7 +151,7 @@ for framing in 'X-A: b' 'Transfer-Encoding: chunked'; do
 done
 stop
 
-# One that takes as much as it may leaves a sixteenth of the budget to small requests; one that would leave less is refused.
+# The largest benchmark leaves a sixteenth of the budget to small requests. A larger one is rejected.
 start --backend cpu --memory-budget 12800000
 refuses 413 too_large none 12000000 "$(square 1000 '["naive"]' 1)"
 stop
@@ -168,7 +167,7 @@ await 60 is_free || fail "the largest one holds the device"
 rm "$scratch/hold.benchmark"
 stop
 
-# Where two sets of its matrices fit only without what is stored, it takes one.
+# If two sets of matrices fit only without the stored values, the benchmark uses one set.
 start --backend cpu --memory-budget 32MiB
 "$FLOAT32" fill 2000000 1 >"$scratch/matrix"
 ask '/v1/matrices/large?m=1000&n=2000' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
@@ -176,8 +175,8 @@ post '{"op": "transpose", "m": 1000, "n": 1500, "variants": ["naive"], "repeats"
 expect "beside a store: one set" 200
 stop
 
-# One at a time; products come in between pieces of its runs, and the device is theirs again when its client leaves, or its
-# time is over. By itself it would take hours.
+# One benchmark at a time. Products run between its slices. The device is free once its client leaves or its time is
+# over; else it would take hours.
 start_held --backend cpu
 : >"$scratch/hold.benchmark"
 post_benchmark 1000 naive naive
@@ -192,11 +191,11 @@ await 60 has_free_budget || fail "it holds memory"
 refuses 504 timeout none - "$(square 1000 '["naive", "naive"]' 1000 | sed 's/}$/, "timeout_ms": 300}/')"
 await 60 is_free || fail "what was late holds the device"
 
-# It is given two seconds, and what it did in them is told.
+# It has two seconds, and reports what it measured in them.
 post "$(square 64 '["naive"]' 1000)"
 expect "a row's time" 200 '.rows[0].repeats < 1000 and .rows[0].repeats >= 1' true
 
-# It keeps the value that it began with, whatever becomes of the name.
+# The benchmark keeps its stored operand, even if the name gets another value.
 ask /v1/matrices/a -X PUT -d '{"a": [[1,2,3],[4,5,6]]}'
 post_json_benchmark '{"a": {"from": "a"}, "n": 100, "repeats": 1000, "variants": ["naive"]}'
 ask /v1/matrices/a -X PUT -d '{"a": [[7,8],[9,1]]}'
@@ -210,7 +209,7 @@ expect "deleted while it runs: the benchmark" 200 '[.m, .k, .n]' '[2,3,100]' '.r
 same "deleted while it runs: nothing is held" 0 "$(metric 'store_bytes{state="released"}')"
 : >"$scratch/hold.benchmark"
 
-# A drain lets it end; a short one does not.
+# A drain waits for the benchmark; a short drain cancels it.
 post_benchmark 64 naive naive
 kill -TERM "$server"
 await 60 has_logged draining || fail "it does not drain"
@@ -227,8 +226,7 @@ expect "a short drain" 503 code stopping
 ended "a short drain"
 rm "$scratch/hold.benchmark"
 
-# Limits at their edges: 2·10·10·10·2 operations; 4·(256·253 + 253·256 + 256·256) bytes
-# of matrices, and of what judges them 8·(256 + 253) + 4·256 and a piece of all of C: 1047528, and 2056 for one more of k.
+# Limits: 2·10·10·10·2 operations; 1047528 bytes for matrices and check, and 2056 more for another k.
 start --backend cpu --benchmark-flops 4000 --benchmark-repeats 2
 post "$(square 10 '["naive"]' 2)"
 expect "work of the limit" 200
@@ -246,7 +244,7 @@ post "$(square 600 '["naive"]' 1)"
 expect "a row that takes too long" 200 .rows[0].error.code too_large
 like "a row that takes too long: detail" 'naive would take *(--max-kernel-ms)*' "$(jq -r '.rows[0].error.detail' "$scratch/got")"
 stop
-start --backend cpu --memory-budget 1118481 --max-dimension 400 # fifteen sixteenths: 1 MiB
+start --backend cpu --memory-budget 1118481 --max-dimension 400 # fifteen sixteenths are 1 MiB
 for sides in '"m": 256, "k": 253, "n": 256' '"m": 1, "k": 400, "n": 1'; do
     post "{$sides, \"variants\": [\"naive\"], \"repeats\": 1}"
     expect "$sides, of the limit" 200
@@ -256,7 +254,7 @@ expect "matrices over the budget" 413 detail ' 1049584 bytes'
 refuses 413 too_large k - '{"m": 1, "k": 401, "n": 1, "variants": ["naive"], "repeats": 1}'
 stop
 
-# Operands that are given count twice. The check has vectors of 4·170 numbers, 5·(200 + 400 + 1) sums and a row of 200.
+# Stored operands count twice. The check needs vectors of 4·170 numbers, 5·(200 + 400 + 1) sums and a row of 200.
 start --backend cpu --memory-budget 1118481 --store-memory 512KiB
 "$FLOAT32" fill 80000 1 >"$scratch/matrix"
 ask '/v1/matrices/a?m=400&n=200' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
@@ -267,13 +265,13 @@ post '{"a": {"from": "a"}, "n": 10, "variants": ["naive"], "repeats": 1}'
 expect "what is given within the budget" 200 '.rows[0].max_error < 1' true
 stop
 
-# Switched off by an option.
+# An option disables benchmarks.
 start --backend cpu --no-benchmark
 refuses 404 not_found none - '{"m": 1, "k": 1, "n": 1}'
 expect "switched off" 404 detail 'switched off'
 stop
 
-# Two kinds of device in one request, and rows that fail as told: by themselves, and with their device.
+# Two kinds of device in one request, and rows that fail, alone or with their device.
 start
 post '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'
 expect accesses 200 '[.rows[] | .measured] | unique' '[true]' '.rows[0].latency_cycles == 29' true '[.rows[].predicted_degree | tostring] | join(" ")' '1 1 32 1 1 1 null null' \

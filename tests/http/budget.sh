@@ -4,11 +4,11 @@
 . "$(dirname "$0")/server.sh"
 
 : "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
-MATMULD=${FAULTY:?the path of the faulty matmuld} # the same, and starts faster
+MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster
 raw='Content-Type: application/octet-stream' json='Content-Type: application/json'
 used='staging_bytes{state="used"}' open=requests_in_flight
 
-# reach METRIC VALUE
+# reach METRIC VALUE: waits until the metric has this value.
 reach() {
     checks=$((checks + 1))
     await 60 has_metric "$1" "$2" || fail "$1 should be $2, but is $(metric "$1")"
@@ -24,7 +24,7 @@ send() {
     eval "$name=\$!"
 }
 
-# send_file NAME FILE QUERY ARG…: sends a product of raw operands.
+# send_file NAME FILE QUERY ARG…: sends a product of raw operands in the background.
 send_file() {
     name=$1 file=$2 query=$3
     shift 3
@@ -32,7 +32,7 @@ send_file() {
     send "$name" -H "$raw" --data-binary "@$scratch/$file" "$@" "$url/v1/matmul?$query"
 }
 
-# hold NAME BACKEND M K N: sends a product that the backend goes on with until `answered`, or until its client leaves.
+# hold NAME BACKEND M K N: sends a product that runs until `answered`, or until its client leaves.
 hold() {
     name=$1
     shift
@@ -42,7 +42,8 @@ hold() {
     await 60 test -s "$scratch/hold" || fail "the product $name was not begun"
 }
 
-# received NAME WHAT STATUS [KEY VALUE]…: what the reply to a request that was sent is. With 200 it is the product, if that is known.
+# received NAME WHAT STATUS [KEY VALUE]…: checks the reply to a request that was sent. With 200 the product must be
+# right.
 received() {
     eval "wait \$$1" || :
     cp "$scratch/$1.got" "$scratch/got"
@@ -53,7 +54,7 @@ received() {
     expect "$@"
 }
 
-# answered NAME…: held products go on, and these requests are answered.
+# answered NAME…: lets held products end, and checks the replies to these requests.
 answered() {
     rm -f "$scratch/hold"
     for name in "$@"; do
@@ -66,13 +67,13 @@ leave() {
     wait "$@" 2>/dev/null || :
 }
 
-# dawdle ARG…: slow clients. $dawdle is their process.
+# dawdle ARG…: starts slow clients. $dawdle is their process.
 dawdle() {
     "$DAWDLE" --port "${url##*:}" --seconds 600 "$@" >"$scratch/dawdle" &
     dawdle=$!
 }
 
-# stall K HEADER BYTES: an upload that stops after so many bytes of its body. $stalled is its process.
+# stall K HEADER BYTES: starts an upload that stops after this many bytes of its body. $stalled is its process.
 stall() {
     {
         printf 'POST /v1/matmul?m=1&k=%s&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n%s\r\n\r\n' "$1" "$raw" "$2"
@@ -83,15 +84,15 @@ stall() {
     stalled=$!
 }
 
-# write_text NAME COUNT NUMBER: a column of numbers and a 1, whose product is the numbers. An escape in a name takes no memory.
+# write_text NAME COUNT NUMBER: writes a JSON product whose result has COUNT numbers.
 write_text() {
     awk -v count="$2" -v number="$3" 'BEGIN { printf "%s", number; while (++i < count) printf ",%s", number }' >"$scratch/$1.csv"
     printf '{"a":[[%s]],"\\u0062":[[1]],"transpose_a":true}' "$(cat "$scratch/$1.csv")" >"$scratch/$1"
     "$FLOAT32" fill "$2" "$3" >"$scratch/$1.expected"
 }
 
-# Bodies for k=10000, k=5000, and k=131071, which takes 1048572 bytes with its result in one step; others, and texts. As JSON, `tight`
-# takes 21 bytes for each number.
+# Bodies for several depths k. k=131071 needs 1048572 bytes with its result. As JSON, `tight` has 21 bytes for each
+# number.
 for body in 'row 80000' 'small 40000' 'large 1048568' 'fits 3932144' 'more 3932160' 'over 3932161' 'outer 3600' 'tall 262148' 'empty 65536' \
     'integers 32768' 'square 262144' 'heavy 3800000' 'huge 12582912'; do
     head -c "${body#* }" /dev/zero >"$scratch/${body% *}"
@@ -121,12 +122,12 @@ done
 post_file more 'm=1&k=491520&n=1' 'Expect: 100-continue'
 expect "four bytes more" 413 code too_large .limit 3932160
 same "four bytes more: bytes that were sent" 0 "$uploaded"
-# The result is empty, but its brackets would take almost 2^64 bytes.
+# The result is empty, but its brackets would need almost 2^64 bytes.
 post_file empty 'a_shape=128,128&b_shape=130772797,4933,883,23,128,0' 'Accept: application/json'
 expect "a text of almost 2^64 bytes" 413 code too_large .limit 3932160
 post_file outer 'm=450&k=1&n=450' 'Accept: application/json' 'Transfer-Encoding: chunked'
 expect "a text, before its chunked body" 413 code too_large .limit 3932160 .got 4256528
-# The check of integers takes 256 times (k and a few) and 8 times k: 4326144 bytes.
+# The check of integers needs 4326144 bytes: 256 + 8 for each k.
 post_file integers 'm=1&k=16384&n=1&dtype=int8&verify=true'
 expect "a check of integers" 413 code too_large .field verify .limit 3932160 .got $((4326144 + 2 * 16384 + 4)) \
     detail 'verify needs 4326144 bytes * 32772 *--memory-budget*'
@@ -134,7 +135,7 @@ ask /v1/benchmark -d '{"m":600,"k":600,"n":600}'
 expect "a benchmark" 413 code too_large .limit 3932160
 reach "$used" 0 && stop
 
-# --- Steps: a claim costs 64 KiB, or all that the request needs if that is at most 2 MiB.
+# --- Steps of reservation: 64 KiB, or all that a request of at most 2 MiB needs
 start --backend cpu --memory-budget 16MiB --receive-timeout-ms 600000
 dawdle --bodies 16 --shape 1x262144x1 --every-ms 600000
 dawdles=$dawdle
@@ -147,7 +148,7 @@ for header in 'X-A: b' 'Transfer-Encoding: chunked' 'Expect: 100-continue'; do
 done
 leave "$dawdles" "$dawdle"
 reach "$used" 0
-# 256 small claims hold all of the budget, but they are too slow.
+# 256 small claims fill the budget, but they are too slow.
 dawdle --bodies 256 --claim 65536 --every-ms 1000
 reach "$used" 16777216
 post_file huge 'm=1&k=1572864&n=1'
@@ -155,7 +156,7 @@ expect "12 MiB beside small claims" 200
 leave "$dawdle"
 reach "$used" 0 && stop
 
-# --- The line. A large body waits for its first step. A chunked one begins in the sixteenth, which is left to small requests.
+# --- Waiting. A large body waits for its first step. A chunked one begins in the sixteenth for small requests.
 start_held --backend cpu --memory-budget 4MiB --memory-wait-ms 60000
 hold first cpu 2 245759 2
 reach "$used" 3932160
@@ -174,8 +175,8 @@ same "the head before the first step" '' "$(cat "$scratch/expecting.head")"
 answered expecting chunked first
 like "the head after it" 'HTTP/1.1 100 *' "$(cat "$scratch/expecting.head")"
 
-# Once 262140 bytes are released, a text that holds memory goes on. Two came before it that hold none. Of these the second one
-# waits for the first, though there is memory for it.
+# Once 262140 bytes are released, a text that holds memory continues. Two earlier ones that hold none still wait, the
+# second one for the first.
 hold first cpu 1 446000 1
 hold second cpu 1 32767 1
 reach "$used" $((bytes = 3568004 + 262140))
@@ -198,7 +199,7 @@ reach "$open" 3
 answered large behind first
 reach "$used" 0
 
-# Elements that find no memory while they arrive are decoded later. A deadline ends a wait.
+# Elements that find no memory while they arrive are decoded later. A deadline ends the wait.
 hold first cpu 1 446000 1
 send many -H "$json" -H 'Accept: application/octet-stream' --data-binary "@$scratch/many" "$url/v1/matmul"
 await 60 is_taken_beyond $((3568003 + many_bytes)) || fail "the text did not come"
@@ -210,7 +211,7 @@ expect "a deadline of an upload that waits" 504 code timeout detail "of the body
 answered first many files
 reach "$used" 0
 
-# Of two uploads that need more than the budget together the later one ends at once, though a product holds memory too.
+# If two uploads together need more than the budget, the later one ends at once.
 hold first cpu 1 15000 1
 send_file one heavy 'm=1&k=475000&n=1' --limit-rate 400k
 reach "$open" 2
@@ -219,7 +220,7 @@ received two "the later of two uploads" 429 code busy detail 'this one arrived l
 answered first one
 reach "$used" 0
 
-# An upload that stalls stays for two seconds, and for as long as nobody waits.
+# A stalled upload stays for two seconds, and as long as no request waits.
 for framing in 'Content-Length: 3100000' 'Transfer-Encoding: chunked'; do
     begun_ms=$(now_ms)
     stall 387500 "$framing" 3000000
@@ -235,7 +236,7 @@ for framing in 'Content-Length: 3100000' 'Transfer-Encoding: chunked'; do
     expect "the stalled upload, $framing" 429 code busy detail 'too slow' Retry-After: '[1-9]*' Connection: close
 done
 
-# What stored matrices hold is not waited for. Their text, parts and list wait, and so do benchmarks.
+# No request waits for memory of stored matrices. Their texts, parts and list wait, and so do benchmarks.
 ask '/v1/matrices/square?m=256&n=256' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/square"
 curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/$(printf 'm%.0s' $(seq 125))[100-999]?m=1&n=1"
 reach "$used" $((stored = 262144 + 900 * 4))
@@ -255,7 +256,7 @@ answered text part benchmark first list
 expect "the list" 200 '.matrices | length' 901
 reach "$used" $stored && stop
 
-# A small request waits even if stored matrices fill the main part: the sixteenth is left to it.
+# A small request waits even if stored matrices fill the main part, because the sixteenth is for small requests.
 head -c 3900000 /dev/zero >"$scratch/full"
 start --backend cpu --memory-budget 4MiB --store-memory 4MiB
 ask '/v1/matrices/full?m=975&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/full"
@@ -266,8 +267,8 @@ expect "40 kB beside a full store, for which claims have to end" 200
 leave "$dawdle"
 reach "$used" 3900000 && stop
 
-# Once a stalled upload has ended, one of two that wait gets its first step, and then waits for its elements; the other never gets
-# its first step: both wait for the default of three seconds in all. An upload just above the rate stays.
+# Once a stalled upload ends, one of two waiting uploads gets its first step. Both wait for three seconds in all, the
+# default.
 start_held --backend cpu --memory-budget 4MiB
 hold first cpu 1 451000 1
 dawdle --bodies 1 --shape 1x375000x1 --bytes 1200 --every-ms 200
@@ -288,7 +289,7 @@ leave "$dawdle" "$stalled"
 answered first
 reach "$used" 0 && stop
 
-# A deadline of the server. The GPU goes on with its product after that.
+# The server's deadline. The GPU then still computes its product.
 start_held --memory-budget 4MiB --timeout-ms 1500 --memory-wait-ms 60000
 hold first cuda 1 446000 1
 send complete -H "$json" -H Expect: --data-binary "@$scratch/some" "$url/v1/matmul"
@@ -300,7 +301,7 @@ reach "$used" 3568004
 release
 reach "$used" 0 && stop
 
-# A reply that is not read ends, also that of a deleted matrix, but not that of a stored one. A product's operand is free before.
+# A reply that the client does not read is cut off, also of a deleted matrix, but not of a stored one.
 start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
 for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
     # shellcheck disable=SC2086
@@ -326,8 +327,8 @@ reach "$open" 1
 leave "$@"
 reach "$used" 4194304 && stop
 
-# A chunked upload that grows beyond the sixteenth moves, and then needs room for all that it holds: 131072 bytes. 100144 are free
-# beside four stalled uploads, one of which has to end.
+# A chunked upload that exceeds the sixteenth moves, and needs 131072 bytes. 100144 are free beside four stalled
+# uploads, so one of them must end.
 start --backend cpu --memory-budget 4MiB
 mkfifo "$scratch/late"
 set --
@@ -344,7 +345,7 @@ received chunked "80 kB in chunks beside stalled uploads" 200
 leave "$@"
 reach "$used" 0 && stop
 
-# A reply has a pace of its own: it does not end because its upload stalled.
+# A reply is not cut off because its upload had stalled.
 start --backend cpu --memory-budget 24MiB
 mkfifo "$scratch/reply.got"
 for _ in 1 2; do
@@ -361,7 +362,7 @@ for _ in 1 2; do
 done
 reach "$used" 0 && stop
 
-# Many together need four times the budget, and come again and again. It goes on.
+# Many clients need four times the budget together, and try again and again. All get answers.
 start --backend cpu --memory-budget 64MiB
 "$STEADY" --port "${url##*:}" --shape 64x12288x64 --connections 48 --threads 4 --seconds 2 --refusals >"$scratch/figures"
 at_most "products of 6 MiB by 48 clients in 2 s, at least" "$(sed -n 's/.* ok=\([0-9]*\) .*/\1/p' "$scratch/figures")" 20

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A full queue: what does not fit is answered with 429 and Retry-After at once, others are served meanwhile, and
-# what was accepted is answered rightly, as is what comes later.
+# A full queue answers 429 with Retry-After at once. Other requests are served, and accepted ones are answered
+# correctly.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -24,8 +24,8 @@ for _ in 1 2 3; do
 done
 stop
 
-# By what others took, the wait is known: it is told, and a long one is refused though the queue has room. Any machine
-# takes more than a millisecond for these 200 million operations.
+# The rates of earlier products foretell the wait, so a long wait is rejected before the queue is full. These 200
+# million operations take over a millisecond.
 start_held --backend cpu --cpu-jobs 1 --queue-wait-ms 1
 prepare_held cpu 1000 1000 100
 hold_job runs

@@ -1,21 +1,20 @@
 #!/bin/sh
-# Requests as raw bytes, one a file of conformance/, each with the section of the RFC that it comes from and
-# what is to come back: conformance/README.md has the form. That nothing smuggled was answered shows in the
-# count of replies.
+# Sends the raw requests of conformance/, one for each file, and checks the replies. conformance/README.md describes the
+# files. The number of replies shows that no smuggled request was answered.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 folder=$1
 library=$(pkg-config --modversion libmicrohttpd)
 
-# bytes_of CASE: the request. A line `@N TEXT` stands for N times the text; line ends count for nothing.
+# bytes_of CASE: prints the request. A line `@N TEXT` stands for N copies of the text; line ends are ignored.
 bytes_of() {
     printf '%b' "$(sed 1,2d "$1" | awk '
         /^@[0-9]+ / { count = substr($1, 2); sub(/^@[0-9]+ /, ""); while (count-- > 0) printf "%s", $0; next }
         { printf "%s", $0 }')"
 }
 
-# expected_of CASE [VERSION]: what is to come back with this version of libmicrohttpd.
+# expected_of CASE [VERSION]: prints the expected outcome with this version of libmicrohttpd.
 expected_of() {
     line=$(sed -n 2p "$1")
     case ${2:-$library} in
@@ -24,14 +23,14 @@ expected_of() {
     esac
 }
 
-# is_refusal: one reply, in the contract's form, and the last on its connection.
+# is_refusal: there is one reply, a problem document, and it closes the connection.
 is_refusal() {
     last_reply
     [ "$(statuses)" = 400 ] && [ "$(code_of "$scratch/got")" = bad_request ] && [ "$(header Connection "$scratch/head")" = close ]
 }
 
-# is_library STATUS: that status, or nothing at all. 0.9.75 writes the head of some of its own pages twice; from 1.0 on
-# the versions differ in the status.
+# is_library STATUS: there is no reply, or libmicrohttpd's own page with this status. 0.9.75 writes some heads twice;
+# 1.0 has other statuses.
 is_library() {
     case $library:$(statuses) in
     *: | "$library:$1" | "$library:$1 $1" | [1-9].*:[45]??) ;;
@@ -39,7 +38,7 @@ is_library() {
     esac
 }
 
-# is_one_of OUTCOME: README.md has the words.
+# is_one_of OUTCOME: README.md lists the outcomes.
 is_one_of() {
     case $1 in
     *\ or\ *) is_one_of "${1%% or *}" || is_one_of "${1#* or }" ;;
@@ -49,7 +48,7 @@ is_one_of() {
     esac
 }
 
-# A row of SECURITY.md's table: what is sent, the name of its case, the outcome by 0.9, that from 1.0 on.
+# A row of SECURITY.md's table: the request, the case, the outcomes with 0.9 and 1.0.
 # shellcheck disable=SC2016
 sed -n 's/^|.*| `\([a-z_]*\)` | \(.*\) |$/\1 \2/p' "$folder/../../../SECURITY.md" >"$scratch/rows"
 while read -r name outcomes; do
@@ -64,7 +63,7 @@ for file in "$folder"/*.http; do
     expected=$(expected_of "$file")
     like "$name: its first line" 'RFC [0-9]*, *' "$(sed -n 1p "$file")"
     bytes_of "$file" >"$scratch/request"
-    # The end may come while talk still sends, if a head is too large.
+    # If a head is too large, the server may close while talk.py still sends.
     talk request 65536 || grep -q -e 'reset by peer' -e 'Broken pipe' "$scratch/complaint" || fail "$name: $(cat "$scratch/complaint")"
     checks=$((checks + 1))
     is_one_of "$expected" || fail "$name: expected $expected, got '$(statuses)': $(cat "$scratch/replies")"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Pages of another origin: what they may do, by Origin and Host (403), and read (CORS): off, for one origin, for all;
-# what a browser asks before a request; and on replies of every kind, those past libmicrohttpd included.
+# Pages of other origins: what they may do, by Origin and Host (403), and what they may read (CORS). CORS is off, or for
+# one origin, or for all.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -8,7 +8,7 @@ ours=https://example.org
 key=a-key-for-the-tests
 product='{"a":[[2]],"b":[[3]]}'
 
-# from STATUS ORIGIN TARGET ARG…: a request of a page of this origin, which may be empty.
+# from STATUS ORIGIN TARGET ARG…: sends a request from a page of this origin, which may be empty.
 from() {
     wanted=$1 origin=$2
     shift 2
@@ -18,14 +18,14 @@ from() {
     expect "$what" "$wanted"
 }
 
-# told ORIGIN VARY: what the reply says; with no origin it has no header of CORS.
+# told ORIGIN VARY: checks the reply's CORS headers; an empty origin means none.
 told() {
     same "$what: Access-Control-Allow-Origin" "$1" "$(header Access-Control-Allow-Origin "$scratch/head")"
     expect "$what" "$status" Vary: "$2" Access-Control-Allow-Credentials: ''
     [ -n "$1" ] || same "$what: no Access-Control header" 0 "$(grep -ci '^access-control' "$scratch/head")"
 }
 
-# preflight STATUS ORIGIN PATH METHOD: as a browser asks, which never sends a key with it.
+# preflight STATUS ORIGIN PATH METHOD: sends a preflight request, which never has a key.
 preflight() {
     from "$1" "$2" "$3" -X OPTIONS -H "Access-Control-Request-Method: $4" -H 'Access-Control-Request-Headers: authorization,content-type'
 }
@@ -35,12 +35,12 @@ allows() {
         Access-Control-Allow-Headers: 'Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match'
 }
 
-# refused OPTION: the reply names the option that would let it pass.
+# refused OPTION: the error names the option that would allow the request.
 refused() {
     expect "$what" 403 code forbidden detail "$1"
 }
 
-# Each header that the document has for a reply can be read by a page of another origin, except those of our own pages.
+# A page of another origin can read every documented header, except those of our own pages.
 exposes_all() {
     exposed=$(header Access-Control-Expose-Headers "$scratch/head")
     jq -r '[.components.responses | del(.Page, .PageFile, .PageKnown)[].headers | keys[]] | unique[]' "$document" >"$scratch/names"
@@ -50,7 +50,7 @@ exposes_all() {
     done <"$scratch/names"
 }
 
-# Off: nothing is told. A page may act on its own server alone, the scheme aside; its reader may not be rebound to us.
+# CORS is off: replies have no CORS headers. A page may only use its own server, and a rebound host name is rejected.
 start
 from 200 "$ours" "/v1/variants"
 told '' ''
@@ -76,7 +76,7 @@ preflight 204 "$ours" /v1/matmul POST
 told '' ''
 stop
 
-# One origin, with keys: the preflight comes without one, and passes.
+# One origin, with API keys: the preflight needs no key.
 start_with_key "$key" --cors-origin "$ours"
 preflight 204 "$ours" /v1/matmul POST
 told "$ours" Origin
@@ -109,7 +109,7 @@ told "$ours" Origin
 
 stop
 
-# Past libmicrohttpd: a refusal amid a large body, and a body that never comes.
+# Replies that bypass libmicrohttpd: an error during a large body, and a body that never comes.
 start_with_key "$key" --cors-origin "$ours" --receive-timeout-ms 1000
 for row in '401 99999999 X-A: b' "408 9 Authorization: Bearer $key"; do
     length=${row#* }
@@ -123,7 +123,7 @@ for row in '401 99999999 X-A: b' "408 9 Authorization: Bearer $key"; do
 done
 stop
 
-# By a name of its own, which --allowed-hosts brings. (tests/unit/server/origin.c has more.)
+# A host name that --allowed-hosts adds. (tests/unit/server/origin.c has more.)
 start --host 0.0.0.0 --allowed-hosts matmul.example,x
 from 200 https://matmul.example "/v1/matmul" -H "Host: matmul.example" -d "$product"
 from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"
@@ -134,7 +134,7 @@ from 200 '' "/v1/matmul" -H 'Host: any.example' -d "$product"
 from 403 "$ours" "/v1/matmul" -H 'Host: any.example' -d "$product"
 stop
 
-# All origins: the same for everyone.
+# All origins: every page gets equal headers.
 start --cors-origin '*'
 for origin in '' "$ours" null; do
     from 200 "$origin" "/v1/matmul" -d "$product"

@@ -1,7 +1,6 @@
 #!/bin/sh
-# GET /v1/variants, its sources, and GET /v1/devices: what their members say holds together, and what they list can be chosen. (Which members
-# there are, and of which types, the OpenAPI document says.) GET /openapi.json names what there is here, and its examples and
-# defaults conform to its schemas; that replies do is golden.sh's.
+# GET /v1/variants, its sources, and GET /v1/devices: their members are consistent, and what they list can be used. GET
+# /openapi.json matches this server, and its examples conform to its schemas.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 top=$(dirname "$0")/../..
@@ -32,7 +31,7 @@ devices^names and memory^.devices | all(.name != "" and .memory_bytes > 0 and (.
 devices^what CUDA devices have^.devices | map(select(.backend == "cuda")) | all((.compute_capability, .driver) | test("^[0-9]+[.][0-9]+$"))
 END
 
-# One that takes no 1×1×1, or no float32, is as good as not there for this product.
+# A variant without support for 1×1×1 or float32 is left out.
 jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available and .multiple_of == null and (.dtypes | index("float32")) != null)"' "$scratch/variants" >"$scratch/rows"
 while read -r op backend variant available; do
     what="$op $backend:$variant"
@@ -51,7 +50,7 @@ while read -r op backend variant available; do
     esac
 done <"$scratch/rows"
 
-# Each file of each variant, byte by byte.
+# Compares each file of each variant, byte by byte.
 jq -r '.variants[] | "op=\(.op)&backend=\(.backend) \(.name) \(.sources[])"' "$scratch/variants" >"$scratch/rows"
 while read -r query variant path; do
     what="$variant: $path"
@@ -61,7 +60,7 @@ while read -r query variant path; do
 done <"$scratch/rows"
 [ -s "$scratch/rows" ] || fail "no variant has sources"
 
-# What the query leaves open: TARGET FILE.
+# TARGET FILE: requests without the optional parameters.
 while read -r target path; do
     ask "/v1/variants/$target"
     expect "$target" 200
@@ -95,18 +94,17 @@ naive/source?file=gpu/cuda/variants/tiled.cu 400 bad_request
 naive/source?file=../../../../etc/passwd 400 bad_request
 END
 
-# The document.
 ask /openapi.json
 expect "the document" 200 Content-Type: application/json
 
-# Its names are those of the variants and backends that have devices here, each once.
+# It lists each variant and each backend with devices once.
 open=$(jq -c '[.devices[].backend]' "$scratch/devices")
 for row in 'VariantName select(.op == "matmul").name' 'TransposeVariantName select(.op == "transpose").name' 'BackendName .backend'; do
     same "the document: ${row%% *}" "$(jq -c --argjson open "$open" "[.variants[] | select(.backend | IN(\$open[])) | ${row#* }] + [\"auto\"] | unique" "$scratch/variants")" \
         "$(jq -c ".components.schemas.${row%% *}.enum | sort" "$document")"
 done
 
-# The paths are those that the server has: each takes its methods, and says so.
+# Each path of the document accepts its methods, and an OPTIONS request lists them.
 jq -r '.paths | to_entries[] | "\(.key) \(.value | keys_unsorted - ["parameters"] | join(" "))"' "$document" >"$scratch/paths"
 while read -r path methods; do
     expected="$(echo "$methods" | tr '[:lower:]' '[:upper:]' | sed 's/GET/GET HEAD/; s/ /, /g'), OPTIONS"

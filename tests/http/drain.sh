@@ -1,10 +1,10 @@
 #!/bin/sh
-# The end of a server: SIGTERM and SIGINT drain, so that what was accepted is answered, all else is told
-# to go elsewhere, and the exit status is 0; a drain has its limit; a second signal ends at once.
+# SIGTERM and SIGINT drain the server: accepted requests are answered, others are rejected, and the exit status is 0. A
+# drain has a time limit, and a second signal ends it at once.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Two slow jobs, where the CPU has one at a time: one runs, one waits.
+# Two slow jobs: one runs, and the other waits.
 load() {
     hold_job runs
     queue_job waits
@@ -39,8 +39,7 @@ for signal in TERM INT; do
     same "SIG$signal: connecting afterwards" 000 "$(status_of "$url/healthz")"
 done
 
-# A signal that comes while the devices are being opened is not lost, and ends nothing by force: here certainly, then soon after the
-# server listens.
+# A signal during the start is not lost: while devices open, and just after the server listens.
 : >"$scratch/hold.open"
 MATMULD=$FAULTY MATMULD_FAULTY_HOLD=$scratch/hold
 export MATMULD_FAULTY_HOLD
@@ -56,7 +55,7 @@ for _ in 1 2; do
     stop
 done
 
-# A client that is refused during the drain, and never sends all of its body, is not waited for.
+# A client that is rejected during the drain, and never sends all of its body, does not delay the end.
 start_held --backend cpu
 hold_job runs
 drain "a stalled client"
@@ -71,8 +70,8 @@ finish_slow runs "a stalled client: the job that runs" 200
 ended "a stalled client"
 kill $stalled 2>/dev/null || :
 
-# One that sends the rest a moment after the last accepted job was answered is still told why, unless that moment, in which
-# the server is to end where it does not wait, grows to a second on a machine that is held up.
+# A client that sends the rest of its body a moment later still gets the reason. On a delayed machine the server may
+# have ended by then.
 is_told() {
     start_held --backend cpu
     hold_job runs
@@ -95,7 +94,7 @@ for _ in 1 2 3 4 5 6 7 8; do
 done
 same "a late sender: status and code" "503 stopping" "$(cat "$scratch/late.status") $(code_of "$scratch/late")"
 
-# A drain that is cut short: the jobs would have no end.
+# A drain with a short limit cancels the jobs.
 start_held --backend cpu --cpu-jobs 1 --drain-timeout-ms 300
 load
 kill -TERM "$server"
@@ -104,7 +103,7 @@ for job in waits runs; do
 done
 ended "a short drain"
 
-# After a second signal nothing is waited for; with what status that ends is not said.
+# After a second signal the server ends at once, with any status.
 start_held --backend cpu --cpu-jobs 1
 load
 drain "two signals"
@@ -115,7 +114,7 @@ for job in runs waits; do
     finish_slow $job "two signals: the job that $job has no reply" 000
 done
 
-# Killed while a client is connected, it leaves a port that the next one can have at once.
+# After SIGKILL with a client connected, the next server can use the port at once.
 start
 port=${url##*:}
 "$TALK" 127.0.0.1 "$port" 1 </dev/null >"$scratch/held" 2>&1 &

@@ -1,11 +1,10 @@
 #!/bin/sh
-# Every curl of documents is answered as they say: with 2xx, or with the statuses that comments in its block
-# name (# 404). Blocks behind a line that ends in "a GPU:" are left out. So are the programs of examples/. Usage:
-# examples.sh DOCUMENT…
+# Every curl command of the documents gets 2xx, or the statuses that comments in its block name (# 404). Blocks after a
+# line that ends in "a GPU:" are left out. Also runs examples/. Usage: examples.sh DOCUMENT…
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Each block of sh that has a curl goes into a file of its own, named by its document and its line.
+# Writes each block of sh with a curl command to a file named by its document and line.
 awk -v to="$scratch" '
     FNR == 1 { is_inside = 0; before = ""; document = FILENAME; sub(".*/", "", document) }
     /^```sh$/ && !is_inside { is_inside = 1; name = sprintf("%s/block.%s:%04d", to, document, FNR); text = ""; next }
@@ -13,18 +12,17 @@ awk -v to="$scratch" '
     is_inside { text = text $0 "\n"; next }
     NF > 0 { before = $0 }' "$@"
 
-# answers BLOCK: the statuses of its curls, on one line. Products by JSON of 512³ and 1024³ are made small: they are answered
-# alike.
+# answers BLOCK: prints the statuses of its curl commands. Products of 512³ and 1024³ in JSON are made smaller.
 answers() {
     sed -e "s|http://127.0.0.1:8080|$url|g" -e "s|curl -sS|curl -w '%{stderr}%{http_code}\\\\n' -sS|" \
         -e 's/"\([mkn]\)": \(512\|1024\)/"\1": 128/g' "$1" >"$scratch/block.sh"
     (cd "$scratch" && sh block.sh 2>&1 >reply) | grep -x '[0-9][0-9][0-9]' | tr '\n' ' '
 }
 
-# A loaded machine would have the long ones refused by the rate it measured.
+# A loaded machine would reject long products by its measured rate.
 start --watchdog-ms 2000000 --max-kernel-ms 900000 --timeout-ms 600000
 for block in "$scratch"/block.*:????; do
-    # The block's own python3, not another one that has it.
+    # Blocks use the python3 on PATH.
     if grep -q numpy "$block" && ! python3 -c 'import numpy' 2>/dev/null; then
         continue
     fi
@@ -37,7 +35,6 @@ for block in "$scratch"/block.*:????; do
     esac
     same "$place: curls that were answered" "$(grep -c 'curl ' "$block")" "$(echo "$got" | wc -w | tr -d ' ')"
 done
-# The programs of examples/.
 examples=$(dirname "$0")/../../examples
 like "pagerank.sh" '*page 3 0.3183*' "$(sh "$examples/pagerank.sh" "$url")"
 if python3 -c 'import numpy' 2>/dev/null; then

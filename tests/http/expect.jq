@@ -1,5 +1,5 @@
-# The checks of JSON that `expect` in server.sh has put off. Each reads its own line of input, which has WHAT, EXPECTED and the
-# reply, with tabs between them, and returns a sentence if the check fails.
+# Checks of JSON that `expect` in server.sh has deferred. An input line has WHAT, EXPECTED and the reply, separated by
+# tabs. The result is a sentence if the check fails.
 
 def found(filter):
     input / "\t" |
@@ -7,10 +7,10 @@ def found(filter):
 
 def failure: "\(.what): expected '\(.expected)', got '\(.got)'";
 
-# The filter finds EXPECTED. If it finds several values, EXPECTED has a space between them.
+# same(FILTER): the filter finds EXPECTED. Several values are separated by a space.
 def same(filter): found(filter) | select(.got != .expected) | failure;
 
-# What the filter finds contains EXPECTED, in which * stands for any text.
+# like(FILTER): the value matches EXPECTED, in which * stands for any text.
 def like(filter):
     found(filter) | ("\\Q" + (.expected / "*" | join("\\E.*\\Q")) + "\\E") as $regex | select(.got | test($regex) | not) | failure;
 

@@ -1,12 +1,11 @@
-# Judges a page of Prometheus' text format: one HELP and TYPE a family before its samples, names, labels and
-# values well formed, no sample twice, counters that end in _total, and histograms whose buckets rise to
-# +Inf, which is the count. Prints each fault; the status is 1 where there is one.
+# Checks a page of Prometheus' text format: HELP and TYPE before samples, well-formed names and values, no sample twice,
+# counters that end in _total, valid histograms. Prints errors; the status is 1 if there are any.
 function fault(what) {
     print "line " NR ": " what ": " $0
     faults++
 }
 
-# The family of a sample's name: a histogram's samples have endings.
+# Returns the family of a sample's name; a histogram's samples have suffixes.
 function family_of(name, short) {
     short = name
     if (sub(/_(bucket|sum|count)$/, "", short) && type[short] == "histogram")

@@ -1,18 +1,17 @@
 #!/bin/sh
-# Devices that fail: each failure has its reply, the next job is served where there is a device left, and
-# without one the service says that it is not ready, and ends with status 70. The server is matmuld with a backend that
-# fails as told.
+# Devices that fail: each failure has its reply, and other devices serve the next job. Without a device the service is
+# not ready, and ends with status 70. The backend is faulty on purpose.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 MATMULD=${FAULTY:?the path of the faulty matmuld}
 
-# product VARIANT [FIRST [MEMBER]]: one row times one column.
+# product VARIANT [FIRST [MEMBER]]: requests one row times one column.
 product() {
     ask /v1/matmul -d "{\"a\":[[${2:-2}]],\"b\":[[3]],\"variant\":\"$1\"${3:-}}"
 }
 
-# post NAME VARIANT FIRST [MEMBER]: the same, not waited for. The server has its head by then.
+# post NAME VARIANT FIRST [MEMBER]: sends a product in the background. Returns once the server has its head.
 under_way=0
 post() {
     name=$1
@@ -23,7 +22,7 @@ post() {
     await 60 has_metric requests_in_flight $under_way || fail "$1 was not taken"
 }
 
-# posted WHAT NAME CODE: the code of its reply; none is a product.
+# posted WHAT NAME CODE: checks the code of that product's reply.
 posted() {
     eval "wait \$posted_$2"
     under_way=$((under_way - 1))
@@ -35,8 +34,7 @@ next_is_served() {
     expect "after $1" 200 '.c[0][0]' 6
 }
 
-# attempt COMMAND…: until it succeeds. A service that has lost its device ends within a second; on a machine that is held up
-# that is too soon for what the test does meanwhile.
+# attempt COMMAND…: repeats the command until it succeeds, because a service without a device may end too soon.
 attempt() {
     for _ in 1 2 3 4 5 6 7 8; do
         ! "$@" || return 0
@@ -54,7 +52,7 @@ expect "no device memory" 507 code no_device_memory .needed_bytes 12345 .free_by
 next_is_served "no device memory"
 stop
 
-# The job by which it is lost is still under way meanwhile.
+# Meanwhile the job that fails the device is still running.
 is_unready() {
     [ "$(status_of "$url/readyz")" != 200 ]
 }
@@ -81,7 +79,7 @@ posted "the job by which it is lost" lost not_ready
 gives_up "without a device"
 release
 
-# One device fails, the other goes on, and it stops as ever.
+# One device fails. The other continues, and the server stops normally.
 export MATMULD_FAULTY_DEVICES=2
 start
 product loses_device
@@ -89,12 +87,12 @@ expect "one of two devices is lost" 500 code device_failed
 same "one of two devices is lost: /readyz" 200 "$(status_of "$url/readyz")"
 for _ in 1 2 3; do
     next_is_served "one of two devices is lost"
-    expect "one of two devices is lost" 200 .backend cuda # for which the CPU does not stand in
+    expect "one of two devices is lost" 200 .backend cuda # the CPU does not replace it
 done
 stop
 unset MATMULD_FAULTY_DEVICES
 
-# What was accepted before, and is for the CPU, is received, computed and answered yet.
+# Requests for the CPU that were accepted before are still answered.
 mkfifo "$scratch/body"
 is_received() {
     start
@@ -106,7 +104,7 @@ is_received() {
     await 60 has_metric requests_in_flight 1 || fail "the CPU's product was not taken"
     product loses_device
     expect "the device is lost beside the CPU" 500 code device_failed
-    sleep 0.2 # in which the process ends if it waits for nobody
+    sleep 0.2 # time to end, if the process waits for no client
     head -c 262144 /dev/zero >&3
     exec 3>&-
     wait "$slow" || :
@@ -115,7 +113,7 @@ is_received() {
 attempt is_received
 gives_up "the device is lost beside the CPU"
 
-# Those that wait for a device that is lost.
+# Jobs that wait for a device that fails.
 start_held --backend cuda
 : >"$scratch/hold"
 post first naive 7777
@@ -130,14 +128,14 @@ posted "the job that loses the device" second device_failed
 posted "a job that waits for a device that is lost" third not_ready
 gives_up "a job that waits for a device that is lost"
 
-# A device that is silently wrong is found when it has nothing to do.
+# An idle device with silently wrong results is found.
 start --backend cuda --self-test-ms 200
 product lies
 expect "the product after which it lies" 200
 gives_up "a device that lies"
 has_logged 'the self-test of cuda:0 failed: the known product of [a-z0-9_]* by [a-z_]* is wrong' || fail "a device that lies: the log does not say why"
 
-# A device that hangs is given up, with those that wait for it.
+# A device that hangs counts as failed, and its jobs end.
 start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500
 : >"$scratch/hold"
 post first naive 7777
@@ -147,7 +145,7 @@ posted "the job by which it hangs" first not_ready
 gives_up "a device that hangs"
 has_logged 'cuda:0 has been at one job for more than 2.5 s' || fail "a device that hangs: the log does not say so"
 
-# The other of two goes on, and what ran on the first has its deadline.
+# The other of two devices continues. The job on the first one has its own deadline.
 export MATMULD_FAULTY_DEVICES=2
 start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500
 post first naive 7777 ',"timeout_ms":900'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Clients that openapi-python-client and datamodel-code-generator make of /openapi.json work. Both are installed from PyPI into
-# build/; where that fails, the test is skipped.
+# Clients that openapi-python-client and datamodel-code-generator generate from /openapi.json work. The test is skipped
+# if they cannot be installed from PyPI.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -12,7 +12,7 @@ cd "$scratch"
 openapi-python-client generate --path "$document" --meta none --output-path generated >report 2>&1 || fail "$(cat report)"
 datamodel-codegen --input "$document" --input-file-type openapi --output-model-type pydantic_v2.BaseModel \
     --output models.py >report 2>&1 || fail "$(cat report)"
-# openapi-python-client supports neither of these two.
+# openapi-python-client does not support these two.
 same "types of bodies that are left out" '' "$(sed -n 's/^Unsupported content type //p' report | grep -vx 'application/x-npy\|text/csv')"
 PYTHONPATH=. python "$here/generators/use.py" "$url" || fail "the generated code"
 stop

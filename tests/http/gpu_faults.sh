@@ -1,7 +1,6 @@
 #!/bin/sh
-# What becomes of the service when a real GPU fails: a launch that is refused, memory that is out a thousand times, a
-# context that is lost, a kernel that never ends; and, where there are two GPUs, one of them alone. The server is matmuld with
-# kernels that do so (tests/http/faulty/cuda.cu). Without a GPU it is skipped (77).
+# Failures of a real GPU: a refused launch, no memory, a lost context, a kernel that never ends, and one of two GPUs
+# failing. tests/http/faulty/cuda.cu has the failing variants. Skipped (77) without a GPU.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -18,7 +17,7 @@ if [ "$code" -eq 77 ]; then
 fi
 same "hold" 0 "$code"
 
-# product VARIANT [MEMBER]: one row times one column.
+# product VARIANT [MEMBER]: requests one row times one column.
 product() {
     ask /v1/matmul -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"$1\"${2:-}}"
 }
@@ -38,10 +37,8 @@ product launch_fails
 expect "a launch that fails" 500 code internal
 next_is_served "a launch that fails"
 
-# Memory: products without depth, which need device memory for the result alone. A result of 64 MiB fits. One of 256 MiB
-# has to be refused: it is more than the 24 MiB that are free and what the server gives back when it is short (each of its
-# three streams may have kept a workspace of 48 MiB for blas). The server keeps host memory for ten seconds after a
-# request, and the driver's tables of those pages, 2 MiB at a time, lie on the device.
+# Memory: products with k = 0 need device memory for C only. 64 MiB fit; 256 MiB exceed the 24 MiB that are free and all
+# workspaces that the server can free.
 cat >"$scratch/empty_sum" <<END
 url = "$url/v1/matmul?m=$edge&k=0&n=$edge"
 request = POST
@@ -83,7 +80,7 @@ same "memory is there again" "50 200" "$(sort "$scratch/statuses" | uniq -c | aw
 same "the last of these" $((edge * edge * 4)) "$(wc -c <"$scratch/sum" | tr -d ' ')"
 stop
 
-# store NAME…: in the memory of the GPU with most room.
+# store NAME…: stores matrices in the memory of the GPU with the most free memory.
 store() {
     for name in "$@"; do
         ask "/v1/matrices/$name" -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2],[3,4]]}'
@@ -91,7 +88,7 @@ store() {
     done
 }
 
-# lost VARIANT: after it the context is lost, and what the GPU had.
+# lost VARIANT: the variant loses the context, with the GPU's stored values.
 lost() {
     start --backend cuda --devices 0
     next_is_served "the start"
@@ -103,7 +100,7 @@ lost() {
     since=$(now_ms)
     ask /readyz
     took=$(($(now_ms) - since))
-    if [ "$status" != 000 ]; then # else the server has ended already, which it may at any time now
+    if [ "$status" != 000 ]; then # 000: the server has ended already
         expect "$1: /readyz" 503 code not_ready Retry-After: '[1-9]*'
         at_most "$1: /readyz: milliseconds" 100 $took
     fi
@@ -123,7 +120,7 @@ start --backend cuda --devices 0
 next_is_served "a kernel that never ended"
 stop
 
-# Of two GPUs one hangs, and the other goes on. A context that is lost takes both with it.
+# One of two GPUs hangs, and the other continues. A lost context loses both.
 start --backend cuda --watchdog-ms 1000
 devices=$(curl -s "$url/v1/devices" | jq '[.devices[] | select(.backend == "cuda")] | length')
 if [ "$devices" -ge 2 ]; then

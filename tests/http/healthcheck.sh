@@ -1,13 +1,12 @@
 #!/bin/sh
-# --healthcheck, asked of a server and of what is none.
+# --healthcheck against a server, and against other listeners.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 listener=
 trap '[ -z "$listener" ] || kill "$listener" 2>/dev/null || :; clean_up' EXIT
 
-# One thread has no race to be found at its end, which ThreadSanitizer would wait a second for.
-# health STATUS WORDS ARG…: the exit status of --healthcheck; what it says is one line on stderr where the status is not 0.
+# ThreadSanitizer would wait a second at the end, although there is one thread.
 health() {
     wanted=$1 words=$2
     shift 2
@@ -16,7 +15,7 @@ health() {
     [ "$expected" -eq 2 ] || same "--healthcheck $*: lines on stderr" "$expected" "$(wc -l <"$scratch/err" | tr -d ' ')"
 }
 
-# A server, by flags and by the environment.
+# The address comes from flags or from the environment.
 start
 port=${url##*:}
 health 0 '' --port "$port"
@@ -42,7 +41,7 @@ else
     echo "there is no IPv6 here: :: is not tried"
 fi
 
-# Up, but not ready to multiply: the health check is for the process.
+# A server that is up but not ready passes, because the check concerns the process.
 start_held
 prepare_held cuda
 hold_job draining
@@ -53,7 +52,8 @@ release
 finish_slow draining
 ended "a drained server"
 
-# What is no healthy server: exit status, words, reply (a format of printf), and whether the listener holds on.
+# Listeners that are no healthy server: exit status, words, reply (a format of printf), and whether the connection stays
+# open.
 while IFS='|' read -r expected words reply hold; do
     # shellcheck disable=SC2059
     printf "$reply" >"$scratch/reply"
@@ -79,7 +79,7 @@ done <<'END'
 1|timed out|HTTP/1.1 200 OK\r\n|HOLD
 END
 
-# What cannot be asked.
+# Addresses that cannot be reached.
 health 2 "port 0" --port 0
 health 1 no.such.host.invalid --host no.such.host.invalid
 health 2 '' --healthy

@@ -1,8 +1,8 @@
-# The part of server.sh with which a test decides how long a product or a benchmark takes.
+# The part of server.sh with which a test decides how long a product or a benchmark runs.
 # shellcheck shell=sh disable=SC2034,SC2154
 
-# start_held ARG…: starts $FAULTY, whose backends begin what prepare_held made, and go on with it until `release`. The server's
-# own limits of time are far away, and none depends on the rates that it has measured.
+# start_held ARG…: starts $FAULTY, whose backends run the product of prepare_held until `release`. The server's own time
+# limits are long, and do not depend on measured rates.
 start_held() {
     sound=$MATMULD MATMULD=${FAULTY:?the path of the faulty matmuld}
     export MATMULD_FAULTY_HOLD="$scratch/hold"
@@ -12,9 +12,8 @@ start_held() {
     unset MATMULD_FAULTY_HOLD
 }
 
-# prepare_held BACKEND [M K N]: makes the body of a product that `release` ends. Except for the mark at its start it is zeros. It
-# is large enough to be queued, not computed at once. On cuda nothing interrupts it; the CPU lets other products run between two
-# parts of it.
+# prepare_held BACKEND [M K N]: writes the body of a product that runs until `release`. It is zeros except for a mark at
+# its start, and large enough to be queued. Nothing interrupts it on cuda.
 prepare_held() {
     slow_query="m=${2:-1}&k=${3:-20000}&n=${4:-1}&backend=$1&variant=naive"
     {
@@ -24,13 +23,12 @@ prepare_held() {
     "$FLOAT32" fill $((${2:-1} * ${4:-1})) 0 >"$scratch/slow.expected"
 }
 
-# prepare_queued [MEMBER]: makes $scratch/queued, the JSON of a product of ones, 21×21, which is just large enough to be queued,
-# not computed at once.
+# prepare_queued [MEMBER]: writes $scratch/queued, the JSON of a product of ones, 21×21, just large enough to be queued.
 prepare_queued() {
     printf '{%s%s' "${1:-}" "$(jq -nr '[range(21) | [range(21) | 1]] | {a: ., b: .} | tojson[1:]')" >"$scratch/queued"
 }
 
-# post_slow NAME [QUERY]: posts what prepare_held made, and does not wait for the reply.
+# post_slow NAME [QUERY]: posts the held product in the background.
 post_slow() {
     rm -f "$scratch/slow.$1" "$scratch/slow.$1".*
     (
@@ -41,7 +39,7 @@ post_slow() {
     ) &
 }
 
-# hold_job NAME [QUERY]: posts what prepare_held made, and returns once a device has begun it.
+# hold_job NAME [QUERY]: posts the held product, and returns once a device has begun it.
 hold_job() {
     : >"$scratch/hold"
     post_slow "$@"
@@ -52,7 +50,7 @@ release() {
     rm "$scratch/hold"
 }
 
-# queue_job NAME [QUERY]: posts what prepare_held made behind a job that is held, and returns once it waits.
+# queue_job NAME [QUERY]: posts the held product behind a running one, and returns once it waits.
 queue_job() {
     post_slow "$@"
     await 60 has_metric queue_jobs 1 || fail "the slow job $1 does not wait"
@@ -62,7 +60,7 @@ is_done() {
     [ -f "$scratch/slow.$1.done" ]
 }
 
-# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for the reply to the job of that name, and makes it the last reply. `expect`
+# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for the reply to that job, and makes it the last reply. `expect`
 # checks it; with status 200 it must be the product.
 finish_slow() {
     slow=$1
@@ -81,8 +79,8 @@ finish_slow() {
     [ "$status" != 200 ] || cmp -s "$scratch/got" "$scratch/slow.expected" || fail "the slow job $slow: the product is wrong"
 }
 
-# hold_late: a job that a device has begun times out with 504, and goes on until `release`. On a busy machine the job may begin
-# too late; then the next try has ten times as long.
+# hold_late: a job that a device has begun times out with 504, and runs until `release`. If it begins too late, tries
+# again with ten times the limit.
 hold_late() {
     for ms in 100 1000 10000; do
         : >"$scratch/hold"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# API keys: who is let in and who is not, before the body; what a reload changes; what is counted; and that a
-# key stands in nothing that the service writes.
+# API keys: who is accepted, before the body; what a reload changes; counters; and that the service writes no key
+# anywhere.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -8,10 +8,10 @@ alice=alice-has-this-key bob=this/is+bob~s=key%,0 carol=carol-came-later-1 env=o
 wrong=no-one-has-this-key
 file=$scratch/keys
 product='{"a":[[2]],"b":[[3]]}'
-written=$scratch/written # all that the service has written
+written=$scratch/written # all output of the service
 : >"$written"
 
-# by STATUS KEY METHOD PATH [ARG…]: a request by a key, or without one where it is empty.
+# by STATUS KEY METHOD PATH [ARG…]: sends a request with a key, or without one if KEY is empty.
 by() {
     wanted=$1 key=$2 verb=$3 path=$4
     shift 4
@@ -27,7 +27,7 @@ by() {
     cat "$scratch/head" "$scratch/got" >>"$written"
 }
 
-# counted SERIES: its value in /metrics.
+# counted SERIES: prints its value in /metrics.
 counted() {
     curl -s --max-time 30 -H "Authorization: Bearer $alice" "$url/metrics" >"$scratch/metrics"
     cat "$scratch/metrics" >>"$written"
@@ -42,7 +42,7 @@ stop_and_look() {
 umask 077
 printf '# keys\n\nalice %s\n\t%s \r\n' "$alice" "$bob" >"$file"
 
-# A file and the environment.
+# Keys from a file and from the environment.
 start_with_key $env --api-key-file "$file" --log-format json
 same "the file is ours alone: warnings" 0 "$(grep -c '"level":"warn"' "$scratch/log")"
 for key in "$alice" "$bob" "$env"; do
@@ -76,7 +76,7 @@ runs 0 '' --healthcheck --port "${url##*:}"
 by 401 "$alice" GET /v1/devices -H "Authorization: Bearer $bob"
 expect "two keys" 401 detail 'Authorization appears twice'
 
-# Judged before lengths and types, and before the body: as all refusals by the head.
+# Keys are checked before lengths and types, and before the body.
 by 401 '' POST /v1/matmul -H 'Content-Length: 99999999999999' -H 'Content-Type: text/x-none'
 expect "a large body" 401 Connection: close
 "$FLOAT32" fill 500000 1 >"$scratch/body"
@@ -85,7 +85,7 @@ same "with Expect: bytes sent" 0 "$uploaded"
 same "a small body: the connection stays" '401 1 200 0' "$(curl -s --max-time 30 -w '%{http_code} %{num_connects} ' -o "$scratch/got" \
     -d "$product" "$url/v1/matmul" --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' "$url/healthz")"
 
-# What is counted: by names, by lines, by places in the environment.
+# Counters by names, by lines of the file, and by places in the environment.
 before=$(counted unauthorized_total)
 by 401 "$wrong" GET /v1/devices
 same "refusals are counted" "$((before + 1)) $((before + 1))" "$(counted unauthorized_total) $(counted 'rejected_total{reason="unauthorized"}')"
@@ -95,7 +95,7 @@ for row in "$bob 4" "$env env:1"; do
     same "one more of ${row#* }" $((before + 1)) "$(counted "key_requests_total{key=\"${row#* }\"}")"
 done
 
-# A bad file changes nothing; a good one takes keys out and brings others in; the counts go on.
+# A bad file changes nothing. A good one removes and adds keys, and keeps the counters.
 printf 'carol %s\nshort\n' "$carol" >"$file"
 reload 'stay as they were: the key file .*: line 2: a key must have 16 to 256 characters, and this one has 5'
 by 200 "$alice" GET /v1/devices
@@ -109,7 +109,7 @@ by 401 "$bob" GET /v1/devices
 same "requests of carol" 1 "$(counted 'key_requests_total{key="carol"}')"
 same "requests by the line that went" 3 "$(counted 'key_requests_total{key="4"}')"
 
-# Of the process's own threads, all but main are left alone by SIGHUP: blocked is signal 1, bit 0.
+# All threads except main block SIGHUP: signal 1, bit 0.
 threads=0
 for task in /proc/"$server"/task/*; do
     case $(cat "$task/comm") in mm-* | MHD-*) ;; *) continue ;; esac
@@ -120,7 +120,7 @@ done
 
 stop_and_look
 
-# Others can read the file.
+# Other users can read the file.
 chmod 644 "$file"
 start --api-key-file "$file" --open-metrics --log-format json
 like "a file for all: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"
@@ -128,18 +128,18 @@ by 200 '' GET /metrics
 by 401 '' GET /v1/devices
 stop_and_look
 
-# The environment alone, on an address that others reach; SIGHUP has nothing new to read.
+# Keys from the environment only, on a public address; SIGHUP reads nothing.
 start_with_key "$env,$alice" --host 0.0.0.0 --log-format text
 same "with keys on 0.0.0.0: warnings" 0 "$(grep -c ' warn ' "$scratch/log")"
 reload 'API keys in force: 2'
 by 200 "$alice" GET /v1/devices
 stop_and_look
-# A file that is refused. (tests/unit/server/keys.c has more.)
+# A rejected file. (tests/unit/server/keys.c has more.)
 printf '%s\n' "$alice" "$alice" >"$file"
 runs 2 "line 2: the key is already on another line" --port 0 --api-key-file "$file"
 cat "$scratch/err" >>"$written"
 
-# Without keys: a warning where others reach it, and none where they do not.
+# Without keys there is a warning on a public address only.
 for row in '0.0.0.0 1' '127.0.0.2 0' '127.0.0.1 0'; do
     start --host "${row% *}" --log-format json
     same "on ${row% *}: warnings" "${row#* }" "$(grep -c '"level":"warn".*NO API KEYS' "$scratch/log")"

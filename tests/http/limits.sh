@@ -1,14 +1,13 @@
 #!/bin/sh
-# The limits of the process, on both sides of each edge, and what becomes of the connection: a refusal by
-# the head comes at once and closes where the client waits for 100-continue or the body is over 1 MiB; a
-# smaller body is read and dropped, and the connection stays.
+# The limits of the process, on both sides of each, and the connection afterwards. An error closes it if the client
+# waits for 100-continue or the body exceeds 1 MiB. A smaller body is read and dropped.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 mib=1048576
 
-# post STATUS OUTCOME QUERY HEADER…: posts $scratch/body, by post_file.
-# OUTCOME is the code of a refusal, the number that all elements of the product are, or - for any.
+# post STATUS OUTCOME QUERY HEADER…: posts $scratch/body. OUTCOME is an error's code, the value of all elements of the
+# product, or - for any.
 post() {
     wanted=$1 outcome=$2 query=$3
     shift 3
@@ -24,12 +23,13 @@ post() {
     esac
 }
 
-# ones COUNT: a body of so many.
+# ones COUNT: writes a body of so many ones.
 ones() {
     "$FLOAT32" fill "$1" 1 >"$scratch/body"
 }
 
-# with_next QUERY HEADER…: the statuses of the same and of a next request of the same curl, and how many connections that makes.
+# with_next QUERY HEADER…: prints the statuses of the request and of another one by one curl process, and the number of
+# connections.
 with_next() {
     query=$1
     shift
@@ -68,7 +68,7 @@ same "over the limit with Expect: bytes sent, heads" "0 1" "$uploaded $(grep -c 
 same "a small body refused: the connection is kept" "413 200 0" "$(with_next 'm=1&k=8192&n=1')"
 like "a chunked body refused: the next is served" "413 200 *" "$(with_next 'm=1&k=8192&n=1' "$chunked")"
 
-# A form is closed up while it arrives, which does not make room for more.
+# Compacting a form while it arrives does not allow a longer one.
 form='Content-Type: multipart/form-data; boundary=B'
 {
     for part in 'a (1,8000)' 'b (8000,1)'; do
@@ -95,7 +95,7 @@ for header in "$expects" "$chunked"; do
     same "$what: bytes sent" 0 "$uploaded"
 done
 
-# A chunked body tells no length: a refused one is passed over up to 1 MiB, and then its sender is told.
+# A chunked body has no length: after an error up to 1 MiB of it is dropped.
 head -c 3000000 /dev/zero >"$scratch/body"
 while IFS='|' read -r wanted code target type; do
     ask "$target" -H Expect: -H "$chunked" -H "$type" --data-binary "@$scratch/body"
@@ -111,7 +111,7 @@ expect "a GET of 3 MB" 413
 same "after those: /healthz" 200 "$(status_of "$url/healthz")"
 stop
 
-# A refusal of over 1 MiB for another reason than its size closes too; of 1 MiB it does not.
+# Any error with a body over 1 MiB closes the connection; with a body of 1 MiB it does not.
 start --max-body 4MiB
 ones $((mib / 4))
 post 400 bad_request 'm=x&k=1&n=1'
@@ -121,8 +121,7 @@ post 400 bad_request 'm=x&k=1&n=1'
 expect "over 1 MiB refused" 400 Connection: '[Cc]lose'
 stop
 
-# A product that would take too long by its variant's rate: of a raw body before it, of JSON after it. Both take
-# milliseconds on a fast machine too; the last one takes microseconds on a slow one.
+# A product that would take too long by its variant's rate is rejected: a raw body before it arrives, JSON after it.
 start --backend cpu --max-kernel-ms 1
 ones 80000
 post 413 too_large 'm=200&k=200&n=200&variant=naive' "$expects"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The recipes of docs/load-testing.md for a running service get 200 alone, by the server's own count. Loads last a second, and
-# matrices are small. k6 is left out, since Debian has no package of it, and so is what else is not installed.
+# The commands of docs/load-testing.md get only 200, by the server's own counters, with small matrices and short runs.
+# k6 and tools that are not installed are left out.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 : "${STEADY:?the path of steady}"
 ln -s "$here/../../bench" "$scratch/bench"
 
-# One recipe a line.
+# One command a line.
 awk '/^## / { is_inside = /running service$/ } /^```/ { is_sh = /sh$/; next } is_inside && is_sh { printf sub(/\\$/, "") ? "%s" : "%s\n", $0 }' \
     "$here/../../docs/load-testing.md" >"$scratch/recipes"
 
@@ -14,7 +14,7 @@ counts() {
     curl -sS --max-time 60 "$url/metrics" | grep -F 'matmuld_http_requests_total{route="/v1/matmul"' | sort
 }
 
-# A loaded machine would have some refused by the rate it measured.
+# A loaded machine would reject some by the measured rate.
 start --queue-wait-ms 900000
 while read -r recipe; do
     tool=${recipe%% *} expected=200
@@ -30,7 +30,7 @@ while read -r recipe; do
     counts >"$scratch/before"
     (cd "$scratch" && sh recipe >output 2>&1 </dev/null) || fail "$recipe: $(cat "$scratch/output")"
     counts >"$scratch/after"
-    # 499: when its time is over, a load does not wait for its last replies.
+    # 499: a load tool does not wait for its last replies.
     same "$recipe: statuses" "$expected" "$(comm -13 "$scratch/before" "$scratch/after" | sed 's/.*code="\([0-9]*\).*/\1/' | grep -vx 499 | paste -sd ' ')"
 done <"$scratch/recipes"
 stop

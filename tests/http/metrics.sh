@@ -1,5 +1,5 @@
 #!/bin/sh
-# GET /metrics: known traffic is sent, and what it adds is read back; the page is well formed.
+# GET /metrics: the test sends known traffic, and compares the counters. The page is well formed.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -15,8 +15,8 @@ scrape() {
     curl -s --max-time 30 -o "$page" -D "$scratch/page.head" "$url/metrics" || fail "no /metrics"
 }
 
-# value SERIES [PAGE]: its value on the page; nothing where it is not there. A series whose name ends in * is the sum of those
-# that begin so.
+# value SERIES [PAGE]: prints its value; nothing if it is absent. A series that ends in * is the sum of all with that
+# beginning.
 value() {
     awk -v series="matmuld_${1%\*}" -v is_sum="${1##*[!*]}" '
         is_sum != "" && index($0, series) == 1 { sum += $NF }
@@ -24,38 +24,37 @@ value() {
         END { if (is_sum != "") printf "%.0f\n", sum }' "${2:-$page}"
 }
 
-# counts SERIES NUMBER: the page says so.
+# counts SERIES NUMBER: checks the value on the last page.
 counts() {
     same "$1" "$2" "$(value "$1")"
 }
 
-# shows SERIES NUMBER: a new page does.
+# shows SERIES NUMBER: checks the value on a new page.
 shows() {
     scrape
     [ "$(value "$1")" = "$2" ]
 }
 
-# comes_to SERIES NUMBER: the page says so within a minute. What came before that is on a page that is begun
-# then, but not for certain on the one that said so, which was not made in one moment.
+# comes_to SERIES NUMBER: waits up to a minute for the value, then fetches another page, because one page is not a
+# single moment.
 comes_to() {
     await 60 shows "$1" "$2" || :
     await 60 shows "$1" "$2" || :
     counts "$1" "$2"
 }
 
-# A request is counted a moment after its client has the reply. To be called before what was counted is
-# looked at, where no request is under way.
+# Waits until no request is under way, because requests are counted shortly after their reply.
 settle() {
     comes_to requests_in_flight 0
 }
 
-# begin: notes the values, for added.
+# begin: saves the values for `added`.
 begin() {
     settle
     cp "$page" "$before"
 }
 
-# added SERIES NUMBER…: what the page says more than the one before.
+# added SERIES NUMBER…: checks how much the series grew since `begin`.
 added() {
     while [ $# -gt 0 ]; do
         same "$1, added" "$2" "$(awk -v now="$(value "$1")" -v then="$(value "$1" "$before")" 'BEGIN { printf "%.0f", now - then }')"
@@ -63,14 +62,14 @@ added() {
     done
 }
 
-# judge_page WHAT: by our own rules, and by promtool where it is installed.
-judge_page() {
+# check_page WHAT: checks the page by our rules, and by promtool if it is installed.
+check_page() {
     checks=$((checks + 1))
     awk -f "$(dirname "$0")/exposition.awk" "$page" || fail "$1: the page is malformed"
     ! command -v promtool >/dev/null || promtool check metrics <"$page" || fail "$1: promtool has something to say"
 }
 
-# send STATUS TARGET ARG…: a request that is answered so.
+# send STATUS TARGET ARG…: sends a request, and checks the status.
 send() {
     wanted=$1
     shift
@@ -85,8 +84,8 @@ same "the media type" "text/plain; version=0.0.4; charset=utf-8" "$(header Conte
 cp "$page" "$scratch/got"
 cp "$scratch/page.head" "$scratch/head"
 keep GET /metrics
-judge_page "without products"
-# What may be there is there from the start, at 0.
+check_page "without products"
+# All series exist from the start, at 0.
 for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage="decode"}' 'flops_total{variant="naive",backend="cpu",op="matmul"}' \
     'rejected_total{reason="busy"}' 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}' 'transfer_bytes_total{direction="upload"}' \
     'device_errors_total{device="cpu:0",kind="device_failed"}' "request_duration_seconds_bucket{$other,le=\"1e-06\"}" \
@@ -103,7 +102,7 @@ at_most "the age of the process: seconds" 600 $(($(date +%s) - $(awk '$1 == "pro
 same "the CPU's memory, as /v1/devices has it" "$(curl -s "$url/v1/devices" | jq '.devices[0].memory_bytes')" \
     "$(awk '/^matmuld_device_memory_bytes{device="cpu:0",/ { sum += $2 } END { printf "%.0f", sum }' "$page")"
 
-# Requests: how many, status, target and arguments; and the series that each adds one to.
+# Requests: count, status, target and arguments; and the series to which each adds one.
 "$FLOAT32" fill 50 1 >"$scratch/body"
 "$FLOAT32" fill 2000 1 >"$scratch/large"
 "$FLOAT32" fill 6 1 >"$scratch/six"
@@ -135,7 +134,7 @@ done <<END
 1|422|unsupported|/v1/transpose|-d {"a":[[1]],"dtype":"float17"}
 END
 
-# Products and transpositions: how many, operation, variant, operations of each, target and arguments. Without depth or
+# Products and transpositions: count, operation, variant, operations of each, target and arguments. With k = 0 or no
 # elements no kernel runs.
 while IFS='|' read -r times op variant flops kernels target arguments; do
     begin
@@ -160,14 +159,14 @@ done <<END
 1|transpose|shared|0|0|/v1/transpose|-d {"a":[],"variant":"shared"}
 END
 counts 'stage_duration_seconds_sum{stage="upload"}' 0.000000000
-judge_page "after products"
+check_page "after products"
 
-# What the stages and the whole took fits together: all of receive to send is within the requests' time.
+# The stages' times are within the requests' times.
 same "the stages within the whole" yes "$(awk -v products="$(value "request_duration_seconds_sum{$matmul}")" \
     -v transpositions="$(value "request_duration_seconds_sum{$transpose}")" \
     '/^matmuld_stage_duration_seconds_sum/ { sum += $NF } END { if (sum > 0 && sum <= products + transpositions) print "yes" }' "$page")"
 
-# Clients cannot make series, neither by paths nor by methods.
+# Clients cannot create series by paths or methods.
 series_before=$(grep -vc '^#' "$page")
 begin
 seq 50 | sed "s|.*|url = \"$url/v1/&$(date +%N)/%22%0a%ff\"\noutput = \"/dev/null\"|" >"$scratch/paths"
@@ -182,16 +181,16 @@ same "the count of series" "$series_before" "$(grep -vc '^#' "$page")"
 comes_to 'staging_bytes{state="used"}' 0
 stop
 
-# One product runs and one waits; what comes besides is refused. Then the one that waits is given up.
+# One product runs and one waits; later ones are rejected. Then the waiting one is cancelled.
 start_held --queue-depth 1
 prepare_held cuda
-"$FLOAT32" fill $((2 * 21 * 21)) 1 >"$scratch/queued" # not so small that it would be computed at once
+"$FLOAT32" fill $((2 * 21 * 21)) 1 >"$scratch/queued" # just large enough to be queued
 queued='/v1/matmul?m=21&k=21&n=21&backend=cuda'
 held='variant="naive",backend="cuda",op="matmul"'
 begin
 hold_job runs
 comes_to requests_in_flight 1
-comes_to 'connections{state="active"}' 2 # the scrape's own is one of them
+comes_to 'connections{state="active"}' 2 # including the scrape's own
 comes_to 'connections{state="idle"}' 0
 counts queue_jobs 0
 curl -s -o /dev/null -H "$raw" --data-binary "@$scratch/queued" "$url$queued&variant=fails" &
@@ -213,7 +212,7 @@ added "http_requests_total{$matmul,code=\"504\"}" 1 'rejected_total{reason="busy
 release
 finish_slow runs "the slow product" 200
 
-# A deadline while the kernel runs: the kernel runs on, and is counted when it ends.
+# After a deadline the kernel continues, and counts when it ends.
 comes_to "kernel_duration_seconds_count{$held}" 1
 begin
 hold_late
@@ -231,11 +230,11 @@ comes_to 'cancelled_total{stage="receive"}' 1
 settle
 added "http_requests_total{$matmul,code=\"499\"}" 1 'cancelled_total*' 1
 comes_to 'staging_bytes{state="used"}' 0
-judge_page "after those who left"
+check_page "after those who left"
 
 stop
 
-# Slow clients are cut off: with a head, and with a body.
+# Slow clients are cut off, during a head and during a body.
 start --backend cpu --receive-timeout-ms 500
 begin
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ' >"$scratch/slow-head"
@@ -249,10 +248,10 @@ added "http_requests_total{$other,code=\"408\"}" 1 "request_duration_seconds_cou
     "http_requests_total{$matmul,code=\"499\"}" 0 'cancelled_total{stage="receive"}' 1 'cancelled_total*' 1
 stop
 
-# Devices that fail; and the same in benchmarks: each row that fails counts, and a device that is lost fails all that it had to do.
+# Devices that fail, also in benchmarks. Each failed row counts, and so does all that a lost device had to do.
 MATMULD=$FAULTY
-export MATMULD_FAULTY_DEVICES=2 # without another the process would end with the first that is lost
-# fail_as DEVICE_FAILED NO_DEVICE_MEMORY INTERNAL: so many errors of these kinds, of both devices.
+export MATMULD_FAULTY_DEVICES=2 # with one device the process would end
+# fail_as DEVICE_FAILED NO_DEVICE_MEMORY INTERNAL: checks how many errors of each kind both devices had.
 fail_as() {
     settle
     same "errors: device_failed, no_device_memory, internal" "$*" "$(for kind in device_failed no_device_memory internal; do
@@ -267,7 +266,7 @@ fail_as 1 2 1
 counts 'rejected_total{reason="device_failed"}' 1
 counts 'kernel_duration_seconds_count*' 0
 counts 'flops_total*' 0
-judge_page "after failures"
+check_page "after failures"
 stop
 start --backend cuda
 send 200 /v1/benchmark -d '{"m":1,"k":2,"n":3,"variants":["naive","fails","needs_memory","tiled/64","needs_memory"]}'

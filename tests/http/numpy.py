@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 
-# The script's own name is NumPy's: its folder must not be where imports are looked for.
+# This file's name hides NumPy, so its folder must not be on the path.
 sys.path.pop(0)
 import numpy as np  # noqa: E402
 
@@ -20,7 +20,7 @@ except ImportError:
     ml_dtypes = None
 
 VERSIONS = [(1, 0), (2, 0), (3, 0)]
-# Of transposes: a side more than a tile, a tile, and less; and none.
+# Shapes of transposes: larger than a tile, a tile, smaller, and empty.
 TRANSPOSED_SHAPES = [(1, 1), (1, 70), (70, 1), (31, 33), (32, 64), (127, 130), (200, 150), (0, 3), (3, 0), (0, 0)]
 
 
@@ -33,7 +33,7 @@ def curl(folder, *arguments):
 
 
 def form(folder, version, options, **matrices):
-    """The arguments of curl for a form of these matrices, written to files, and options."""
+    """Returns curl's arguments for a form with these matrices, written to files, and with options."""
     for name, matrix in matrices.items():
         with open(f"{folder}/{name}.npy", "wb") as file:
             np.lib.format.write_array(file, matrix, version=version)
@@ -51,7 +51,7 @@ def check_transposes(url, folder, random):
     for case, (dtype, (m, n), order) in enumerate(itertools.product(("<f4", "<f8", "<i4", "<i8"), TRANSPOSED_SHAPES, "CF")):
         what = f"{dtype} {m}x{n} in order {order}"
         variant = ["naive", "shared", "auto"][case // 3 % 3]
-        # Every bit pattern: NaNs of all payloads, subnormal numbers, the ends of the integers.
+        # All bit patterns: NaNs of all payloads, subnormals, the ends of integers.
         elements = np.frombuffer(random.bytes(m * n * np.dtype(dtype).itemsize), dtype)
         a = np.array(elements.reshape(m, n), order=order)
         files = form(folder, VERSIONS[case % 3], [f"variant={variant}"], a=a)
@@ -63,7 +63,7 @@ def check_transposes(url, folder, random):
         check_bits(np.fromfile(c, dtype).reshape(n, m), a, f"{what}, raw")
 
 
-# Type, type of the result, 2·unit roundoff of the sums, of the result.
+# Type, result type, twice the unit roundoff of sums, unit roundoff of the result.
 TYPES = [("float64", "float64", 2.0**-52, 0), ("float64", "float32", 2.0**-52, 2.0**-24),
          ("float32", "float16", 2.0**-23, 2.0**-11), ("float16", "float16", 2.0**-23, 2.0**-11),
          ("float16", "float32", 2.0**-23, 0), ("bfloat16", "bfloat16", 2.0**-23, 2.0**-8),
@@ -74,12 +74,12 @@ TYPES = [("float64", "float64", 2.0**-52, 0), ("float64", "float32", 2.0**-52, 2
 
 
 def dtype_of(name):
-    """None if nobody here has the type."""
+    """Returns None if no installed package has the type."""
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name) if hasattr(np, name) else None
 
 
 def typed(random, dtype, shape, order):
-    """Whole ranges of integers; floats of the size of 1."""
+    """Integers of the whole range; floats near 1."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         matrix = random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
@@ -124,7 +124,7 @@ def check_types(url, folder, random):
         octets = ["-H", "Content-Type: application/octet-stream", "--data-binary", f"@{folder}/raw"]
         got = np.fromfile(curl(folder, *octets, f"{url}/v1/matmul?{query}"), c_dtype)
         check_typed(got.reshape(m, n), a, b, sums, rounding, f"{what}, raw")
-        # JSON both ways: its numbers read back as the same elements. (A file in another order may have other bits.)
+        # JSON in both directions: its numbers read back as equal elements.
         body = {"a": a.tolist(), "b": b.tolist(), "dtype": name, "result_dtype": result, "variant": variant}
         json.dump(body, open(f"{folder}/body", "w"))
         reply = json.load(open(curl(folder, "-d", f"@{folder}/body", f"{url}/v1/matmul")))
@@ -132,7 +132,7 @@ def check_types(url, folder, random):
 
 
 def check_csv(url, folder, random):
-    """Through np.savetxt and np.loadtxt: transposes bit for bit, of every kind of number."""
+    """Transposes through np.savetxt and np.loadtxt, bit for bit, for every kind of number."""
     for name, fmt, delimiter in (("float32", "%.18e", ","), ("float64", "%.18e", ";"), ("int64", "%d", ",")):
         for m, n in ((1, 1), (3, 70), (200, 150)):
             a = typed(random, np.dtype(name), (m, n), "C")
@@ -144,7 +144,7 @@ def check_csv(url, folder, random):
             check_bits(np.loadtxt(c, dtype=name, delimiter=",", ndmin=2), a, f"{name} {m}x{n} as CSV")
 
 
-# Shapes whose stacks broadcast, of every rank.
+# Shapes of stacks that broadcast, of every rank.
 PAIRS = [
     ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
     ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((8, 1, 5, 4), (3, 4, 6)), ((1, 1, 2, 3), (3, 1)), ((2, 3, 1, 5), (2, 1, 5, 2)),
@@ -157,7 +157,7 @@ WHOLE_TYPES = ["float32", "int8", "float64", "float16", "int64", "bool"]
 
 
 def small(random, name, shape, order):
-    """Whole numbers whose sums every type of result holds exactly."""
+    """Integers whose sums are exact in every result type."""
     return np.array(random.integers(0, 2, shape) if name in ("bool", "float16") else random.integers(-9, 9, shape)).astype(name, order=order)
 
 
@@ -172,7 +172,7 @@ def check_exact(got, expected, shape, what):
 
 def check_stacks(url, folder, random):
     for case, ((a_shape, b_shape), name, order) in enumerate(itertools.product(PAIRS, WHOLE_TYPES, ("CC", "CF", "FC", "FF"))):
-        if (case + case // 24) % 7 > 0:  # each pair of shapes by three or four of the types and orders
+        if (case + case // 24) % 7 > 0:  # each pair of shapes with three or four of the types and orders
             continue
         flags = random.integers(0, 2, 2)
         a, b = (small(random, name, swapped(np.empty(shape), flag).shape, order[index])
@@ -191,7 +191,7 @@ def check_stacks(url, folder, random):
         reply = json.load(open(curl(folder, "-H", "Accept: application/json", *octets, f"{url}/v1/matmul?{query}")))
         assert reply["c"] == expected.tolist(), f"{what}: the JSON is nested otherwise"
         check_exact(np.array(reply["c"]), expected, reply["shape"], f"{what}, raw to JSON")
-        if 0 in a.shape + b.shape:  # [[], []] does not tell what lies behind its 0
+        if 0 in a.shape + b.shape:  # [[], []] does not tell its last dimension
             continue
         members = {"a": a.tolist(), "b": b.tolist(), "dtype": name, "variant": variant}
         json.dump(members | {"transpose_a": bool(flags[0]), "transpose_b": bool(flags[1])}, open(f"{folder}/body", "w"))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs numpy.py, which makes files by NumPy and reads the replies by it, against a server. ml_dtypes has the types that
-# NumPy lacks; without PyPI an installed NumPy does, and these types are left out; status 77 without either.
+# Runs numpy.py against a server. It writes files by NumPy, and reads replies by NumPy. Types of ml_dtypes are left out
+# if PyPI cannot be reached. Status 77 without NumPy.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The files of the page as HTTP: types, policy, ETags, gzip, no key needed, and switched off. What they show, browser.sh tests.
+# The page's files over HTTP: types, content policy, ETags, gzip, no key needed, and the option that disables them.
+# browser.sh tests the page itself.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

@@ -1,7 +1,6 @@
 #!/bin/sh
-# The parameters tile and vendor, and the path by which a result came about, with a made-up device: one of its variants
-# leaves its tile to the client, and tells as C's first element the one that came; its `auto` chooses the row `vendors` if
-# that is allowed; some rows tell a path.
+# The parameters tile and vendor, and the path of a result, with a fake device. One variant reports its tile as C's
+# first element; `auto` chooses the row `vendors` if that is allowed.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -14,8 +13,8 @@ curl -s -o "$scratch/six.npy" -H 'Accept: application/x-npy' -d "{$product}" "$u
 form="-HAccept:application/json -F a=@$scratch/six.npy -F b=@$scratch/six.npy"
 raw="-HAccept:application/json -HContent-Type:application/octet-stream --data-binary @$scratch/raw"
 
-# What `expect` is to find; a part of the detail; the query; arguments of curl. A first element of 0 is a tile that was left
-# to the variant.
+# What `expect` must find; a part of the detail; the query; curl's arguments. A first element of 0 means that the
+# variant chose the tile.
 while IFS='|' read -r outcome detail query arguments; do
     # shellcheck disable=SC2086
     ask "/v1/matmul$query" $arguments
@@ -49,7 +48,7 @@ END
 ask /v1/variants
 expect "/v1/variants: rows with tiles" 200 '[.variants[] | select(has("tiles")) | [.name, .tile, .tiles]]' '[["tiled",16,[8,16,64]]]'
 
-# The path: in JSON, as a header of every form, in the metrics, and nowhere where a variant has one way only.
+# The path is in JSON, in a header of every form, and in the metrics; not if a variant has only one path.
 for row in 'certified certified' 'repaired repaired:5000000000' 'simt simt' 'naive '; do
     variant=${row%% *} path=${row#* } with_path=' path'
     [ -n "$path" ] || with_path=
@@ -64,12 +63,12 @@ for row in 'certified certified' 'repaired repaired:5000000000' 'simt simt' 'nai
 done
 stop
 
-# A tile that computes wrongly: the device is not served.
+# A device with a wrong tile is not used.
 for tile in 8 16; do
     MATMULD_FAULTY_TILE=$tile runs 1 'the known product of float32 by tiled is wrong' --port 0 --backend cuda
 done
 
-# On the CPU every variant may be chosen by `auto`: with or without permission it is the same one.
+# On the CPU vendor changes nothing, because `auto` may choose every variant.
 MATMULD=$sound
 start --backend cpu
 prepare_queued

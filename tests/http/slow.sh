@@ -1,14 +1,13 @@
 #!/bin/sh
-# Slow clients: a head or a body that takes longer than it may is answered with 408, and closed; what comes at the least
-# rate is not, nor is an idle connection. A client that takes less of a reply than the least rate is disconnected. Nothing of
-# what was cut off remains.
+# Slow clients: a head or body that is too slow gets 408 and a closed connection. Bodies at the minimum rate and idle
+# connections are accepted. A client that reads too slowly is disconnected.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 : "${DAWDLE:?the path of the program dawdle}"
 
-# slowly FILE PIECE PAUSE_MS WHAT STATUSES [LEAST]: sends it like that, beside the others. The replies are to have these
-# statuses, and the connection is to last at least so many milliseconds.
+# slowly FILE PIECE PAUSE_MS WHAT STATUSES [LEAST]: sends the file slowly in the background. Expects these statuses, and
+# a connection of at least LEAST milliseconds.
 sent=0
 slowly() {
     sent=$((sent + 1))
@@ -22,9 +21,9 @@ slowly() {
     workers="$workers $!"
 }
 
-# judge_sent: of all those, once they are over. A refusal is in the contract's form, and says that it is the last; one to a
-# product is held against the OpenAPI document as well.
-judge_sent() {
+# check_sent: waits for all these clients, and checks their replies. An error must be a problem that closes the
+# connection.
+check_sent() {
     for number in $(seq $sent); do
         IFS='|' read -r what expected least <"$scratch/row.$number"
         tr -d '\r' <"$scratch/raw.$number" | sed 's/}HTTP/}\nHTTP/' >"$scratch/replies"
@@ -48,7 +47,7 @@ judge_sent() {
     sent=0
 }
 
-# upload BYTES [QUERY]: the head of a raw body of so many bytes.
+# upload BYTES [QUERY]: prints the head of a raw body of so many bytes.
 upload() {
     printf 'POST /v1/matmul?m=1&k=%d&n=1%s HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: slow\r\nConnection: close\r\n' $(($1 / 8)) "${2:-}"
     printf 'Content-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n' "$1"
@@ -58,8 +57,7 @@ json='POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/j
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n' >"$scratch/get"
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: %01000d' 0 >"$scratch/trickle"
 
-# All at once. Who is slow enough would take much longer than the four seconds; who is not lasts for longer than those too,
-# and could stop for two of them.
+# All clients at once. Too slow clients would need much longer than four seconds; fast enough ones also last longer.
 workers=
 start --backend cpu --receive-timeout-ms 4000 --receive-rate 1000 --send-timeout-ms 4000 --send-rate 40000 --memory-budget 512MiB
 
@@ -75,7 +73,7 @@ slowly input "$(wc -c <"$scratch/get")" 700 "a second head that trickles" "200 4
 } >"$scratch/input"
 slowly input $(($(wc -c <"$scratch/input") / 2)) 5000 "a connection idle for five seconds" "200 200" 5000
 
-# Bodies: 50, 500 and 4000 bytes a second, while 1000 are enough.
+# Bodies: 50, 500 and 4000 bytes a second; 1000 are enough.
 {
     upload 32000
     head -c 32000 /dev/zero
@@ -90,12 +88,12 @@ slowly input 1000 1 "a chunked body that stops" 408 4000
 upload 8000 '&timeout_ms=300' >"$scratch/input"
 slowly input 1000 1 "a body that is not there by its own deadline" 504 300
 
-# A deadline of its own that only the body tells, read while the sweep looks on.
+# A deadline in the body, which is read while the sweep runs.
 printf '%bConnection: close\r\nContent-Length: 46\r\n\r\n{"a":[[2]],"b":[[3]],"timeout_ms":50000     }\n' "$json" >"$scratch/input"
 slowly input 30 150 "a body that comes in pieces" 200
 
-# Replies of 16 MiB, of which MHD has most while they are sent, and of 64 and 16 KiB, which the system's sockets hold: four
-# clients each, who take BYTES in 50 ms. 2000 are enough; who takes less is cut off long before the minute is over.
+# Replies of 16 MiB, which mostly stay in the server, and of 64 and 16 KiB, which fit into sockets. Each of four clients
+# reads BYTES in 50 ms; 2000 are enough.
 while read -r name rows bytes seconds _; do
     "$DAWDLE" --port "${url##*:}" --readers 4 --shape "${rows}x1x$rows" --bytes "$bytes" --every-ms 50 --seconds "$seconds" >"$scratch/taken.$name" &
     workers="$workers $!"
@@ -108,18 +106,17 @@ tiny 64 50 60
 END
 # shellcheck disable=SC2086
 wait $workers
-judge_sent
+check_sent
 for row in 'slow 4' 'fair 0' 'slow_small 4' 'fair_small 0' 'tiny 4'; do
     same "clients who take a reply, ${row% *}" "readers=4 ended=${row#* }" "$(sed -n 's/^\(readers.*\) first.*/\1/p' "$scratch/taken.${row% *}")"
 done
 await 30 has_free_budget || fail "who was cut off holds memory"
 same "clients who take a reply: closed" 12 "$(metric 'connections_closed_total{reason="slow_reader"}')"
-# Also those whose replies, of 16 KiB, were with the system as a whole.
+# Also replies of 16 KiB, which the system's sockets hold completely.
 at_most "clients who take a reply: at least so many counted" "$(metric 'cancelled_total{stage="send"}')" 12
 stop
 
-# The process's limit of time holds for a body that comes fast enough. And a hundred that announce all the memory there is
-# between them: more than one sweep cuts off.
+# The process's time limit also ends fast bodies. A hundred clients together announce all of the memory.
 workers=
 start --backend cpu --receive-timeout-ms 1000 --receive-rate 1000 --timeout-ms 2000 --memory-budget 64MiB
 slowly upload 200 50 "a body that is not there by --timeout-ms" 408 2000
@@ -130,7 +127,7 @@ for number in $(seq 100); do
 done
 # shellcheck disable=SC2086
 wait $workers
-judge_sent
+check_sent
 same "of a hundred cut off, those who could read it" 100 "$(grep -l '^HTTP/1.1 408' "$scratch"/many.* | wc -l)"
 await 30 has_free_budget || fail "uploads that were cut off hold memory"
 stop

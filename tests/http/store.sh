@@ -1,15 +1,15 @@
 #!/bin/sh
-# Stored matrices: every form in and out, names, conditions, lives, limits to the byte, uploads that break off or are too
-# slow, keys that see only their own, and what is counted.
+# Stored matrices: all formats, names, conditions, lifetimes, limits to the byte, broken and slow uploads, separation by
+# API key, and counters.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-MATMULD=${FAULTY:?the path of the faulty matmuld} # the same, and starts faster
+MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster
 alice=alice-has-this-key bob=bob-has-another-key- carol=carol-s-key-has-no-name
 path=/v1/matrices
 raw='Content-Type: application/octet-stream'
 
-# put NAME BYTES [ARG…]: that many bytes of uint8.
+# put NAME BYTES [ARG…]: stores this many bytes of uint8.
 put() {
     name=$1 bytes=$2
     shift 2
@@ -17,7 +17,7 @@ put() {
     ask "$path/$name?dtype=uint8&m=1&n=$bytes" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros" "$@"
 }
 
-# bytes_are STORED RESERVED RELEASED, soon.
+# bytes_are STORED RESERVED RELEASED: waits for these values of the metrics.
 bytes_are() {
     checks=$((checks + 1))
     # shellcheck disable=SC2016
@@ -26,7 +26,7 @@ bytes_are() {
         - "$url" "$*" || fail "bytes stored, reserved and released: expected $*, got $(curl -s "$url/metrics" | grep ^matmuld_store_bytes)"
 }
 
-# head_of BYTES [HEADER]: the head of such a PUT, for talk.
+# head_of BYTES [HEADER]: prints the head of such a PUT, for talk.
 head_of() {
     printf 'PUT %s/slow?dtype=uint8&m=1&n=%s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\nContent-Length: %s\r\n\r\n' "$path" "$1" "$raw" "$1"
 }
@@ -106,7 +106,7 @@ done
 ask "$path/none" -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2]], "shape": [2]}'
 expect "a shape that the elements do not have" 422 code bad_shape .field shape
 
-# --- parts, and figures: of 1 2, 3 4, of a stack of two of 2x3, of a vector and of a number
+# --- parts and reductions: of 1 2, 3 4, of a stack of two of 2x3, of a vector and of a number
 ask "$path/stack" -X PUT -d '{"dtype": "int64", "a": [[[1,2,3],[4,5,6]],[[7,8,9],[10,11,12]]]}'
 ask "$path/row" -X PUT -d '{"a": [1,2,3]}'
 { npy_head '<f4' False '()' && echo 7 | "$FLOAT32" encode; } >"$scratch/one.npy"
@@ -164,7 +164,7 @@ ask "$path/m" -H 'Accept: application/json'
 expect "the whole is as it was" 200 .a '[[1,2],[3,4]]'
 for name in stack row one; do ask "$path/$name" -X DELETE; done
 
-# No element, of 2⁶⁰ matrices: figures about them take no time.
+# 2⁶⁰ matrices without elements: reductions of them take no time.
 while IFS='|' read -r shape figures outcome; do
     ask "$path/none?shape=2147483647,536870911,$shape" -X PUT -H "$raw" --data-binary ''
     ask "$path/none?reduce=$figures" --max-time 20
@@ -192,7 +192,7 @@ expect "what JSON gave" 201 .bytes 400000
 for name in cube none large again; do ask "$path/$name" -X DELETE; done
 bytes_are 16 0 0
 
-# What surrounds the elements is not kept.
+# Bytes around the elements are not kept.
 used=$(metric 'staging_bytes{state="used"}')
 { printf '%060000d\r\n--x\r\nContent-Disposition: form-data; name=a\r\n\r\n' 0 && cat "$scratch/m.npy" && printf '\r\n--x--\r\n'; } >"$scratch/form"
 ask "$path/m" -X PUT -H 'Content-Type: multipart/form-data; boundary=x' --data-binary "@$scratch/form"
@@ -288,7 +288,7 @@ expect "a star within a tag" 412 code precondition_failed .field If-Match
 put new 4 -H 'If-None-Match: "old,*,tag"'
 expect "a star within a tag that there is not" 201
 ask "$path/new" -X DELETE
-# A star stands alone, and a tag has its quotes.
+# A star must be alone, and a tag needs quotes.
 for header in If-Match If-None-Match; do
     for list in '*, "a"' "$tag, *" '*,*' '"a,*' 'a' 'W/a' 'w/"a"' '"a""b"' '"a" "b"' '"a b"'; do
         put m 4 -H "$header: $list"
@@ -319,7 +319,7 @@ expect "there was none" 201
 put new 4 -H "If-None-Match: \"$(head -c 4092 /dev/zero | tr '\0' a)\"" -H 'If-None-Match: *'
 expect "conditions that are too long to be read" 400 code bad_request .field If-None-Match
 
-# What is told first of a body that is too large, and without a length.
+# A body that is too large and has no length: the first error counts.
 while IFS='|' read -r what http code query header length; do
     ask "$path/m?$query" -X PUT -H "$header" -H "$length" --data-binary x
     expect "$what" "$http" code "$code"
@@ -330,7 +330,7 @@ too large|413|too_large||If-Match: *|Content-Length: 99999999999
 no length, a bad query and a condition|411|length_required|tl=1|If-None-Match: *|Content-Length:
 END
 
-# Judged again at the end: another value comes while the body does.
+# Conditions are checked again at the end, because the value may change during the upload.
 { head_of 800 | sed 's|^Host|If-None-Match: *\r\nHost|' && head -c 800 /dev/zero; } >"$scratch/late"
 "$TALK" 127.0.0.1 "${url##*:}" 400 1500 <"$scratch/late" >"$scratch/raw" &
 late=$!
@@ -410,7 +410,7 @@ for condition in 'HEAD|A: b' 'GET|If-None-Match: *'; do
     like "$condition: its connection" close "$(header Connection "$scratch/head")"
     same "$condition: bytes behind its head" 0 "$(wc -c <"$scratch/got" | tr -d ' ')"
 done
-# Nor is there memory for a copy of a part; a part that lies side by side needs none.
+# Without memory for a copy of a part: only a part that is contiguous needs none.
 put tall 5000000
 ask "$path/tall" -X DELETE
 ask "$path/tall?dtype=uint8&m=1000&n=5000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
@@ -423,7 +423,7 @@ ask "$path/tall?rows=1:"
 expect "what needs no copy" 200 Content-Length: 4995128
 stop
 
-# --- memory for the elements of a text that others hold for a while: by the connection's thread, and by the worker pool
+# --- waiting for memory for the elements of a text: on the connection's thread, and in the worker pool
 while read -r count budget; do
     start_held --backend cpu --memory-budget "$budget"
     prepare_held cpu 1 2000000 1
@@ -472,7 +472,7 @@ put c 2
 expect "a third one's new value" 200
 for name in a b c; do ask "$path/$name" -X DELETE; done
 
-# Of text what it decodes to, of a .npy file its length.
+# Text counts with its decoded size, a .npy file with its length.
 ask "$path/a" -X PUT -H 'Content-Type: application/json' --data-binary "{\"dtype\": \"uint8\", \"a\": [$(yes 1 | head -n 1000 | paste -sd , -)]}"
 expect "1000 bytes as JSON" 201 .bytes 1000
 ask "$path/b" -X PUT -d '{"dtype": "uint8", "a": [1]}'
@@ -486,7 +486,7 @@ ask "$path/a" -T "$scratch/f.npy" -H 'Content-Type: application/x-npy'
 expect "a .npy file of 1000 bytes" 201 .bytes 872
 ask "$path/a" -X DELETE
 
-# Room is reserved by the head, and free again once the upload breaks off.
+# Memory is reserved with the head, and released if the upload breaks off.
 { head_of 600 && head -c 100 /dev/zero; } >"$scratch/half"
 "$TALK" 127.0.0.1 "${url##*:}" 200 700 <"$scratch/half" >"$scratch/raw" &
 half=$!
@@ -499,7 +499,7 @@ put a 401
 expect "the room of an upload that broke off" 201
 stop
 
-# An upload that stands loses its room long before its end.
+# A stalled upload loses its memory long before its end.
 start --backend cpu --store-memory 1000 --timeout-ms 30000 --receive-timeout-ms 60000
 "$TALK" 127.0.0.1 "${url##*:}" 200 60000 <"$scratch/half" >"$scratch/raw" &
 half=$!
@@ -539,7 +539,7 @@ as "$alice" put w 500
 expect "alice's half" 201
 as "$alice" put x 1
 expect "over alice's half" 507 '[.free_bytes, .limit]' '[0,500]' detail store-memory-per-key
-# What bob is told of alice's name and of no one's.
+# The replies are equal for another key's name and for an unknown name.
 told() {
     as "$bob" ask "$@"
     cat "$scratch/head" "$scratch/got" && echo
@@ -578,7 +578,7 @@ expect "no key" 401
 ask "$path/a%2Fb"
 expect "no key, and no name" 401
 
-# A new key of the same name, and the same key on another line, keep what was stored; bob's is gone.
+# A new key of an old name, and an old key on another line, keep their stored values. A removed key loses them.
 printf '# first\n%s\nalice %s\n' "$carol" "alice-has-a-new-key" >"$scratch/keys"
 reload 'API keys in force: 2'
 bytes_are 990 0 0

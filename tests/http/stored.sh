@@ -1,11 +1,11 @@
 #!/bin/sh
-# Operands that are stored matrices, by curl and jq: every way to name one, beside every other operand; what they tell, and
-# what is refused. Results that are stored. usage: stored.sh BACKEND. Without a device of the backend it is skipped (77).
+# Stored operands and stored results: every way to name them, beside every other operand, and the errors. usage:
+# stored.sh BACKEND. Skipped (77) without a device of the backend.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 backend=$1
-[ "$backend" = cuda ] || MATMULD=$FAULTY # the same, and starts faster
+[ "$backend" = cuda ] || MATMULD=$FAULTY # starts faster
 start
 devices=$(curl -s --max-time 30 "$url/v1/devices" | jq "[.devices[] | select(.backend == \"$backend\")] | length")
 stop
@@ -29,7 +29,7 @@ store int8 '{"a": [[1,-128],[127,3]], "dtype": "int8"}'
 store words '{"a": [[-1,9007199254740993],[-1,-9223372036854775807]], "dtype": "int64"}'
 store endless '{"a": [["Infinity",1,2]]}'
 
-# No body: the query, and what `expect` is to find.
+# No body: the query, and what `expect` must find.
 while IFS='|' read -r path query outcome; do
     ask "/v1/$path?$query" -X POST
     # shellcheck disable=SC2086
@@ -71,7 +71,7 @@ matmul|a_from=a|411 code length_required
 matmul|a_from=a&b_from=b&lda=3|400 code bad_request .field lda
 END_OF_CASES
 
-# JSON.
+# JSON bodies.
 while IFS='|' read -r path body outcome; do
     ask "/v1/$path" -d "$body"
     # shellcheck disable=SC2086
@@ -111,9 +111,9 @@ benchmark|{"a": {"from": "v"}, "n": 4}|422 code bad_shape .field a
 benchmark|{"a": {"from": "none"}, "n": 4}|422 code bad_shape .field a
 END_OF_CASES
 ask /v1/benchmark -d '{"a": {"from": "endless"}, "n": 1, "variants": ["naive"]}' -H 'Accept: text/plain'
-like "a table of what could not be judged" 'naive * - *- *-*' "$(grep -m 1 '^naive' "$scratch/got")" # of CUDA there are two
+like "a table of what could not be judged" 'naive * - *- *-*' "$(grep -m 1 '^naive' "$scratch/got")" # CUDA has two such rows
 
-# Beside a raw body, whose dimensions may be left out as far as the stored operand tells them.
+# Beside a raw body, which may leave out dimensions that the stored operand tells.
 printf '1 1 1 ' | "$FLOAT32" encode >"$scratch/ones"
 ask '/v1/matmul?a_from=a&n=1' -H "$raw" -H 'Accept: application/json' --data-binary "@$scratch/ones"
 expect "a stored A by raw B" 200 .c '[[6],[15]]'
@@ -138,7 +138,7 @@ expect "types that differ" 400 code bad_request .field a detail 'stack*int8*floa
 ask '/v1/matmul?b_from=b' -F a_from=a -F "b=@$scratch/ones.npy"
 expect "an operand from two places" 400 code bad_request .field b
 
-# The same values again and again, also many at a time, and large enough to be copied to a device: each product is by the values.
+# Equal values again and again, also at once, and large enough to be copied to a device: each product is correct.
 "$FLOAT32" fill 65536 1 >"$scratch/large"
 ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
 expect "a large matrix" 201
@@ -157,7 +157,7 @@ done
 ask '/v1/matmul?a_from=large&b_from=a' -X POST
 expect "shapes that differ" 422 code bad_shape
 
-# A name stands for what it did when the request named it, and without the store for nothing.
+# A name means the value that it had when the request came. Without the store it is an error.
 ask /v1/matrices/a -X DELETE
 expect "deleted" 204
 ask '/v1/matmul?a_from=a&b_from=b' -X POST
@@ -166,7 +166,7 @@ store a '{"a": [[1,1,1]]}'
 ask '/v1/matmul?a_from=a&b_from=b' -X POST
 expect "a product of what was stored anew" 200 .c '[[2,2]]'
 
-# Results that are stored, whole, whatever is returned of them.
+# Stored results are complete, whatever part is returned.
 store left '{"a": [[1,2,3],[4,5,6]]}'
 store right '{"a": [[1,0],[0,1],[1,1]]}'
 while IFS='|' read -r query accept outcome; do
@@ -214,7 +214,7 @@ sleep 1
 ask /v1/matrices/e
 expect "its life is over" 404
 
-# Conditions are on the name that out gives.
+# Conditions apply to the name in `out`.
 ask '/v1/matmul?a_from=left&b_from=c&out=d' -X POST -H 'If-None-Match: *'
 expect "only if there was none" 412 code precondition_failed
 ask /v1/matrices/d -I
@@ -226,7 +226,7 @@ expect "it was replaced" 412
 ask /v1/matmul -d '{"a": [[2]], "b": [[3]], "out": "new"}' -H 'If-None-Match: *'
 expect "conditions, and out in the body" 400 code bad_request .field out detail query
 
-# One value serves a whole request, also if the name is replaced while the body comes.
+# A request uses one value, even if the name is replaced while the body arrives.
 store x '{"a": [[2]]}'
 rm -f "$scratch/slow"
 mkfifo "$scratch/slow"
@@ -242,7 +242,7 @@ exec 3>&-
 wait $answer
 same "x·x" '[[4]]' "$(jq -c .c "$scratch/answer")"
 
-# What is refused.
+# Errors.
 while IFS='|' read -r query outcome; do
     ask "/v1/matmul?a_from=left&b_from=c&$query" -X POST
     # shellcheck disable=SC2086
@@ -257,7 +257,7 @@ out=x&out=y|400 code bad_request .field out
 END_OF_CASES
 stop
 
-# Two small vectors do not take a device's memory from others.
+# Two small vectors do not displace others from a device's memory.
 start --backend "$backend" --max-device-memory 1MiB
 "$FLOAT32" fill 1000 1 >"$scratch/ones"
 ask '/v1/matrices/v?shape=1000,1' -X PUT -H "$raw" --data-binary "@$scratch/ones"
@@ -269,7 +269,7 @@ else
 fi
 stop
 
-# A result needs room before it is computed; nothing of one that fails stays behind.
+# A result reserves memory before it is computed. A failed one leaves nothing behind.
 start --backend "$backend" --store-memory 1000 --store-memory-per-key 1000
 ask '/v1/matmul?m=16&k=1&n=16&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "a result that the store cannot hold" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1024,1000,1000]'
@@ -291,7 +291,7 @@ ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "out without the store" 422 code unsupported .field out detail '--store-memory 0'
 stop
 
-# What a GPU alone has: its results. Where there is none, a made-up one takes its place.
+# Values that only a GPU has: its results. Without a GPU a fake one is used.
 export MATMULD_FAULTY_DEVICES=2
 start
 store x '{"a": [[1,2,3],[4,5,6]]}'
@@ -352,7 +352,7 @@ same "it is held no more: bytes" 0 "$(metric 'store_bytes{state="released"}')"
 if [ "$backend" = cpu ]; then
     ask '/v1/matmul?backend=cuda&variant=fails&out=y' -d '{"a": [[1]], "b": [[1]]}'
     expect "a product that fails" 500
-    # A client that reads none of its failures, until a reply waits for it to read.
+    # A client that does not read its error replies, until the server waits for it.
     body='{"a": [[1]], "b": [[1]]}'
     for _ in $(seq 20000); do
         printf 'POST /v1/matmul?backend=cuda&variant=fails&out=y HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body"
@@ -385,13 +385,12 @@ has_free_budget || fail "memory was left taken"
 stop
 [ "$backend" = cpu ] || { finish; exit; }
 
-# Work goes to the GPU that has its operands, while that is idle; else to the other one, which copies them once.
-# lies NAME DEVICE WHAT
+# Work goes to the GPU that has its operands, if that is idle, else to the other one, which copies them once.
 lies() {
     ask /v1/matrices
     expect "$3" 200 ".matrices[] | select(.name == \"$1\") | .device" "$2"
 }
-rm "$scratch/slow" # which was a pipe
+rm "$scratch/slow" # a pipe until now
 prepare_held cuda
 head -c 80000 "$scratch/slow" >"$scratch/row"
 tail -c 80000 "$scratch/slow" >"$scratch/zeros"
@@ -422,7 +421,7 @@ release
 finish_slow second
 stop
 
-# A GPU that fails before its result is stored leaves the name its value.
+# If a GPU fails before its result is stored, the name keeps its value.
 has_failed_gpu() {
     curl -s "$url/v1/devices" | jq -e '[.devices[] | select(.state == "failed")] | length == 1' >"$scratch/failed"
 }

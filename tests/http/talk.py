@@ -23,9 +23,9 @@ def talk(host, port, piece, how=str(PAUSE_MS)):
     with socket.socket() as connection:
         connection.settimeout(PATIENCE_S)
         if how == "UNREAD":
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the least that there is
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest possible
         connection.connect((host, int(port)))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each write is to be a packet of its own
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each write is a packet of its own
         other = select.poll()
         other.register(connection, select.POLLRDHUP)
         for at in range(0, len(data), piece):

@@ -1,6 +1,6 @@
 #!/bin/sh
-# TLS: products both ways, which versions and key exchanges are taken, who brings no TLS or is slow, a new certificate on
-# SIGHUP, and which pairs of certificate and key are refused. Without openssl, or where the build has no TLS, there is nothing.
+# TLS: products in both directions, versions and key exchanges, clients that are slow or do not speak TLS, a new
+# certificate on SIGHUP, and rejected certificates. Skipped without openssl or TLS support.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -16,7 +16,7 @@ make_certificate second -newkey rsa:2048
 cp "$scratch/first.pem" "$scratch/cert"
 cp "$scratch/first.key" "$scratch/key"
 
-# Both are trusted by curl, the one of server.sh too.
+# curl trusts both certificates.
 cat "$scratch/first.pem" "$scratch/second.pem" >"$scratch/trusted"
 export CURL_CA_BUNDLE="$scratch/trusted"
 
@@ -24,7 +24,7 @@ serial_of() {
     openssl x509 -noout -serial -in "$1"
 }
 
-# make_dated NAME FROM UNTIL: $scratch/NAME.pem, a certificate of first.key that is valid in that time only.
+# make_dated NAME FROM UNTIL: writes $scratch/NAME.pem, a certificate of first.key that is valid in this time only.
 make_dated() {
     (
         cd "$scratch"
@@ -36,24 +36,24 @@ make_dated() {
     ) || fail "openssl makes no certificate from $2 to $3: $(cat "$scratch/openssl.err")"
 }
 
-# end_of FILE: in seconds since the epoch.
+# end_of FILE: prints the certificate's end in seconds since the epoch.
 end_of() {
     date -d "$(openssl x509 -noout -enddate -in "$1" | sed 's/notAfter=//')" +%s
 }
 
-# talk_tls SECONDS ARG…: stdin by TLS, and what comes back, until the other side closes or the time is up.
+# talk_tls SECONDS ARG…: sends stdin by TLS, and prints the reply until the server closes or the time is over.
 talk_tls() {
     seconds=$1
     shift
     timeout "$seconds" openssl s_client -quiet -connect "${url#https://}" "$@" 2>/dev/null || :
 }
 
-# served: the serial number of the certificate that is served.
+# served: prints the serial number of the server's certificate.
 served() {
     openssl s_client -connect "${url#https://}" </dev/null 2>/dev/null | openssl x509 -noout -serial 2>/dev/null || echo none
 }
 
-# shakes WHAT EXPECTED ARG…: whether a handshake of that kind is taken; yes or no.
+# shakes WHAT EXPECTED ARG…: checks whether such a handshake succeeds, yes or no.
 shakes() {
     what=$1 expected=$2
     shift 2
@@ -102,7 +102,7 @@ port=${address##*:}
 has_logged "the private key .* can be read by every user" || fail "no warning of a key that all can read"
 has_logged 'the certificate in force is valid until 20' || fail "the log does not say until when the certificate holds"
 
-# The Python client, where NumPy is.
+# The Python client, if NumPy is installed.
 multiply="import sys, matmuld; print(matmuld.Client(sys.argv[1]).matmul([[1.0]], [[3.0]]))"
 if find_numpy; then
     export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$here/../../clients/python"
@@ -116,7 +116,7 @@ has_connections() {
     [ "$(metric 'connections{state="idle"}')" -ge "$1" ]
 }
 
-# Slow clients, while the rest goes on. Who has said something says no more, and does not leave, as long as 5 is open.
+# Slow clients. Those that have sent something stay silent and connected until descriptor 5 closes.
 from=$(now_ms)
 (
     "$TALK" 127.0.0.1 "$port" 1 0 </dev/null >"$scratch/silent" 2>&1
@@ -127,7 +127,7 @@ printf '\026\003\001\002\000\001' >"$scratch/hello"
     "$TALK" 127.0.0.1 "$port" 1000 0 <"$scratch/hello" >"$scratch/halfway" 2>&1
     echo $(($(now_ms) - from)) >"$scratch/halfway.ms"
 ) &
-# A thread does not ask again and again for the rest of a handshake.
+# A thread does not poll busily for the rest of a handshake.
 await 30 has_connections 2 || fail "the slow connections were not taken"
 spent=$(cpu_ms)
 sleep 0.6
@@ -140,7 +140,7 @@ exec 5>"$scratch/slow_head" 6>"$scratch/slow_body"
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n' >&5
 printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{' >&6
 
-# A connection that lasts for longer than the certificate.
+# A connection that lasts longer than the certificate.
 mkfifo "$scratch/lasting"
 timeout 600 openssl s_client -quiet -connect "$address" <"$scratch/lasting" >"$scratch/lasted" 2>/dev/null &
 lasting=$!
@@ -161,16 +161,16 @@ checks=$((checks + 1))
 cmp "$scratch/got" "$scratch/matrix" || fail "a matrix transposed twice is not as it was"
 same "two requests: connections" '200 1 200 0' "$(curl -s -o "$scratch/got" -w '%{http_code} %{num_connects} ' "$url/healthz" \
     --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' -d "$product" "$url/v1/matmul")"
-# More bytes of heads than a session may read at once.
+# More bytes of headers than a TLS session may read at once.
 same "two hundred requests of a kilobyte: replies, connections" '200 1' \
     "$(curl -s -H "X-Long: $(printf '%01000d' 0)" -o "$scratch/got" -w '%{http_code} %{num_connects}\n' "$url/healthz?[1-200]" |
         awk '$1 == 200 { replies++ } { connections += $2 } END { print replies, connections }')"
 
-# Refused in the midst of a body, which is told past libmicrohttpd.
+# An error during a body bypasses libmicrohttpd.
 ask "/v1/matmul?m=1" -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/matrix"
 expect "a large body that is refused" 400 Connection: close Content-Length: "$(wc -c <"$scratch/got" | tr -d ' ')"
 
-# Versions, and how keys are agreed on.
+# Versions and key exchanges.
 while IFS='|' read -r what taken arguments; do
     # shellcheck disable=SC2086
     shakes "$what" "$taken" $arguments
@@ -182,7 +182,7 @@ TLS 1.0|no|-tls1 -cipher DEFAULT@SECLEVEL=0
 a cipher that authenticates afterwards|no|-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA256
 END
 
-# A client that speaks plain HTTP is told so, and others are served.
+# A client with plain HTTP gets an error, and others are served.
 same "plain HTTP" 'The request is plain HTTP, but this port speaks TLS: send to https. 400' \
     "$(curl -s --max-time 10 -w '%{http_code}' "http://$address/healthz" | tr '\n' ' ')"
 same "after plain HTTP: status" 200 "$(status_of "$url/healthz")"
@@ -213,7 +213,7 @@ exec 4>&-
 wait "$lasting" || :
 same "a connection from before the change: replies" 2 "$(grep -o 'HTTP/1.1 200' "$scratch/lasted" | wc -l | tr -d ' ')"
 
-# Those who were slow.
+# The slow clients from above have been cut off.
 is_told() {
     [ -s "$scratch/silent.ms" ] && [ -s "$scratch/halfway.ms" ]
 }
@@ -227,7 +227,7 @@ for part in head body; do
 done
 exec 5>&- 6>&-
 
-# A drain: what was accepted is answered.
+# A drain: accepted requests are answered.
 prepare_held cpu
 hold_job draining
 kill -TERM "$server"
@@ -238,7 +238,7 @@ ended "a drain"
 
 # --- With keys.
 
-# A message of a handshake that has no end.
+# A handshake message without an end.
 {
     printf '\026\003\001\076\200\001\017\377\377'
     head -c 15996 /dev/zero

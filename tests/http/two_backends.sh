@@ -1,19 +1,19 @@
 #!/bin/sh
-# A benchmark of two backends of which the second cannot do its part any more, by the time that the first has
-# done its own: the figures that there are come with the reason why there are no others.
+# A benchmark of two backends, of which the second fails while the first is measured: the reply has the first one's
+# results, and a reason for the second.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 rows='[.rows[] | "\(.backend) \(.error.code // "none")"] | join(",")'
 figures='[.rows[] | .kernel_ms != null and .repeats > 0 and .gflops != null] | map(tostring) | join(",")'
 
-# benchmark SIDE VARIANT…: its matrices are not filled until the file is removed.
+# benchmark SIDE VARIANT…: starts a benchmark whose matrices are filled once the file is removed.
 benchmark() {
     : >"$scratch/hold.fill"
     post_benchmark "$@"
 }
 
-# The device is kept, and one job may wait for it.
+# One job holds the device, and one may wait.
 prepare_held cuda
 start_held --cpu-jobs 1 --queue-depth 1
 benchmark 16 cpu:naive cuda:naive cpu:naive cuda:auto
@@ -28,7 +28,7 @@ finish_slow runs "the product before" 200
 finish_slow waits "the product that waits" 200
 stop
 
-# The device is lost meanwhile, and with it the process, which gives the benchmark half a second.
+# The device is lost meanwhile, and so is the process, which gives the benchmark half a second.
 start_held
 benchmark 16 cpu:naive cuda:naive
 curl -s --max-time 60 -o /dev/null -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
@@ -37,7 +37,7 @@ expect "no device" 503 code not_ready
 gives_up "no device"
 rm "$scratch/hold.fill"
 
-# Nothing was measured: the refusal is the answer.
+# If nothing was measured, the reply is the error.
 export MATMULD_FAULTY_FILL=fails
 start_held --cpu-jobs 1 --queue-depth 1
 benchmark 16 cuda:naive cpu:naive

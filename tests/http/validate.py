@@ -19,8 +19,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-# What HTTP itself gives a reply, which OpenAPI leaves out; and what every reply can have for browsers, which
-# tests/http/cors.sh judges.
+# Headers that HTTP itself allows in a reply, and those for browsers, which tests/http/cors.sh checks.
 UNDOCUMENTED = {"date", "content-length", "content-type", "connection", "transfer-encoding", "vary"}
 OF_CORS = "access-control-"
 
@@ -40,7 +39,7 @@ class Document:
         self.validators = {}
 
     def follow(self, node):
-        """The object that a reference stands for; anything else is itself."""
+        """Returns the object of a reference; anything else is returned unchanged."""
         while isinstance(node, dict) and "$ref" in node:
             top, *keys = node["$ref"].split("/")
             expect(top == "#", f"{node}: only references within the document are expected")
@@ -53,20 +52,20 @@ class Document:
         validator = self.validators.get(id(schema))
         if validator is None:
             Draft202012Validator.check_schema(schema)
-            # References begin at the top, so that the components have to stand there.
+            # References begin at the root, so the components must be there.
             validator = Draft202012Validator({"allOf": [schema], "components": self.root["components"]})
             self.validators[id(schema)] = validator
         for error in validator.iter_errors(value):
             raise Fault(f"{what}: at {list(error.absolute_path)}: {error.message[:500]}")
 
     def conform_text(self, text, schema, what):
-        """A header or a parameter, which is text, as its schema's type."""
+        """Converts a header or a parameter from text to its schema's type."""
         is_number = self.follow(schema).get("type") == "integer" and text.removeprefix("-").isdecimal()
         self.conform(int(text) if is_number else text, schema, what)
 
 
 def exact(text):
-    """A number that is compared as it stands, where the double nearest to it is another one."""
+    """A number that is compared exactly, even if a double would be rounded."""
     number = float(text)
     return number if Decimal(number) == Decimal(text) else Decimal(text)
 
@@ -75,7 +74,8 @@ def exact(text):
 
 
 def check_document(document, node, path):
-    """All under this node: the examples of media types, parameters and headers, and the defaults of schemas."""
+    """Returns all examples of media types, parameters and headers below this node, and the defaults of
+    schemas."""
     if isinstance(node, dict):
         document.follow(node)
         schema = node.get("schema", {})
@@ -95,13 +95,13 @@ def check_document(document, node, path):
 
 
 def find_response(document, method, path, status):
-    """The response that is documented for it, and the operation; HEAD is answered as GET is."""
+    """Returns the documented response and the operation. HEAD is documented as GET."""
     any_path = document.root["x-any-path"]
-    # A path that is not there itself is the last template that it begins as.
+    # An unknown path belongs to the last template that is its beginning.
     paths = document.root["paths"]
     templates = [known for known in paths if "{" in known and path.startswith(known.partition("{")[0])]
     item = paths.get(path) or (paths[templates[-1]] if templates else {})
-    # Methods are told apart by case: post is none.
+    # Methods are case-sensitive: post is none.
     operation = item.get("get" if method == "HEAD" else method.lower()) if method.isupper() else None
     if operation is None:
         operation = any_path["options"] if method == "OPTIONS" else any_path
@@ -143,7 +143,7 @@ def check_body(document, method, response, headers, body):
 
 
 def check_request(document, operation, target, head, body):
-    """That what was taken is documented: the query's parameters, and a body that is JSON's text."""
+    """Checks that the parameters and the JSON body of a successful request are documented."""
     known = {one["name"]: one for one in map(document.follow, operation.get("parameters", []))}
     for name, value in urllib.parse.parse_qsl(urllib.parse.urlsplit(target).query, keep_blank_values=True):
         expect(name in known, f"the request's parameter {name} is not documented")
@@ -166,7 +166,7 @@ def check_exchange(document, head):
 
 
 def main(path, *rest):
-    documents = functools.cache(Document)  # most servers have the same one
+    documents = functools.cache(Document)  # most servers have equal documents
     count = 0
     what = path
     try:

@@ -1,10 +1,9 @@
 #!/bin/sh
-# What curl's own requests never look like: a request in many pieces, a large head, a large body that is refused, and a
-# client that leaves in the middle. (tests/http/conformance has several requests in one write.)
+# Requests unlike curl's: many packets, a large head, a rejected large body, and a client that leaves in the middle.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# replies WHAT STATUSES PIECE: to $scratch/requests, in pieces of so many bytes.
+# replies WHAT STATUSES PIECE: sends $scratch/requests in packets of so many bytes.
 replies() {
     talk requests "$3" || fail "$1: talk did not end well"
     same "$1: statuses" "$2" "$(statuses)"
@@ -12,28 +11,28 @@ replies() {
 
 product='{"a": [[2]], "b": [[3]]}'
 
-# That a client left in the middle of a body may be noticed late; the drain is not to wait for that long.
+# The server may notice late that a client has left, so the drain is short.
 start --drain-timeout-ms 3000
-# The head and the body come in pieces that end anywhere.
+# Head and body come in packets that end anywhere.
 printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' ${#product} "$product" >"$scratch/requests"
 for piece in 1 7 64; do
     replies "in pieces of $piece bytes" 200 $piece
     like "in pieces of $piece bytes: the product" '*[[6]]*' "$(tr -d ' \n' <"$scratch/replies")"
 done
 
-# Chunks may be cut anywhere, and replies come in the order of their requests, also while one of these is not whole.
+# Chunks may be split anywhere, and replies keep the order of their requests.
 {
     printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n'
     printf '0c\r\n{"a":[[2]], \r\nb\r\n"b":[[3]] }\r\n0\r\n\r\n'
     printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s' ${#product} "$product"
     printf 'GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
 } >"$scratch/requests"
-# (If the last byte of a chunked body comes alone, libmicrohttpd 0.9 closes after its reply, and says so in it.)
+# If the last byte of a chunked body comes alone, libmicrohttpd 0.9 closes after its reply, and says so.
 for piece in 2 7 64; do
     replies "chunks and pipelined requests in pieces of $piece bytes" '200 200 404 200' $piece
 done
 
-# A head that outgrows the buffer it is read into stays in one piece for those who look where its headers lie.
+# A head that outgrows its buffer is moved as a whole, so pointers to its headers stay valid.
 {
     printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n'
     seq 300 | sed "s/.*/X-&:  \t$(printf %0110d 0)\r/"
@@ -43,8 +42,8 @@ for piece in 700 65536; do
     replies "a head of 300 headers in pieces of $piece bytes" 200 $piece
 done
 
-# A large body that is refused: a client that first sends all of it and then reads still gets the reason, and one that has
-# sent the head alone gets it at once. A word that no server need know, or that HTTP/1.0 does not have, is no reason to wait.
+# A rejected large body: a client that sends all of it first still gets the reason. A client that waits gets it at once.
+# Unknown expectations are ignored.
 while IFS='|' read -r line header bytes wanted words; do
     {
         printf '%s\r\nHost: localhost\r\nContent-Length: 3000000\r\n%s\r\n\r\n' "$line" "$header"
@@ -62,8 +61,8 @@ POST /v1/matmul HTTP/1.1|Content-Encoding: gzip|0|415|Accept-Encoding: identity
 HEAD /v1/nothing HTTP/1.1|X-A: b|0|404|
 END
 same "HEAD with a large body: the reason is not sent" 0 "$(grep -c not_found "$scratch/replies")"
-# A client that would never stop sending is stopped, and has the reply all the same: each of some at once, since a window
-# that is full when the server stops reading must not leave its sender waiting.
+# A client that never stops sending is stopped, but gets its reply. Several at once, because their receive windows may
+# be full.
 printf 'POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n' >"$scratch/requests"
 senders=
 for sender in $(seq 16); do
@@ -76,7 +75,7 @@ done
 same "endless senders: replies" 16 "$(grep -l '^HTTP/1.1 404 ' "$scratch"/replies.* | wc -l | tr -d ' ')"
 same "after large bodies: status" 200 "$(status_of "$url/healthz")"
 
-# A client that leaves in the middle of a request, or before the reply, costs nothing but that.
+# A client that leaves in the middle of a request, or before the reply, disturbs no other.
 for part in 'POST /v1/matmul HTTP/1.1\r\nHo' 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"a": [[2' \
     'POST /v1/matmul?m=1&k=1&n=1 HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123' \
     'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: 23\r\n\r\n{"a": [[2]],"b":[[3]]} '; do

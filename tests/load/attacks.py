@@ -86,7 +86,7 @@ def make_head(method, target, *fields):
 
 @functools.lru_cache(maxsize=None)
 def make_product(edge):
-    """A request, and the product: all of A are ones, and column j of B is filled with j."""
+    """A request and its product: A has ones, and column j of B has j."""
     target = f"/v1/matmul?m={edge}&k={edge}&n={edge}"
     row = struct.pack(f"<{edge}f", *range(edge))
     body = struct.pack("<f", 1) * edge**2 + row * edge
@@ -112,7 +112,7 @@ async def read_reply(sock):
 
 
 async def ask(port, number, until, edges, pause_s):
-    """One request after another over one connection. Returns for each when it began, its ms, and how it ended."""
+    """Sends one request after another over one connection. Returns for each its start, its ms, and its outcome."""
     draw, sock, records = random.Random(number), None, []
     while (begun := time.monotonic()) < until:
         request, product = make_product(draw.choice(edges))
@@ -147,7 +147,7 @@ def run_honest(port, until, connections=HONEST_CONNECTIONS, edges=EDGES, pause_s
 
 
 async def read_status(sock):
-    """Of the final reply; none if the server closes the connection."""
+    """Returns the final reply's status, or none if the server closes the connection."""
     while (start := await receive(sock, 4096)).startswith(b"HTTP/1.1 100"):
         pass
     return start[9:12].decode() or "closed"
@@ -203,7 +203,7 @@ async def fill_store(port, budget):
 
 
 def make_attacks(budget):
-    """Names, with how many connections do what."""
+    """Maps names to the numbers of connections that do what."""
     do = functools.partial
 
     def result(edge, rate=5000):
@@ -302,7 +302,7 @@ class Server:
             print(f"attacks: the server's exit status is {code}", file=sys.stderr)
 
     def used_bytes(self):
-        """Of the memory budget; None if the server does not answer."""
+        """Returns a figure of the memory budget; None if the server does not answer."""
         try:
             connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
             connection.request("GET", "/metrics")

@@ -21,15 +21,15 @@ import urllib.request
 
 HOST = "127.0.0.1"
 JSON, RAW = "application/json", "application/octet-stream"
-REPLY_WAIT_S = 120  # the service answers within its --timeout-ms (60 s) or says so
-REQUESTS_MIN, FAILURES_MAX = 20, 10  # of a client: even if the machine stops for as long as it is to last
+REPLY_WAIT_S = 120  # the service answers within its --timeout-ms, 60 s
+REQUESTS_MIN, FAILURES_MAX = 20, 10  # of each client, even if the machine stops for a while
 EDGE_MAX, SMALL_EDGE_MAX, LARGE_MAX = 96, 12, 512
-STORED_EDGES = [1, 7, 16, 40, 64, 200, 600, 800]  # of the squares under the names that all clients share
-EXPECT_BYTES = 1 << 20  # a longer body is sent once asked for, since the service refuses such bodies unread
+STORED_EDGES = [1, 7, 16, 40, 64, 200, 600, 800]  # edges of the stored squares that all clients share
+EXPECT_BYTES = 1 << 20  # a longer body waits for 100-continue
 LEAVE_S_MAX = 0.02
 
 MATMUL, ONES, BYTES_16 = "/v1/matmul", '{"a": [[1]], "b": [[1]]}', "0123456789abcdef"
-# What outsiders get wrong: method, target, Content-Type, Accept, body, and the code that the reply must give.
+# Malformed requests: method, target, Content-Type, Accept, body, and the expected code.
 REFUSALS = [
     ("POST", MATMUL, JSON, None, '{"a": [[1,2,3]], "b": [[1,2,3]]}', "bad_shape"),
     ("POST", MATMUL, JSON, None, '{"a": [[1,2],[3,4]], "b": [[5,6],[7,', "bad_request"),
@@ -42,7 +42,7 @@ REFUSALS = [
     ("POST", "/v1/matmull", JSON, None, ONES, "not_found"),
     ("PUT", MATMUL, JSON, None, ONES, "method_not_allowed"),
 ]
-# Of tests/http/faulty, which calls itself cuda: its variants fail where the product has one row.
+# For tests/http/faulty, whose variants fail for products of one row.
 FAULTS = [
     ("POST", MATMUL + "?m=1&k=2&n=1&backend=cuda&variant=fails", RAW, None, BYTES_16, "internal"),
     ("POST", MATMUL + "?m=1&k=2&n=1&backend=cuda&variant=needs_memory", RAW, None, BYTES_16, "no_device_memory"),
@@ -50,7 +50,7 @@ FAULTS = [
 
 
 class Wrong(Exception):
-    """A reply that is not what it must be."""
+    """An incorrect reply."""
 
 
 def require(condition, *what):
@@ -66,7 +66,7 @@ def chance(percent):
 
 
 def draw_shape(edge_max, is_small, multiple_of):
-    """Shapes that are easily got wrong: nothing, one row, one column, a depth of none, one off a tile's edge."""
+    """Shapes that are easily wrong: empty, one row, one column, k = 0, around a tile's edge."""
     kind = random.randrange(100)
     if not is_small and random.randrange(1000) == 0:
         shape = [random.randint(1, LARGE_MAX) for _ in range(3)]
@@ -85,13 +85,13 @@ def draw_shape(edge_max, is_small, multiple_of):
 
 
 class Operand:
-    """op(X), rows by cols, whose elements are whole numbers times `scale`, and the matrix that is sent."""
+    """Returns op(X), rows by cols, of integers times `scale`, and the matrix that is sent."""
 
     def __init__(self, rows, cols, scale, form):
         self.rows, self.cols, self.scale = rows, cols, scale
         self.elements = [[random.randint(-8, 8) for _ in range(cols)] for _ in range(rows)]
         self.transposed = chance(30)
-        # Nested lists cannot say 0×3, but can say its transpose.
+        # Nested lists cannot express 0×3, but its transpose 3×0.
         if form == JSON and (rows == 0) != (cols == 0):
             self.transposed = rows == 0
         self.stored_cols = rows if self.transposed else cols
@@ -104,7 +104,7 @@ class Operand:
         return [[self.scale * element for element in row] for row in self.elements]
 
     def raw(self):
-        """Between the rows lie NaNs, which must go nowhere."""
+        """Fills the gaps between rows with NaN."""
         gap = [float("nan")] * (self.ld - self.stored_cols)
         return b"".join(struct.pack(f"<{self.ld}f", *row, *gap) for row in self.stored())
 
@@ -141,7 +141,7 @@ class Product:
         return options
 
     def request(self, plan):
-        """Target and body. Options stand in the query or, of JSON, among the members, which come in any order."""
+        """Returns target and body. Options are in the query, or members of the JSON in any order."""
         options = self.options(plan)
         query = dict(options) if self.form == RAW else {name: options.pop(name) for name in list(options) if chance(30)}
         if self.form == RAW:
@@ -177,7 +177,7 @@ class Product:
         require(members.get("shape") == [self.m, self.n], reply.body[:300])
         rows = members.get("c")
         require(isinstance(rows, list) and len(rows) == self.m and all(len(row) == self.n for row in rows), reply.body[:300])
-        row_of = struct.Struct(f"<{self.n}f")  # a decimal stands for the float32 that it is the nearest to
+        row_of = struct.Struct(f"<{self.n}f")  # a decimal is read as the nearest float32
         return [row_of.unpack(row_of.pack(*row)) for row in rows]
 
     def judge_elements(self, rows):
@@ -191,7 +191,7 @@ class Product:
 class Refusal:
     def __init__(self, rows, is_small):
         self.row = random.choice(rows)
-        # Spaces behind it, so that the service has something to read and to drop.
+        # Adds spaces behind the body, which the service must drop.
         self.spaces = random.randrange(200000) if rows is REFUSALS and not is_small and chance(10) else 0
         self.method, self.target, self.form, self.accept, self.body, self.code = self.row
 
@@ -204,7 +204,7 @@ class Refusal:
 
 
 class Stored:
-    """A request about a stored matrix. All elements of one value are the same number, so a mixture of two shows."""
+    """A request about a stored matrix. A value has equal elements, so a mixture of two shows."""
 
     form, accept, code = RAW, RAW, "stored"
 
@@ -274,7 +274,7 @@ class Stored:
 
 
 def judge_problem(reply):
-    """That it is this request's problem, of the reply's status; returns its code."""
+    """Checks that the reply is this request's problem with the right status. Returns its code."""
     require(reply.headers.get("content-type") == "application/problem+json", "Content-Type of status", reply.status)
     problem = json.loads(reply.body)
     require(problem.get("status") == reply.status, "status", reply.status, "of", reply.body[:300])
@@ -301,7 +301,7 @@ class Request:
         else:
             self.kind = Product(plan, is_small)
         self.target, body = self.kind.request(plan)
-        self.chunked = chance(10) and not isinstance(self.kind, Stored)  # whose length must be known
+        self.chunked = chance(10) and not isinstance(self.kind, Stored)  # stored matrices need a known length
         self.waits = len(body) > EXPECT_BYTES
         content_type = None if isinstance(self.kind, Product) and chance(10) else self.kind.form
         headers = {
@@ -334,7 +334,7 @@ def chunks(body):
 
 
 def read_reply(reader):
-    """A reply, with a body of the length that it says; an interim one (1xx) too."""
+    """Reads a reply, or an interim one (1xx), with a body of its announced length."""
     line = reader.readline()
     if not line.startswith(b"HTTP/1.1 "):
         raise ConnectionError(f"no reply, but {line[:100]}")
@@ -366,7 +366,7 @@ class Client:
         self.socket = self.reader = None
 
     def send(self, data):
-        """Now and then in pieces of any size."""
+        """Sends the bytes, sometimes in chunks of random sizes."""
         in_pieces, at = chance(5), 0
         while at < len(data):
             piece = data[at : at + random.randint(1, len(data))] if in_pieces else data
@@ -379,7 +379,7 @@ class Client:
         code = "ok"
         try:
             require(reply.headers.get("x-request-id") == request.id, "X-Request-Id is", reply.headers.get("x-request-id"))
-            if reply.status in (429, 503):  # neither right nor wrong, but well said
+            if reply.status in (429, 503):  # allowed under load
                 code = judge_problem(reply)
                 require(reply.headers.get("retry-after", "").isdigit(), "Retry-After is", reply.headers.get("retry-after"))
             else:
@@ -394,25 +394,25 @@ class Client:
             print(f"{request}: {wrong}", file=sys.stderr)
         if reply.headers.get("connection", "").lower() == "close":
             self.hang_up()
-            # A body that was refused unread may cost the connection, and so may a chunked one: libmicrohttpd 0.9
-            # reports a trailer that is none if the last line ends in a later packet (SECURITY.md).
+            # A rejected or chunked body may cost the connection: libmicrohttpd 0.9 reads a false trailer if the last
+            # line comes late (SECURITY.md).
             if not request.waits and not request.chunked:
                 raise ConnectionError("the reply closes the connection without need")
 
     def leave(self, request):
-        """In the middle of the request, right after it, or later, when the job waits, runs or is being answered."""
+        """Leaves in the middle of the request, right after it, or while it waits, runs or is answered."""
         everything = request.head + request.body
         try:
             self.socket.sendall(everything[: random.randrange(len(everything) + 1)] if chance(50) else everything)
         except OSError:
-            pass  # it was refused before it was sent
+            pass  # rejected before it was sent
         if chance(50):
             time.sleep(random.uniform(0, LEAVE_S_MAX))
         self.hang_up(by_reset=chance(50))
         self.counts["left before the reply"] += 1
 
     def exchange(self, requests):
-        """Several are sent in one go, and their replies must come in their order."""
+        """Sends several requests at once, and expects the replies in their order."""
         if requests[0].waits:
             self.send(requests[0].head)
             reply = read_reply(self.reader)
@@ -423,7 +423,7 @@ class Client:
             return
         self.send(b"".join(request.head + request.body for request in requests))
         for request in requests:
-            if self.socket is not None:  # else a reply has closed the connection
+            if self.socket is not None:  # None if a reply has closed the connection
                 self.judge(request, read_reply(self.reader))
         self.counts["  pipelined"] += len(requests) - 1
 
@@ -439,7 +439,7 @@ class Client:
                 self.leave(requests[0])
             else:
                 self.exchange(requests)
-        except (OSError, ValueError, KeyError) as error:  # the latter two: what is malformed
+        except (OSError, ValueError, KeyError) as error:  # the last two: malformed replies
             self.counts["broken connections"] += 1
             print(f"{requests[0]}: {error}", file=sys.stderr)
             if self.socket is not None:
@@ -463,7 +463,7 @@ def fetch_variants(plan):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(f"http://{HOST}:{plan.port}/v1/variants", timeout=REPLY_WAIT_S) as reply:
         rows = [row for row in json.load(reply)["variants"] if row["op"] == "matmul"]
-    plan.default_backend = rows[0]["backend"]  # what backend=auto means
+    plan.default_backend = rows[0]["backend"]  # what backend=auto chooses
     plan.variants = [row for row in rows if row["available"] and "float32" in row["dtypes"] and plan.backend in (None, row["backend"])
                      and not row.get("wrong_on_purpose")]
 

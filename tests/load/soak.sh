@@ -26,7 +26,7 @@ resident_kib() {
     sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$server/status"
 }
 
-# total PATTERN: the sum over all of the labels that match; "none" if nothing matches.
+# total PATTERN: prints the sum over all matching labels; "none" if nothing matches.
 total() {
     curl -fs "$url/metrics" |
         awk -v name="$1" '$1 ~ "^matmuld_" name { sum += $2; found++ } END { printf found ? "%.0f" : "none", sum }'
@@ -36,12 +36,12 @@ is_zero() {
     [ "$(total "$1")" = 0 ]
 }
 
-# Of the GPUs; 0 where there is none.
+# Memory of the GPUs; 0 without one.
 device_bytes() {
     total 'device_memory_bytes.*cuda.*used' | sed 's/^none$/0/'
 }
 
-# Nothing is held once no client is left: the sweep and a kernel may take a moment. Memory for bodies and results is
+# Once no client is left, nothing is held; the sweep and a kernel may take a moment. Memory for bodies and results is
 # kept for ten seconds.
 await_idle() {
     for name in $(curl -fs "$url/v1/matrices" | jq -r '.matrices[].name'); do
@@ -54,16 +54,15 @@ await_idle() {
     done
 }
 
-# With one arena and fixed thresholds, glibc gives back what is freed, so that resident memory tells
-# what is held. Without them it varies by 20 MiB from one second to the next.
+# With one arena and fixed thresholds, glibc returns freed memory at once. Otherwise resident memory varies by 20 MiB.
 export MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=65536
-# The options are words to be split.
+# The options are split into words.
 # shellcheck disable=SC2086
 start --log-format text ${SOAK_SERVER_OPTIONS:-}
 unset MALLOC_ARENA_MAX MALLOC_TRIM_THRESHOLD_ MALLOC_MMAP_THRESHOLD_
 descriptors_before=$(descriptors)
 
-# What is allocated once is allocated now.
+# Allocations that are made once have been made now.
 mixed "$@" --seconds "${SOAK_WARM_UP_S:-2}" >"$scratch/warm-up"
 [ "$failures" -eq 0 ] || cat "$scratch/warm-up"
 await_idle

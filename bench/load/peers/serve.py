@@ -110,14 +110,14 @@ def main():
     parser.add_argument("--with", dest="library", choices=["numpy", "torch"], required=True)
     parser.add_argument("--processes", type=int, default=1)
     arguments = parser.parse_args()
-    # Holds the port for the children, and gets none of their connections, since it does not listen.
+    # Reserves the port for the child processes. It does not listen, so it gets no connections.
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     holder.bind(("127.0.0.1", 0))
     port = holder.getsockname()[1]
     context = multiprocessing.get_context("fork")
     ready = context.Semaphore(0)
-    # A daemon ends with this process.
+    # a daemon ends with this process
     children = [
         context.Process(target=run_child, args=(arguments.library, port, ready), daemon=True)
         for _ in range(arguments.processes)

@@ -19,11 +19,11 @@ URL, SCREENSHOTS = sys.argv[1], pathlib.Path(sys.argv[2])
 AXE = (pathlib.Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
 SECONDS = 20  # the longest wait for what a page shows; short ones fail on a busy machine
 SIZES = {"wide": (1280, 900), "phone": (360, 740)}
-LOOKS = (("wide", "light"), ("phone", "dark"))  # what each view is judged in at the end
+LOOKS = (("wide", "light"), ("phone", "dark"))  # at the end each view is checked in these
 
 
 def fetch(path, body=None, headers=None):
-    """The server's own JSON answer, to hold against what the page shows."""
+    """The API's own JSON reply, to compare with the page."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data, {"Content-Type": "application/json", **(headers or {})})
     with urllib.request.urlopen(request, timeout=60) as reply:
@@ -31,7 +31,7 @@ def fetch(path, body=None, headers=None):
 
 
 class Browser:
-    """A Chromium, which several pages use one after another."""
+    """A Chromium for several pages, one after another."""
 
     def __enter__(self):
         options = webdriver.ChromeOptions()
@@ -50,7 +50,7 @@ class Browser:
 
 
 class Page:
-    """A tab's page at URL + address. expected: texts of console messages that the test provokes."""
+    """A tab at URL + address. expected: console messages that the test provokes."""
 
     def __init__(self, driver, address, size, scheme):
         self.driver, self.size, self.scheme, self.expected = driver, size, scheme, []
@@ -59,7 +59,7 @@ class Page:
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"})
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        driver.get("about:blank")  # else only the part behind # changes, and the page stays
+        driver.get("about:blank")  # else only the part behind # else only the part after # changes, and the page stays
         self.messages()
         driver.get(URL + address)
 
@@ -70,26 +70,26 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def wait(self, condition, what):
-        """Until condition(page) is true; returns its value."""
+        """Waits until condition(page) is true, and returns its value."""
         return WebDriverWait(self.driver, SECONDS, 0.05, (Exception,)).until(lambda _: condition(self), what)
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
     def messages(self):
-        """Console messages and requested addresses since the last call."""
+        """Returns console messages and requested addresses since the last call."""
         console = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         requests = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
         return console, requests
 
     def clipped(self, view):
-        """Tables of a view that are partly out of sight."""
+        """Returns tables of a view that are partly out of sight."""
         return self.run("return [...document.querySelectorAll(arguments[0] + ' .scroll:has(table)')]"
                         ".filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)", view)
 
     def finish(self, name):
-        """Judges the page as it stands, and takes a screenshot of it."""
+        """Checks the page as it is now, and takes a screenshot."""
         violations = self.judge()
         height = min(6000, self.run("return document.documentElement.scrollHeight"))
         width = SIZES[self.size][0]
@@ -112,7 +112,7 @@ class Page:
         bad += self.run("return [...document.querySelectorAll('.copied pre')].filter(one => one.scrollWidth > one.clientWidth)"
                         ".map(one => 'beneath its button: ' + one.textContent)")
         self.run(AXE)
-        # With other types of results axe takes twice as long on a long page.
+        # With other result types axe takes twice as long.
         result = self.driver.execute_async_script("axe.run({resultTypes: ['violations']})"
                                                   ".then(arguments[0], error => arguments[0]({error: String(error)}))")
         assert "error" not in result, result

@@ -1,4 +1,4 @@
-"""The view Compare: each chart's table, and the code, against what the API answers to the same requests."""
+"""Tests the view Compare: each chart's table and the code, against the API's replies."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from browser import LOOKS, URL, Browser, fetch
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-# Keeps the replies that the page receives; a request whose body has `hang` in it never ends by itself.
+# Keeps the page's replies. A request whose body contains `hang` never ends.
 WATCH = """
 const real = window.fetch;
 window.replies = [];
@@ -25,7 +25,7 @@ window.fetch = async (path, options) => {
   window.replies.push(await response.clone().text());
   return response;
 };"""
-# A server that wants a key, whichever.
+# Simulates a server that requires a key.
 LOCKED = """
 const real = window.fetch;
 window.fetch = (path, options) => options.headers.Authorization || path === 'openapi.json' ? real(path, options)
@@ -33,7 +33,7 @@ window.fetch = (path, options) => options.headers.Authorization || path === 'ope
 
 
 def table(page, part):
-    """The rows of a part's table: {title: cell}."""
+    """Returns the rows of a part's table as {title: cell}."""
     titles, rows = page.run(
         "const shown = document.querySelector(arguments[0] + ' .figures table');"
         "if (!shown) return [[], []];"
@@ -43,7 +43,7 @@ def table(page, part):
 
 
 def agree(cell, value):
-    """Whether a cell shows a value of the API, to three digits."""
+    """Returns whether a cell shows a value of the API, to three digits."""
     if not isinstance(value, (int, float)):
         return cell == ("–" if value is None else value)
     return abs(float(cell.replace(",", "")) - value) <= 1e-3 * abs(value)
@@ -55,7 +55,7 @@ def enter(page, name, value):
 
 
 def choose(page, name, value):
-    """Selenium's own choice sends no event `input`, as browsers do."""
+    """Chooses an option and sends the event `input`, which Selenium leaves out."""
     page.run(
         "const select = document.querySelector(`#compare [name=${arguments[0]}]`);"
         "select.value = arguments[1];"
@@ -73,7 +73,7 @@ def ready(page):
 
 
 def last_reply(page, member):
-    """The last reply with this text that the page received."""
+    """Returns the last reply with this text that the page received."""
     return json.loads(page.run("return window.replies.filter(text => text.includes(arguments[0])).at(-1)", member))
 
 
@@ -107,7 +107,7 @@ def check_speed(page):
     assert "% of blas" not in rows[0]
     none, roof = page.run("return window.saidToCopy")
     assert none is None and "plain copy" in roof, "the wait for the copy is said beside the roof, not beside the finished figures"
-    # Against blas; and a type that not all variants take.
+    # Against blas, and with a type that not all variants support.
     boxes["cpu:blas"].click()
     boxes["cpu:auto"].click()
     time_them(page)
@@ -121,7 +121,7 @@ def check_speed(page):
     page.wait(lambda page: not boxes["cpu:blas"].is_displayed() and boxes["cpu:naive"].is_displayed(), "blas takes no int32")
     choose(page, "dtype", "float32")
 
-    # A refusal, and a benchmark that is cancelled.
+    # An error, and a cancelled benchmark.
     page.expected.append("400 (Bad Request)")
     enter(page, "m", 0)
     page.find(".speed button.main").click()
@@ -188,7 +188,7 @@ def check_code(page):
 
 
 def check_address(browser):
-    """A link reproduces the state, and an address edited by hand changes it; what it does not name stays."""
+    """A link restores the state, and an edited address changes it. What the address does not name stays."""
     page = browser.open("/#compare?part=roof&m=33&dtype=int32&variants=cpu:naive&source=cuda:tiled_async&file=async.cuh")
     ready(page)
     page.wait(lambda page: page.run("return document.activeElement.className") == "roof", "the part has the focus")

@@ -1,4 +1,4 @@
-"""The API page at /docs: all of /openapi.json is there, and its examples run."""
+"""Tests the API page at /docs: it shows all of /openapi.json, and its examples run."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def resolve(node):
 
 
 def article(page, operation):
-    """What an article shows, folded parts too."""
+    """Returns what an article shows, including folded parts."""
     return page.run("""const article = document.getElementById(arguments[0]);
         const column = (table) => [...table.tBodies[0].rows].map(row => row.cells[0].textContent);
         return { title: article.querySelector('h3').textContent, text: article.textContent,
@@ -61,7 +61,7 @@ def shows_all(page):
 
 
 def run(page, operation):
-    """Presses Run; returns the status line, the headers and the body that the page shows."""
+    """Presses Run. Returns the status line, the headers and the body that the page shows."""
     form = page.find(f"#{operation} form")
     result = form.find_element(By.CSS_SELECTOR, "[role=status]")
     page.run("arguments[0].replaceChildren()", result)
@@ -82,7 +82,7 @@ def write(control, text):
 
 
 def curl(page, operation):
-    """What the shown line of curl answers in a shell."""
+    """Runs the shown curl command in a shell."""
     line = page.find(f"#{operation} .copied code").text
     return line, subprocess.run(["sh", "-c", line], capture_output=True, check=False, timeout=60).stdout.decode()
 
@@ -106,7 +106,7 @@ def multiplies(page):
     Select(field(page, "transpose", "Example")).select_by_visible_text("options")
     assert "[9223372036854775807]" in run(page, "transpose")[2], "a large integer keeps its digits"
 
-    # Of two runs the last one counts, whichever reply comes first.
+    # Of two runs the last one counts, even if its reply comes first.
     page.run("""const real = fetch, replies = [];
         window.fetch = (...all) => { const reply = real(...all); replies.push(reply); return replies.length > 1 ? reply
           : new Promise((resolve) => { window.release = () => resolve(reply); }); };

@@ -1,4 +1,5 @@
-"""The view Learn: each lesson opens, follows its control, shows what the API answers, and its lines of curl work."""
+"""Tests the view Learn: each lesson opens, follows its controls, shows the API's replies, and has working curl
+lines."""
 
 import json
 import re
@@ -8,7 +9,7 @@ from browser import LOOKS, Browser, fetch
 from selenium.webdriver.common.keys import Keys
 
 TRAFFIC = {"m": 512, "k": 512, "n": 512, "variants": ["cuda:tiled_32"]}
-# Each lesson with its state in the address, what it says then, and what it says after one control has changed.
+# Each lesson: its state in the address, its text, and its text after a control has changed.
 LESSONS = (
     ("memory", "stride=1&offset=1", "5 sectors: the warp wants 128 bytes, and 160 are moved.",
      "stride", "8", "32 sectors: the warp wants 128 bytes, and 1,024 are moved."),
@@ -24,7 +25,7 @@ LESSONS = (
     ("asynchronous", "", "8 steps: 16 turns of tiled_32, 9 of tiled_async.",
      "k", "64", "2 steps: 4 turns of tiled_32, 3 of tiled_async."),
 )
-# Accesses to shared memory, by the page's controls and by the API's members.
+# Accesses to shared memory, as the page's controls and as the API's members.
 ACCESSES = (
     ({"stride": 2}, {"patterns": "stride", "strides": 2}),
     ({"stride": 31, "padded": "yes"}, {"patterns": "stride", "strides": 31, "padded": True}),
@@ -43,9 +44,9 @@ window.fetch = async (path, options) => {
   for (const row of made.rows) Object.assign(row, { measured: true, kernel_ms: { median: 0.25 }, relative_error: 0.35 });
   return new Response(JSON.stringify(made));
 };"""
-# A square's column, as the head of its table has it.
+# Finds a column by the title in the table's head.
 COLUMN = "const column = cell => +cell.closest('table').tHead.rows[0].cells[cell.cellIndex].textContent;"
-# The most words that a bank serves, added up over the rows of counts: one row, or one for each half of the warp.
+# The most words that a bank serves, summed over the rows of counts: one row, or one for each half of the warp.
 PASSES = """const most = {};
   for (const row of document.querySelectorAll('.squares tbody tr')) {
     const title = row.firstChild.textContent, counts = [...row.querySelectorAll('td')].map(cell => +cell.textContent);
@@ -84,7 +85,7 @@ def check_lines(page):
 
 
 def check_text(page, name):
-    """The lesson opens in place, and nothing of its Markdown is left."""
+    """Opens the lesson, and checks that no Markdown is left."""
     def check(selector):
         page.wait(lambda page: page.find_all(selector), selector)
         left = page.run("const text = document.querySelector('#learn .lesson').cloneNode(true);"
@@ -95,7 +96,7 @@ def check_text(page, name):
 
     page.run("document.querySelector('#learn .lesson summary').click()")
     check("#learn .lesson h5")
-    if name == "memory":  # a link leads to a request of tutorials.md, in place too
+    if name == "memory":  # a link leads to a request of tutorials.md
         page.run("document.querySelector('#learn .lesson a[href$=\"tutorials.md\"]').click()")
         check("#at-request-5")
         assert page.run("return scrollY && document.querySelector('#at-request-5').getBoundingClientRect().top < innerHeight")
@@ -121,7 +122,7 @@ def check_lessons(browser):
 
 
 def check_banks(browser):
-    """The bank of each lane, and what each bank serves, are those of the API."""
+    """The bank of each lane, and the words of each bank, equal the API's."""
     page = browser.open("/#learn?lesson=banks")
     until(page, "Degree 32")
     usual = {"pattern": "stride", "stride": 1, "padded": "no", "word_bytes": 4, "bank_bytes": 4}
@@ -139,7 +140,7 @@ def check_banks(browser):
 
 
 def check_limits(browser):
-    """A number past its limit becomes the limit, so the field says what is shown."""
+    """A number beyond its limit becomes the limit, and the field shows that."""
     page = browser.open("/#learn?lesson=memory&stride=99")
     until(page, "sectors:")
     assert page.find("#learn [name=stride]").get_attribute("value") == "32"
@@ -162,12 +163,12 @@ def check_figures(browser):
     for name in ("global_loads", "global_load_sectors", "shared_load_passes", "bank_conflict_passes"):
         assert shown[name] == str(row[name]), (name, shown)
     assert not row["measured"] and "median_ms" not in shown, shown
-    # As on a server with a GPU.
+    # Simulates a server with a GPU.
     page.run(MEASURED)
     put(page, "variant", "tiled_racy")
     page.wait(lambda page: page.find("#learn caption").text == "Predicted, and measured on a GPU", "what was measured")
     assert all(title in page.find("#learn thead").text for title in ("median ms", "relative error")), page.find("#learn thead").text
-    # A lesson stays as it is while another view is open; and its links work by keys.
+    # A lesson keeps its state while another view is open. Its links work by keyboard.
     page.find('header nav a[href="#operate"]').click()
     page.wait(lambda page: not page.find("#learn").is_displayed(), "another view")
     page.find('header nav a[href="#learn"]').click()

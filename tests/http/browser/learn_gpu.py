@@ -1,5 +1,5 @@
-"""The view Learn of a server with a GPU, which measures as well, opened while the server runs another benchmark: it waits
-without a word of failure, and then shows what was measured."""
+"""Tests the view Learn of a server with a GPU. While another benchmark runs it waits without an error, then shows
+what it measured."""
 
 import http.client
 import json
@@ -9,7 +9,7 @@ import urllib.parse
 
 from browser import URL, Browser, fetch
 
-# Every problem that the page shows, even for a moment.
+# Records every problem that the page shows, even for a moment.
 WATCH = """
 window.problems = [];
 new MutationObserver(() => problems.push(...[...document.querySelectorAll('.problem')]
@@ -26,7 +26,8 @@ def is_busy():
 
 
 def occupy():
-    """The connection of a benchmark that runs until it is closed. One is refused if it meets the one of is_busy."""
+    """Returns the connection of a benchmark that runs until the connection closes. Tries again if the server is
+    busy."""
     while True:
         other = http.client.HTTPConnection(urllib.parse.urlsplit(URL).netloc)
         other.request("POST", "/v1/benchmark", json.dumps({"m": 512, "k": 512, "n": 512, "variants": ["cpu:naive"], "repeats": 1000}))
@@ -41,12 +42,12 @@ with Browser() as browser:
     other = occupy()
     page = browser.open("/#learn?lesson=banks&stride=32")
     page.wait(lambda page: "busy" in page.find("#learn [role=status]").text, "the page waits")
-    other.close()  # which ends that benchmark
+    other.close()  # cancels that benchmark
     page.wait(lambda page: page.find("#learn [role=status]").text == "Degree 32, 32 passes", "the access is predicted")
     shown = page.run("return [...document.querySelectorAll('#learn .figures tbody tr')].map(row => +row.cells[3].textContent)")
     rows = [row for row in fetch("/v1/benchmark", ACCESS)["rows"] if row["memory"] == "shared"]
     assert rows[0]["measured"] and shown == [row["latency_cycles"] for row in rows], (shown, rows[0])
     assert not page.run("return problems"), page.run("return problems")
-    page.expected.append("429")  # the console names each reply that is an error
+    page.expected.append("429")  # the console reports each error reply
     faults = page.judge()
     assert not faults, faults

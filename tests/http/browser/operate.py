@@ -1,4 +1,4 @@
-"""The view Operate: against a real server's metrics, then against made-up ones by a clock of the test's own."""
+"""Tests the view Operate with a real server's metrics, then with fictitious ones and a simulated clock."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from browser import LOOKS, URL, Browser, fetch
 OWN = ("/metrics", "/readyz", "/v1/devices")
 PROBLEM = {"type": "urn:matmuld:problem:x", "title": "No", "detail": "for a reason", "status": 0, "request_id": "x"}
 
-# From here on the page asks the test: `replies` has status, text and needed key by path. It polls when the test says
+# From here on the test answers the page from `replies`: status, text and required key by path. The page polls on
 # `tick()`, and its time is `clock`.
 TAKE_OVER = """
 window.replies = {}; window.asked = []; window.clock = Math.ceil(performance.now()) + 1e6;
@@ -39,7 +39,7 @@ def metrics():
 
 
 def series(text, name, **labels):
-    """The labels and values of a metric's series that have these labels."""
+    """Returns labels and values of a metric's series with these labels."""
     found = []
     for inner, value in re.findall(rf"^matmuld_{name}(?:\{{(.*)\}})? (\S+)$", text, re.M):
         has = dict(re.findall(r'(\w+)="([^"]*)"', inner))
@@ -53,7 +53,7 @@ def total(text, name, **labels):
 
 
 def quantile_ms(share, text, route):
-    """histogram_quantile of all requests to a route, as the page writes it."""
+    """Computes histogram_quantile of all requests to a route, formatted like the page does."""
     steps = [(float(labels["le"]), count) for labels, count in series(text, "request_duration_seconds_bucket", route=route)]
     rank = share * steps[-1][1]
     below = max([step for step in steps if step[1] < rank], default=(0, 0))
@@ -62,7 +62,7 @@ def quantile_ms(share, text, route):
 
 
 def rows(page, name):
-    """A table's cells by the first one of each row."""
+    """Returns a table's cells by the first cell of each row."""
     cells = page.run("return [...document.querySelectorAll(`#operate .${arguments[0]} tbody tr`)]"
                      ".map(row => [...row.cells].map(cell => cell.textContent))", name)
     return {row[0]: row[1:] for row in cells}
@@ -129,7 +129,7 @@ def follows_a_real_server(browser):
 
 
 def made_up(start, requests, slow, waiting):
-    """Metrics of a server with two GPUs: requests within 1 to 2 ms, and slow ones past all buckets."""
+    """Metrics of a server with two GPUs: requests of 1 to 2 ms, and slow ones beyond all buckets."""
     lines = [f"process_start_time_seconds {start}", 'matmuld_build_info{version="9.9"} 1', f"matmuld_queue_jobs {waiting}"]
     counts = {".001": 0, ".002": requests, "+Inf": requests + slow}
     for route, code in (("/v1/matmul", 200), ("/metrics", 200)):
@@ -161,7 +161,7 @@ def tick(page, seconds=10):
 
 
 def chart(page, name):
-    """A chart's identity, and the last heights of its first line."""
+    """Returns a chart's identity, and the last heights of its first line."""
     return page.run("const drawn = Chart.getChart(document.querySelector(`#operate .${arguments[0]} canvas`));"
                     "return [drawn.id, drawn.data.datasets[0].data.slice(-3).map(point => point.y)]", name)
 

@@ -35,7 +35,7 @@ static const float held_first = 7777;
 
 static struct mm_device devices[DEVICES_MAX];
 static int lying[DEVICES_MAX];               /* __atomic */
-static _Thread_local struct mm_device *busy; /* whose job the thread runs */
+static _Thread_local struct mm_device *busy; /* device of the job that this thread runs */
 static _Thread_local uint64_t kernel_ns;
 
 static void sleep_ms(unsigned long ms) {
@@ -43,7 +43,7 @@ static void sleep_ms(unsigned long ms) {
     nanosleep(&pause, NULL);
 }
 
-/* Whether the file of this kind exists, `bytes` of which are then added to it. */
+/* Returns whether the control file of this kind exists, and appends `bytes` bytes to it. */
 static int hold(const char *kind, size_t bytes) {
     const char *name = getenv("MATMULD_FAULTY_HOLD");
     char path[4096];
@@ -58,7 +58,7 @@ static int hold(const char *kind, size_t bytes) {
     return 1;
 }
 
-/* Until there is no file of this kind. */
+/* Waits until the control file of this kind is gone. */
 static void wait_for(const char *kind) {
     while (hold(kind, 0))
         sleep_ms(HELD_MS);
@@ -95,7 +95,7 @@ static enum mm_status run_out_of_memory(const struct mm_product *product, struct
     return MM_NO_DEVICE_MEMORY;
 }
 
-/* A job that is held goes on, although the device is lost. */
+/* A held job continues even if the device is lost. */
 static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
     if (product->m != 1)
@@ -105,7 +105,7 @@ static enum mm_status lose_device(const struct mm_product *product, struct mm_la
     return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
 }
 
-/* Leaves the last element of C out. */
+/* Leaves out the last element of C. */
 static enum mm_status forget_corner(const struct mm_product *product, struct mm_lane *lane,
                                     struct mm_error *error) {
     float *last = (float *)product->c.data + product->m * product->n - 1;
@@ -116,7 +116,7 @@ static enum mm_status forget_corner(const struct mm_product *product, struct mm_
     return status;
 }
 
-/* Makes the last element of C larger by 1. */
+/* Adds 1 to the last element of C. */
 static enum mm_status always_add_one(const struct mm_product *product, struct mm_lane *lane,
                                      struct mm_error *error) {
     enum mm_status status = multiply(product, lane, error);
@@ -138,7 +138,7 @@ static enum mm_status begin_to_lie(const struct mm_product *product, struct mm_l
 
 static const unsigned tiles[] = {8, 16, 64, 0};
 
-/* C's first element is then the tile that came. The largest is more than this device has room for. */
+/* Writes the tile's number to C's first element. The largest tile exceeds the device's memory. */
 static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane *lane,
                                 struct mm_error *error) {
     const char *wrong = getenv("MATMULD_FAULTY_TILE");
@@ -156,7 +156,7 @@ static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane
     { .name = variant, .summary = "fails as told", .launch[MM_FLOAT32] = function }
 static const struct mm_variant variants[];
 
-/* In place of a vendor's library, where that is allowed. */
+/* Stands for a vendor's library, if the request allows one. */
 enum { ROW_NAIVE, ROW_VENDOR };
 
 static const struct mm_variant *choose(const struct mm_device *chosen_on, const struct mm_product *product) {
@@ -164,7 +164,7 @@ static const struct mm_variant *choose(const struct mm_device *chosen_on, const 
     return &variants[product->allow_vendor ? ROW_VENDOR : ROW_NAIVE];
 }
 
-/* Passes over shared memory are not known. */
+/* Passes over shared memory are unknown. */
 static bool predict(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     *traffic = mm_traffic_unknown();
     traffic->figures[MM_GLOBAL_LOADS] = 5;
@@ -231,7 +231,7 @@ static void close_device(struct mm_device *closed) {
     (void)closed;
 }
 
-/* A row that is called as a path took that one, and of repairs so many that no 32 bits hold them. */
+/* Sets the path that the row is named after, with more repairs than 32 bits can count. */
 static struct mm_path path_of(const struct mm_variant *ran) {
     struct mm_path path = {.kind = MM_PATH_NONE};
     for (unsigned kind = MM_PATH_NONE + 1; kind < MM_PATH_COUNT; kind++)
@@ -249,15 +249,14 @@ static void check(struct mm_job *job, const struct mm_product *product) {
     free(memory);
 }
 
-/* What the GPU alone has lies behind this, and goes with the device. */
+/* Header of a stored copy in the GPU's memory, followed by the elements. */
 struct stored_copy {
     struct mm_device_copy head;
     size_t bytes;
     float elements[];
 };
 
-static _Thread_local struct stored_copy *c_copy; /* of the job that the thread runs, if there is no room for
-                                             all of C elsewhere, or C stays; else NULL */
+static _Thread_local struct stored_copy *c_copy; /* stored C of the job that this thread runs; else NULL */
 
 static void release_copy(struct mm_device_copy *head) {
     const struct stored_copy *copy = (const struct stored_copy *)head;
@@ -302,7 +301,7 @@ static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struc
     return MM_OK;
 }
 
-/* Where an operand lies: what another device has is copied. */
+/* Returns an operand's address. Values on another device are copied. */
 static void find(struct mm_matrix *operand, const struct mm_source *source) {
     struct mm_stored *value = source->stored;
     if (source->kind != MM_SOURCE_STORED || value->only_copy == NULL)
@@ -317,7 +316,7 @@ static void find(struct mm_matrix *operand, const struct mm_source *source) {
     __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
 }
 
-/* The part of C that is wanted. */
+/* Copies the part of C that is returned. */
 static void return_c(const struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
     const struct mm_window all = {
@@ -331,7 +330,7 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     struct mm_job *job = jobs[0];
     struct mm_product product = job->product;
     (void)lane;
-    (void)jobs_count; /* no two share a key */
+    (void)jobs_count; /* jobs have distinct keys */
     busy = begun_on;
     find(&product.a, &job->sources[MM_OPERAND_A]);
     find(&product.b, &job->sources[MM_OPERAND_B]);
@@ -398,8 +397,8 @@ static enum mm_status measure(struct mm_device *asked, const struct mm_plan *pla
                               const struct mm_product *product, uint64_t *measured_ns,
                               struct mm_error *error) {
     busy = asked;
-    /* At the start the service measures a rate of each row, which takes a sanitizer seconds: only the first
-     * one's is measured. */
+    /* At the start the service measures each row's rate. With a sanitizer that takes seconds, so only the
+     * first is measured. */
     if (product->m > 1 && plan->variant != &variants[ROW_NAIVE]) {
         if (measured_ns != NULL)
             *measured_ns = 2000000;
@@ -408,7 +407,7 @@ static enum mm_status measure(struct mm_device *asked, const struct mm_plan *pla
     return mm_cpu_backend.measure(asked, plan, product, measured_ns, error);
 }
 
-/* As a device could that conflicts where the model says so; of 8-byte words it runs out of memory. */
+/* Simulates a device with bank conflicts as predicted; 8-byte words fail with out of memory. */
 static enum mm_status probe(struct mm_device *asked, const struct mm_access *accesses, size_t accesses_count,
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error) {
@@ -454,7 +453,7 @@ static enum mm_status open_cpu(unsigned index, struct mm_device **opened, struct
     return status;
 }
 
-/* A piece of a product that is held computes nothing. */
+/* A held product computes nothing. */
 static void begin_on_cpu(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
                          unsigned jobs_count) {
     struct mm_job *job = jobs[0];
@@ -486,7 +485,7 @@ static enum mm_status measure_on_cpu(struct mm_device *asked, const struct mm_pl
     return status;
 }
 
-/* The CPU is not proved at each start: matmuld does so, and it takes ThreadSanitizer a second. */
+/* No self-test of the CPU at each start, because it takes a second under ThreadSanitizer. */
 enum mm_status __real_mm_self_test(struct mm_device *device, struct mm_error *error);
 enum mm_status __wrap_mm_self_test(struct mm_device *device, struct mm_error *error);
 
@@ -494,7 +493,7 @@ enum mm_status __wrap_mm_self_test(struct mm_device *device, struct mm_error *er
     return device->backend == &cpu_backend ? MM_OK : __real_mm_self_test(device, error);
 }
 
-/* Its memory is the host's, as the CPU's is. */
+/* Its memory is the host's. */
 static void fill_in(void) {
     faulty_backend.acquire = mm_cpu_backend.acquire;
     faulty_backend.release = mm_cpu_backend.release;

@@ -1,6 +1,5 @@
-/* The real CUDA backend with variants that do what no kernel of ours may. It replaces the list of
- * gpu/device/backends.c, so that tests see how a service goes on when its GPU fails. The variants fail at
- * products of one row; for more rows they are `naive`. */
+/* The CUDA backend with additional variants that fail, in place of the list in gpu/device/backends.c. They
+ * fail for products of one row, and are `naive` otherwise. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
@@ -11,9 +10,9 @@ namespace {
 
 enum fault { OUT_OF_BOUNDS, TRAP, HANG, LAUNCH, FAULT_COUNT };
 
-/* Writing past all memory loses the context, and so does a kernel that stops itself. */
+/* Two faults that lose the context: a write beyond all memory, and a kernel that traps. */
 template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct mm_product product) {
-    constexpr size_t FAR = size_t{1} << 44; /* bytes: more than any device has */
+    constexpr size_t FAR = size_t{1} << 44; /* bytes; beyond any device's memory */
     volatile float *c = static_cast<float *>(product.c.data);
     if (FAULT == OUT_OF_BOUNDS)
         c[FAR / sizeof *c] = 1.0f;
@@ -23,7 +22,7 @@ template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct 
         c[0] = c[0] + 1.0f;
 }
 
-/* LAUNCH has more threads a block than any device takes: it is refused, and nothing else happens. */
+/* LAUNCH has too many threads per block, so the launch fails. */
 template <enum fault FAULT>
 enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m != 1)
@@ -35,7 +34,7 @@ enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, s
     return MM_OK;
 }
 
-/* The backend's own rows, then those that fail. */
+/* The backend's own rows, then the failing ones. */
 struct mm_variant variants[MM_CUDA_VARIANT_COUNT + FAULT_COUNT];
 struct mm_backend backend;
 
@@ -46,7 +45,7 @@ template <enum fault FAULT> void add(const char *name) {
     row->plan[MM_FLOAT32] = plan_by<FAULT>;
 }
 
-/* What the backend chooses is a row of its own table. */
+/* The backend's choice is a row of its own table. */
 const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
     return &variants[mm_cuda_choose(device, product) - mm_cuda_variants];
 }

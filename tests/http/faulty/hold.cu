@@ -1,5 +1,5 @@
-/* Takes a GPU's memory away from others: all but so much of what is free, until its standard input ends.
- * Prints a line once it has it. Usage: hold MIB_LEFT */
+/* Allocates all free memory of a GPU except MIB_LEFT, prints a line, and keeps it until stdin ends. Usage:
+ * hold MIB_LEFT */
 #include <cstdio>
 #include <cstdlib>
 

@@ -552,7 +552,8 @@ static void rounding_to_the_result_is_allowed_for(void **state) {
     }
 }
 
-/* The residual counts errors modulo 2^64. An error of 2^31 is missed by 32 vectors once in 2^32 checks. */
+/* For integers the residual is the number of wrong rows. An error of 2^31 is missed by 32 vectors once in
+ * 2^32 checks. */
 static void wrong_rows_of_whole_numbers_are_counted(void **state) {
     static const enum mm_dtype dtypes[] = {MM_INT8, MM_UINT8, MM_BOOL, MM_INT32, MM_INT64};
     static const size_t shape[] = {20, 30, 10};
