@@ -114,7 +114,7 @@ static struct mm_verification check_product(const struct mm_product *product, ui
     free(memory);
     assert_true(verification.is_done);
     assert_true(verification.seed == seed);
-    assert_int_equal(verification.rows_checked + verification.rows_unchecked, product->m);
+    assert_int_equal(verification.rows_checked + verification.rows_unjudged, product->m);
     return verification;
 }
 
@@ -201,7 +201,7 @@ static void it_is_as_computed_plainly(void **state) {
         const struct mm_verification verification = expect(index, MM_VERDICT_PASSED);
         expect_plain(&verification);
         expect_worst(&verification);
-        assert_int_equal(verification.rows_unchecked, 0);
+        assert_int_equal(verification.rows_unjudged, 0);
     }
 }
 
@@ -282,7 +282,7 @@ static void a_c_that_should_be_finite_fails(void **state) {
         *element_of_c(2, 1) = wrong[index];
         const struct mm_verification verification = expect(7, MM_VERDICT_FAILED);
         assert_true(isinf(verification.residual) && isfinite(verification.bound));
-        assert_true(verification.row == 2 && verification.rows_unchecked == 0);
+        assert_true(verification.row == 2 && verification.rows_unjudged == 0);
     }
 }
 
@@ -292,7 +292,7 @@ static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
     sample.a[4 * 6] = -INFINITY;
     multiply();
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
-    assert_true(verification.rows_checked == 3 && verification.rows_unchecked == 2);
+    assert_true(verification.rows_checked == 3 && verification.rows_unjudged == 2);
     *element_of_c(1, 1) += 1.0F; /* the other rows are still checked */
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
@@ -459,7 +459,7 @@ static void products_of_every_type_are_judged(void **state) {
                 spoil_typed(row * typed.product.c.ld + col, bound);
                 const struct mm_verification verification = expect_typed(index, MM_VERDICT_FAILED);
                 assert_int_equal(verification.row, row);
-                assert_true(verification.rows_unchecked == 0);
+                assert_true(verification.rows_unjudged == 0);
                 assert_true(mm_verification_relative_error(&verification) > 0.0);
             }
         }
