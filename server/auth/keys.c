@@ -154,9 +154,9 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
     return MM_OK;
 }
 
-/* Compares all words of all keys, and chooses the index by a mask, because the time of an early end would
- * tell how much of a guess was right. The assembly hides `difference` from the compiler, which could see that
- * the rest changes nothing. */
+/* Compares all words of all keys and selects the index by a mask. If the loop ended early, its time would
+ * reveal how much of a guess was right. The assembly hides `difference` from the compiler, which could
+ * otherwise end the loop early. */
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes) {
     uint64_t asked[MM_KEY_WORDS] = {0};
     size_t found = MM_KEY_NONE;

@@ -49,7 +49,7 @@ enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, siz
  * key, if one is malformed, or if there are none or more than MM_KEYS_MAX; only close the set then. */
 enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, struct mm_error *error);
 
-/* Finds the index of a key; MM_KEY_NONE if there is none. Every key takes the same time, right or wrong.
+/* Finds the index of a key; MM_KEY_NONE if there is none. A wrong key takes as long as a right one.
  * `key` may have any bytes. Any thread may call it, while none adds keys. */
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes);
 

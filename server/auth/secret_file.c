@@ -53,9 +53,9 @@ enum mm_status mm_secret_file_read(const char *what, const char *path, size_t by
     int opened = open_file(what, path, is_secret, error);
     if (opened < 0)
         return error->status;
-    const size_t room = bytes_max + 1; /* one byte more shows that a file is too long */
-    *file = (struct mm_secret_file){.text = calloc(1, room), .room = room};
-    const ssize_t bytes = file->text == NULL ? -1 : read_all(opened, file->text, room);
+    const size_t buffer_bytes = bytes_max + 1; /* one byte more shows that a file is too long */
+    *file = (struct mm_secret_file){.text = calloc(1, buffer_bytes), .buffer_bytes = buffer_bytes};
+    const ssize_t bytes = file->text == NULL ? -1 : read_all(opened, file->text, buffer_bytes);
     const int failure = errno;
     char why[64];
     close(opened);
@@ -70,7 +70,7 @@ enum mm_status mm_secret_file_read(const char *what, const char *path, size_t by
 
 void mm_secret_file_wipe(struct mm_secret_file *file) {
     if (file->text != NULL)
-        explicit_bzero(file->text, file->room);
+        explicit_bzero(file->text, file->buffer_bytes);
     free(file->text);
     *file = (struct mm_secret_file){0};
 }

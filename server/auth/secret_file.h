@@ -9,7 +9,7 @@
 struct mm_secret_file {
     char *text;
     size_t bytes;
-    size_t room;
+    size_t buffer_bytes;
 };
 
 /* Reads a regular file of at most bytes_max bytes. `what` names it in sentences, as in "the key file".

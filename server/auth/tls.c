@@ -1,6 +1,5 @@
-/* TLS by GnuTLS. At each handshake GnuTLS gets a copy of the certificate and its key, which it frees, so a
- * pair can be replaced while handshakes use the old one. The copy is small beside the handshake's
- * arithmetic. */
+/* TLS by GnuTLS. At each handshake GnuTLS gets a copy of the certificate and its key, and frees it. So a
+ * pair can be replaced while handshakes use the old one. The copy costs little beside the handshake. */
 #include "server/auth/tls.h"
 
 #include "server/observe/log.h"

@@ -20,8 +20,8 @@ enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
 enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
 
 /* Reads options->tls_cert and options->tls_key; does nothing if they are not given. New handshakes get the
- * new certificate from then on. MM_BAD_REQUEST in *error, which shows nothing of the key, if the files are
- * bad or do not match, or if the certificate is not valid now and another is in force. MM_UNSUPPORTED if this
+ * new certificate from then on. MM_BAD_REQUEST if the files are bad or do not match, or if the certificate is
+ * not valid now and another is in force. *error shows nothing of the key. MM_UNSUPPORTED if this
  * build or its libmicrohttpd has no TLS. On failure what was in force stays. Logs how long the certificate is
  * valid. Logs a warning if a first certificate is not valid now, or if all users can read the key. One thread
  * at a time may call it. */

@@ -10,7 +10,7 @@ enum { MM_LONG_BYTES = 256 << 10 };
 /* Begins as zeros, with `operands` set. */
 struct mm_input {
     struct mm_operands *operands;   /* the endpoint initialises and releases them */
-    const struct mm_codec *decoder; /* NULL: only the body can tell */
+    const struct mm_codec *decoder; /* NULL: only the body shows which one */
     const char *content_type;       /* MHD owns this, and the worker pool decodes by a copy; NULL: absent */
     char *copied_type;              /* that copy; owned */
     bool is_decoded;

@@ -167,7 +167,7 @@ static bool is_bodiless(const struct mm_request *request) {
     return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Whether the text takes long to write, or the figures to compute. */
+/* Whether writing the text, or computing the figures, takes long. */
 static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
@@ -222,8 +222,8 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return MM_OK;
 }
 
-/* The bytes of a copy of the part, which is needed if only a device has the value, or if the part is returned
- * and has gaps. */
+/* The bytes of a copy of the part; 0 if none is needed. A copy is needed if only a device has the value, or
+ * if the part is returned and has gaps. */
 static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
     const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;

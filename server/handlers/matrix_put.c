@@ -69,7 +69,8 @@ static enum mm_status read_query(struct mm_request *request) {
     return request->error.status;
 }
 
-/* Plans the body, once the decoder is known. Only raw bodies need dimensions: any other body tells its shape.
+/* Plans the body, once the decoder is known. Only raw bodies need dimensions: any other body has its shape in
+ * it.
  */
 static enum mm_status plan(struct mm_request *request) {
     struct put *put = put_of(request);
@@ -79,8 +80,8 @@ static enum mm_status plan(struct mm_request *request) {
     return status == MM_OK ? mm_input_plan(request, &put->input, request->upload.content_length) : status;
 }
 
-/* The bytes of the value, as far as the head tells: those of the body, unless it is text. A small body that
- * may be text gets its slot when it is complete. */
+/* The bytes of the value if the head shows them: as many as the body has, unless it is text. A small body
+ * that may be text gets its slot when it is complete. */
 static size_t expected_bytes(const struct mm_request *request) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
@@ -158,7 +159,7 @@ static bool find_elements(struct mm_request *request, char *head, size_t bytes, 
     return reading != NULL && decoder->reader->finish(reading, into, &body, &ignored) == MM_OK;
 }
 
-/* If the request's head did not tell the decoder, and the body begins as a .npy file does, chooses its
+/* If the request's head did not name the format, and the body begins as a .npy file does, chooses its
  * decoder. */
 static void choose_npy(struct mm_request *request, char first) {
     if (put_of(request)->input.decoder == NULL && first == '\x93' &&

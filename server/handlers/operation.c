@@ -111,7 +111,7 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     else
         mm_reservation_free(memory, &request->upload.body);
     operation->input.is_decoded = true;
-    memory->expected_bytes = 0; /* from now on the reservation itself tells more */
+    memory->expected_bytes = 0; /* the reservation is exact from now on */
     return MM_OK;
 }
 

@@ -24,9 +24,9 @@ struct mm_operation {
     size_t result_bytes;                 /* for C, which the job needs */
     size_t reply_bytes;                  /* of text, at most; 0: the reply is the result's own bytes */
     struct mm_buffer scratch; /* operands that the host generates or fetches from a device, then the check */
-    struct mm_buffer result;  /* taken over by the store; empty without `out` */
+    struct mm_buffer result;  /* the store becomes its owner; empty without `out` */
     struct mm_buffer output;  /* the reply's text, then the result, or a copy of a part of a stored one */
-    struct mm_reply_body reply; /* takes `output` over */
+    struct mm_reply_body reply; /* becomes the owner of `output` */
     struct mm_job job;
     bool is_encoded; /* the reply is complete */
     uint64_t decode_ns;
@@ -45,14 +45,14 @@ enum mm_status mm_operation_check_out(struct mm_request *request);
  * MM_STORE_FULL. */
 enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error);
 
-/* Stores the result, whose memory the store takes over, once the reply is encoded: a request that ends before
+/* Stores the result once the reply is encoded, and makes the store its owner. A request that ends before
  * that stores nothing. MM_PRECONDITION_FAILED if the name has another value
  * by now, MM_STORE_FULL, MM_INTERNAL. On the connection's thread or one of the worker pool. */
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 
-/* Chooses the variant and sets the product, without memory for the result and, before the body, without data.
- * Checks the names, the tile, the shapes, whether the reply's format can express the result, how long the
- * product takes, and the memory of its check. */
+/* Chooses the variant and sets the product. The result has no memory yet; before the body, the operands have
+ * no data. Checks the names, the tile and the shapes, and whether the reply's format can express the result.
+ * Also checks how long the product takes, and the memory that `verify` needs. */
 enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error);
 
 /* After the body: chooses the codecs if the body's first character decides, and checks the length. Errors go

@@ -35,7 +35,7 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
     return mm_request_deadline_ns(request, mm_operation_of(request)->call.timeout_ms);
 }
 
-/* If the head tells the shape, checks the product. A small body is received first, unless it is empty. */
+/* Checks the product if the head gives its shape. A small body is received first, unless it is empty. */
 static enum mm_status check_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;

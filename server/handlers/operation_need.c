@@ -54,7 +54,7 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
 struct need {
     size_t operand_bytes[MM_OPERANDS_MAX]; /* of operands that the host generates or fetches from a device */
     size_t scratch_bytes;                  /* the operands and the check */
-    size_t result_bytes;                   /* of the result, which the store takes over */
+    size_t result_bytes;                   /* of a result that the store will own */
     size_t text_bytes;                     /* of the reply */
     size_t output_bytes;                   /* text_bytes, and the result or the copy */
 };

@@ -1,4 +1,4 @@
-/* GET /, /docs and /page/NAME: the page for people, whose files are part of the program (server/page). */
+/* GET /, /docs and /page/NAME: the page for people. Its files (server/page) are part of the program. */
 #include "api/embedded.h"
 #include "api/slice.h"
 #include "server/http/reply.h"

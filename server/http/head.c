@@ -1,6 +1,6 @@
 /* Keeps the headers that the server reads, passes all to the guard, and checks that they follow each other
  * without a gap. libmicrohttpd 0.9 parses a head in place: it zeroes colons and line ends, and passes
- * pointers. There is a gap if it joined a folded line to a name, stopped at a zero byte, or took an empty
+ * pointers. A gap shows that it joined a folded line to a name, stopped at a zero byte, or mistook an empty
  * name for the end of the head. From 1.0 on it joins a folded line to the value, as it should, and refuses
  * the other two itself. */
 #include "server/http/head.h"

@@ -58,8 +58,8 @@ void mm_line_leave(struct mm_request *request) {
 
 /* --- serving */
 
-/* Reserves what the first request lacks, and then the next, as long as there is room. With server->mutex
- * held. */
+/* Reserves what the first request lacks, and then what the next one lacks, while the budget lasts. With
+ * server->mutex held. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&

@@ -14,8 +14,8 @@
  *
  *   1. answers requests that have waited for --memory-wait-ms with 429;
  *   2. ends uploads and replies that are too slow (pace.h), those with most memory first;
- *   3. if waiting requests have so much memory that the first would not fit even if all others ended, answers
- * the one of them that arrived last with 429.
+ *   3. answers the waiting request that arrived last with 429, if the memory of all waiting requests leaves
+ * too little for the first.
  *
  * server->mutex guards the lines and the places. */
 #pragma once
@@ -37,7 +37,7 @@ struct mm_line {
 struct mm_place {
     size_t lacked_bytes; /* of the step that it waits for; 0: its reservation only moves to another part */
     int line;            /* the line, which is a part of the budget */
-    bool holds;          /* the request has memory already */
+    bool holds;          /* the request already has memory */
     uint64_t since_ns;
     uint64_t waited_ns; /* in earlier waits */
     TAILQ_ENTRY(mm_request) next;
@@ -53,6 +53,7 @@ void mm_line_leave(struct mm_request *request);
  */
 void mm_line_serve(struct mm_server *server);
 
-/* Serves the lines, and makes room for their first requests as said above. The sweep's thread, no mutex held.
+/* Serves the lines, and makes memory available for their first requests by the three steps above. The sweep's
+ * thread, no mutex held.
  */
 void mm_line_look(struct mm_server *server, uint64_t now_ns);

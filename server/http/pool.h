@@ -23,6 +23,6 @@ void mm_pool_stop(struct mm_pool *pool);
 /* Adds a task. Any thread may call it. */
 void mm_pool_add(struct mm_pool *pool, struct mm_pool_task *task);
 
-/* Calls one(data, index) for each index below count, on this thread and on idle threads of the pool in
- * parallel, and returns once all are done. Any thread may call it, also one of the pool. */
+/* Calls one(data, index) for each index below count, and returns once all calls are done. This thread and
+ * idle threads of the pool share the calls. Any thread may call it, also one of the pool. */
 void mm_pool_share(struct mm_pool *pool, unsigned count, void (*one)(void *data, unsigned index), void *data);

@@ -54,7 +54,7 @@ static enum mm_status reply(struct mm_request *request, unsigned http, struct MH
     return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
-/* Makes a response of a malloc'ed text, which is taken over; NULL if memory ran out for it. */
+/* Makes a response that owns a malloc'ed text. NULL if text is NULL, because memory ran out. */
 static struct MHD_Response *respond_with_text(char *text, size_t length) {
     struct MHD_Response *response =
         text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
@@ -179,7 +179,7 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                  is_known ? 0 : file->bytes);
 }
 
-/* Sends the body without a copy, and takes it over in any case. If the body is in the memory of
+/* Sends the body without a copy, and becomes its owner in any case. If the body is in the memory of
  * request->value, the value is kept until the request ends. */
 static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body) {
     struct mm_server *server = request->server;

@@ -9,11 +9,11 @@
 /* Queues request->error as a problem. MHD_NO: nothing could be queued; close the connection. */
 enum MHD_Result mm_reply_problem(struct mm_request *request);
 
-/* Queues a 200 with a malloc'ed text of this media type, and takes the text over. text NULL: memory was
- * out. */
+/* Queues a 200 with a malloc'ed text of this media type, and becomes the owner of the text. text NULL: memory
+ * was out. */
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
-/* Queues a 200 with a long malloc'ed text of this media type, and takes it over. The text counts in the
+/* Queues a 200 with a long malloc'ed text of this media type, and becomes its owner. The text counts in the
  * memory budget until it is sent: MM_BUSY, MM_TOO_LARGE. NULL: memory ran out. */
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
 
@@ -26,7 +26,7 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                              const char *type, const char *coding);
 
 /* Queues the reply to a request that has stored a matrix: a 200 or 201 (`http`) with a malloc'ed JSON text,
- * which is taken over, the ETag, and the request's own path as Location. NULL: memory ran out. */
+ * which the reply then owns, the ETag, and the request's own path as Location. NULL: memory ran out. */
 enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *text, size_t length,
                                const char *etag);
 

@@ -345,7 +345,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         }
         request->upload.state = MM_UPLOAD_COMPLETE;
         request->record.stage_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
-        /* The lines of a trailer are not checked, so nothing is read behind one. libmicrohttpd 0.9 also
+        /* The lines of a trailer are not checked, so nothing after a trailer is read. libmicrohttpd 0.9 also
          * reports a trailer if the body's last line end comes in two chunks: that only costs a connection. */
         request->closes |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
         return step(request, request->route == NULL ? NULL : request->route->complete);

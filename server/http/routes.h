@@ -47,9 +47,8 @@ struct mm_route_state {
      * server->mutex held. */
     bool (*has_lost_space)(const struct mm_request *request, struct mm_error *error);
 
-    /* Releases what `own` has of the memory budget and of the store, because the request is refused while its
-     * body arrives or while it waits for memory. Called with server->mutex held. NULL: there is nothing to
-     * release. */
+    /* Releases what `own` has of the memory budget and of the store. Called when the request is refused while
+     * its body arrives or while it waits for memory, with server->mutex held. NULL: nothing to release. */
     void (*drop_memory)(struct mm_request *request);
 
     /* Releases everything in `own`, which may be all zero: when the request has failed, and at its end.

@@ -114,7 +114,7 @@ static void add_to_pool(struct mm_request *request, enum mm_request_state state)
 
 /* Returns the next state of a request whose work has succeeded, and submits the job if the route wants one:
  * MM_QUEUED if the queue has accepted it. If the queue refuses the first job, that is MM_ANSWERING with
- * *error; what a refusal of a later job means, the route decides. Call it with server->mutex held. */
+ * *error. The route decides what a refusal of a later job means. Call it with server->mutex held. */
 static enum mm_request_state do_next_step(struct mm_request *request, struct mm_error *error) {
     const struct mm_route_state *route = request->route->state;
     const enum mm_request_state ended = mm_request_state(request);
