@@ -3,6 +3,7 @@
 
 #include "gpu/names.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,19 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
         error->has_limit = true;
     }
     return MM_TOO_LARGE;
+}
+
+enum mm_status mm_fail_device_memory(struct mm_error *error, const char *device, uint64_t needed_bytes,
+                                     uint64_t free_bytes) {
+    mm_fail(error, MM_NO_DEVICE_MEMORY,
+            "%s has %" PRIu64 " bytes of free memory, but %" PRIu64
+            " are needed; use smaller matrices, or try again later",
+            device, free_bytes, needed_bytes);
+    if (error != NULL) {
+        error->needed_bytes = needed_bytes;
+        error->free_bytes = free_bytes;
+    }
+    return MM_NO_DEVICE_MEMORY;
 }
 
 void mm_fail_expected(struct mm_error *error, const char *format, ...) {

@@ -214,16 +214,8 @@ static enum mm_status acquire(struct mm_device *device, size_t bytes, void **mem
         size_t rounded = (bytes + MEMORY_ALIGNMENT) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
         data = aligned_alloc(MEMORY_ALIGNMENT, rounded);
     }
-    if (data == NULL) {
-        size_t free_bytes = memory_free(device);
-        mm_fail(error, MM_NO_DEVICE_MEMORY, "%zu bytes of the host's memory are needed, but %zu are free",
-                bytes, free_bytes);
-        if (error != NULL) {
-            error->needed_bytes = bytes;
-            error->free_bytes = free_bytes;
-        }
-        return MM_NO_DEVICE_MEMORY;
-    }
+    if (data == NULL)
+        return mm_fail_device_memory(error, device->name, bytes, memory_free(device));
     *memory = data;
     return MM_OK;
 }

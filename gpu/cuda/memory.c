@@ -10,11 +10,7 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
         return MM_NO_DEVICE_MEMORY;
     const uint64_t free_bytes = mm_cuda_memory_free(&device->head);
     const uint64_t needed = needed_bytes > free_bytes ? needed_bytes : free_bytes + 1; /* CUDA refused it */
-    mm_fail(error, MM_NO_DEVICE_MEMORY, "%llu bytes of device memory are needed; %s has %llu free",
-            (unsigned long long)needed, device->head.name, (unsigned long long)free_bytes);
-    error->needed_bytes = needed;
-    error->free_bytes = free_bytes;
-    return MM_NO_DEVICE_MEMORY;
+    return mm_fail_device_memory(error, device->head.name, needed, free_bytes);
 }
 
 enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,

@@ -14,26 +14,14 @@ enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS 
 #define SLOW_NS UINT64_C(1000000000)
 
 /* Returns over how many sets to rotate. They exceed three times the L2 cache, but use at most half of the
- * free memory; 0 if one set does not fit. On the host the budget has already reserved the memory. */
+ * free memory, because products run between the steps of a benchmark. 0 if one set does not fit. On the
+ * host the budget has already reserved the memory. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     if (device->backend->is_host)
         return benchmark->host_set_count;
     const size_t wanted = 3 * device->l2_bytes / benchmark->set_bytes + 1;
     const size_t fitting = device->backend->memory_free(device) / 2 / benchmark->set_bytes;
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
-}
-
-/* Reports that one set does not fit into half of the free memory. The other half is for products that run
- * between the steps of a benchmark. */
-static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
-                                  struct mm_error *error) {
-    const size_t free_bytes = device->backend->memory_free(device);
-    mm_fail(error, MM_NO_DEVICE_MEMORY,
-            "the benchmark needs %zu bytes of %s, but may take only half of the free ones: %zu",
-            benchmark->set_bytes, device->name, free_bytes / 2);
-    error->needed_bytes = benchmark->set_bytes;
-    error->free_bytes = free_bytes;
-    return MM_NO_DEVICE_MEMORY;
 }
 
 static bool is_copy(const struct mm_benchmark *benchmark, size_t row) {
@@ -59,7 +47,8 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     }
     benchmark->filled = benchmark->current_row = benchmark->run_count = 0;
     if (benchmark->set_count == 0)
-        return fail_memory(benchmark, device, error);
+        return mm_fail_device_memory(error, device->name, 2 * benchmark->set_bytes,
+                                     backend->memory_free(device));
     enum mm_status status =
         backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
     benchmark->memory = status == MM_OK ? memory : NULL;
