@@ -76,8 +76,8 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sets an error with the status MM_NO_DEVICE_MEMORY and both sizes, and returns that status. `device` is its
- * name. error may be NULL. Any thread. */
+/* Sets an error with the status MM_NO_DEVICE_MEMORY and both sizes, and returns that status. `device` is
+ * the name of the device, whose memory is too small. error may be NULL. Any thread. */
 enum mm_status mm_fail_device_memory(struct mm_error *error, const char *device, uint64_t needed_bytes,
                                      uint64_t free_bytes);
 

@@ -3,6 +3,7 @@
 #include "gpu/lab/benchmark_state.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,17 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     const size_t wanted = 3 * device->l2_bytes / benchmark->set_bytes + 1;
     const size_t fitting = device->backend->memory_free(device) / 2 / benchmark->set_bytes;
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
+}
+
+/* A benchmark uses half of the free memory, because products run between its steps. */
+static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
+                                  struct mm_error *error) {
+    const size_t free_bytes = device->backend->memory_free(device);
+    char who[sizeof device->name + 32];
+    snprintf(who, sizeof who, "a benchmark on %s", device->name);
+    (void)mm_fail_device_memory(error, who, benchmark->set_bytes, free_bytes / 2);
+    error->free_bytes = free_bytes;
+    return MM_NO_DEVICE_MEMORY;
 }
 
 static bool is_copy(const struct mm_benchmark *benchmark, size_t row) {
@@ -47,8 +59,7 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     }
     benchmark->filled = benchmark->current_row = benchmark->run_count = 0;
     if (benchmark->set_count == 0)
-        return mm_fail_device_memory(error, device->name, 2 * benchmark->set_bytes,
-                                     backend->memory_free(device));
+        return fail_memory(benchmark, device, error);
     enum mm_status status =
         backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
     benchmark->memory = status == MM_OK ? memory : NULL;
