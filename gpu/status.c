@@ -54,8 +54,8 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
     return MM_TOO_LARGE;
 }
 
-enum mm_status mm_fail_memory(struct mm_error *error, const char *place, uint64_t needed_bytes,
-                              uint64_t free_bytes) {
+enum mm_status mm_fail_device_memory(struct mm_error *error, const char *place, uint64_t needed_bytes,
+                                     uint64_t free_bytes) {
     static const char advice[] = "use smaller matrices, or retry later";
     if (needed_bytes == 0)
         mm_fail(error, MM_NO_DEVICE_MEMORY, "%s is out of memory, with %" PRIu64 " bytes free; %s", place,

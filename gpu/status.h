@@ -72,14 +72,14 @@ enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, cons
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
                              ...) __attribute__((format(printf, 4, 5)));
 
-/* Fills in MM_NO_DEVICE_MEMORY with the needed and the free bytes of `place`, and returns it. needed_bytes 0:
- * unknown. If as much is free, the detail says that no single block is large enough. error may be NULL. Any
- * thread. */
-enum mm_status mm_fail_memory(struct mm_error *error, const char *place, uint64_t needed_bytes,
-                              uint64_t free_bytes);
-
 /* Set `expected` or `got` of an error whose status is already set. error may be NULL. Any thread. */
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Sets MM_NO_DEVICE_MEMORY with the needed and the free bytes of `device`, the name of a device, and returns
+ * it. needed_bytes 0: unknown. If as much is free, the detail says that no single block is large enough.
+ * error may be NULL. Any thread. */
+enum mm_status mm_fail_device_memory(struct mm_error *error, const char *device, uint64_t needed_bytes,
+                                     uint64_t free_bytes);
 
 __END_DECLS

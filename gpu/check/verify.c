@@ -145,7 +145,7 @@ static void make_precise_norms(void *sums, size_t lines) {
 static const struct kind precise = {VECTORS,         PRECISE_SUMS, sum_precise_row,
                                     add_precise_row, make_signs,   make_precise_norms};
 
-/* --- whole numbers, modulo 2^64 ------------------------------------------------------------------------ */
+/* --- integers, modulo 2^64 ------------------------------------------------------------------------------ */
 
 static void make_words(void *x, size_t length, uint64_t seed) {
     for (unsigned v = 0; v < WORDS; v++)

@@ -215,7 +215,7 @@ static enum mm_status acquire(struct mm_device *device, size_t bytes, void **mem
         data = aligned_alloc(MEMORY_ALIGNMENT, rounded);
     }
     if (data == NULL)
-        return mm_fail_memory(error, device->name, bytes, memory_free(device));
+        return mm_fail_device_memory(error, device->name, bytes, memory_free(device));
     *memory = data;
     return MM_OK;
 }

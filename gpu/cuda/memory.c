@@ -8,7 +8,7 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
                                    struct mm_error *error) {
     if (error == NULL)
         return MM_NO_DEVICE_MEMORY;
-    return mm_fail_memory(error, device->head.name, needed_bytes, mm_cuda_memory_free(&device->head));
+    return mm_fail_device_memory(error, device->head.name, needed_bytes, mm_cuda_memory_free(&device->head));
 }
 
 enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,

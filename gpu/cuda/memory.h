@@ -7,7 +7,7 @@
 
 __BEGIN_DECLS
 
-/* Calls mm_fail_memory with the device's name and its free bytes. */
+/* Calls mm_fail_device_memory with the device's name and its free bytes. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
                                    struct mm_error *error);
 

@@ -41,7 +41,7 @@ enum mm_memory { MM_MEMORY_TABLE(MM_CONSTANT) MM_MEMORY_COUNT };
 /* One row for each pattern: constant, name in the API. */
 #define MM_PATTERN_TABLE(X)                                                                                  \
     X(MM_PATTERN_LINEAR, "linear")       /* lane i reads word i */                                           \
-    X(MM_PATTERN_PERMUTED, "permuted")   /* as linear, but shuffled within each half of the warp */          \
+    X(MM_PATTERN_PERMUTED, "permuted")   /* the words of linear, shuffled within each half of the warp */    \
     X(MM_PATTERN_STRIDE, "stride")       /* lane i reads word s*i */                                         \
     X(MM_PATTERN_SAME_BANK, "same_bank") /* lane i reads word 32*i */                                        \
     X(MM_PATTERN_BROADCAST, "broadcast") /* every lane reads word 0 */                                       \
@@ -71,14 +71,14 @@ struct mm_access {
 void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_LANES]);
 
 /* The cost of an access to shared memory. A transaction moves at most the width of all banks. With banks
- * of 4 bytes, an access of 8 bytes a lane needs two transactions of 16 lanes, and an access of 16 bytes a
- * lane needs four of 8 lanes. Within a transaction, a bank serves its words one after another, and each
- * word serves all lanes that access it.
+ * of 4 bytes, an access of 8 bytes a lane needs two transactions of 16 lanes. An access of 16 bytes a lane
+ * needs four transactions of 8 lanes. Within a transaction, a bank serves its words one after another, and
+ * each word serves all lanes that access it.
  *
- * For 16 bytes a lane, two transactions become one if each of their lanes has the words of a neighbour: of
- * lane i^1 everywhere, or of lane i^2 everywhere. Counters of an H200 show this. A read needs 4 passes if
- * all quads are different (B in `vectorized`), and 2 if they come in pairs (A in `vectorized` and
- * `warp_tiled`). */
+ * For 16 bytes a lane, two transactions can become one, as counters of an H200 show. Each of their lanes
+ * must then have the words of a neighbour: of lane i^1 everywhere, or of lane i^2 everywhere. A read needs
+ * 4 passes if all quads are different (B in `vectorized`), and 2 if they come in pairs (A in `vectorized`
+ * and `warp_tiled`). */
 struct mm_bank_cost {
     unsigned degree; /* the most words that one bank serves in one transaction; 1: no conflict */
     unsigned passes; /* sum of the degrees of all transactions */

@@ -87,15 +87,15 @@ struct mm_benchmark_row {
      * mm_verification_relative_error; NAN if no row could be checked. 0 for a transposition. */
     double relative_error;
 
-    /* Largest error. For random operands, the largest error in a sample as a fraction of its bound
-     * (gpu/check/bounds.h). It is INFINITY if an element is not finite or an integer is wrong. It is NAN
-     * if the bound is too wide to show errors. For operands of the request, the largest residual of a row
-     * as a fraction of its bound (gpu/check/verify.h), or NAN if no row could be checked. For a
+    /* Largest error of an element. For random operands, the largest error in a sample as a fraction of its
+     * bound (gpu/check/bounds.h). It is INFINITY if an element is not finite or an integer is wrong. It is
+     * NAN if the bound is too wide to show errors. For operands of the request, the largest residual of a
+     * row as a fraction of its bound. This is NAN if no row could be checked (gpu/check/verify.h). For a
      * transposition, the fraction of elements that are wrong. */
     double max_error;
 
-    double of_yardstick; /* its rate divided by the rate of `blas` on the same backend, or for a transposition
-                            of a plain copy by the same device; 0 if there is none */
+    double of_yardstick; /* rate divided by the rate of `blas` on this backend, or for a transposition by the
+                            rate of a plain copy on this device; 0 if there is none */
 };
 
 struct mm_benchmark;

@@ -3,6 +3,7 @@
 #include "gpu/lab/benchmark_state.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS 
 #define SLOW_NS UINT64_C(1000000000)
 
 /* Returns over how many sets to rotate. They exceed three times the L2 cache, but use at most half of the
- * free memory; 0 if one set does not fit. On the host the budget has already reserved the memory. */
+ * free memory, because products run between the steps of a benchmark. 0 if one set does not fit. On the
+ * host the budget has already reserved the memory. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     if (device->backend->is_host)
         return benchmark->host_set_count;
@@ -23,15 +25,13 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* Reports that one set does not fit into half of the free memory. The other half is for products that run
- * between the steps of a benchmark. */
+/* A benchmark uses half of the free memory, because products run between its steps. */
 static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
                                   struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
-    mm_fail(error, MM_NO_DEVICE_MEMORY,
-            "the benchmark needs %zu bytes of %s, but may take only half of the free ones: %zu",
-            benchmark->set_bytes, device->name, free_bytes / 2);
-    error->needed_bytes = benchmark->set_bytes;
+    char who[sizeof device->name + 32];
+    snprintf(who, sizeof who, "a benchmark on %s", device->name);
+    (void)mm_fail_device_memory(error, who, benchmark->set_bytes, free_bytes / 2);
     error->free_bytes = free_bytes;
     return MM_NO_DEVICE_MEMORY;
 }

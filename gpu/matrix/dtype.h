@@ -90,7 +90,7 @@ enum mm_status mm_dtype_find(const char *field, const char *name, unsigned dtype
 double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index);
 
 /* Sets element `index` to the nearest value of the type, ties to even. For an integer type `value` must be
- * a whole number within range. */
+ * an integer within range. */
 void mm_dtype_put(enum mm_dtype dtype, void *elements, size_t index, double value);
 
 __END_DECLS

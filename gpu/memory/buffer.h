@@ -15,8 +15,7 @@ struct mm_block;
 struct mm_buffer {
     void *data;
     size_t bytes;   /* size that the caller requested */
-    bool is_locked; /* its pages are locked: devices copy from and to them at full speed, and may access them
-                     */
+    bool is_locked; /* pages are locked: devices copy from and to them at full speed, and may access them */
     struct mm_block *block; /* for the pool only; NULL: the memory is from the arena or the C library */
 };
 

@@ -169,8 +169,8 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
-    /* mm_forecast_kernel_ns does not fit here: jobs share a launch, and its least C would count once for
-     * each of them. */
+    /* mm_forecast_kernel_ns does not fit here. It counts a least C for each product, but several jobs can
+     * share one launch. */
     return work_ns(device, variant, &job->product, work_of(variant, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);

@@ -35,8 +35,8 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *varia
 enum { MM_FORECAST_THIN = 32 };
 
 /* Updates the rates by a job that succeeded. Any job may improve a measured rate. The first measured rate
- * comes from a job of at least 50 µs, a million operations and a million bytes, which needed less than 32
- * times the assumed time. The first rate for an operation comes from a product that is not thin. A thin
+ * comes from a job of at least 50 µs, a million operations and a million bytes. That job needed less than
+ * 32 times the assumed time. The first rate for an operation comes from a product that is not thin. A thin
  * product sets the rate for its bytes, if it needed longer than its operations. */
 void mm_forecast_learn(struct mm_device *device, const struct mm_job *job);
 

@@ -70,21 +70,22 @@ struct mm_multiples {
 struct mm_variant {
     const char *name;    /* name in the API: [a-z0-9_]+, unique in the table for its operation */
     const char *summary; /* description in one line */
-    const char *needs;   /* what the variant needs in addition to the backend, for people; NULL: nothing */
+    const char *needs;   /* requirements in addition to the backend, for people; NULL: none */
     const char *const
-        *sources; /* its source files as paths in the repository, the file with the kernel first, ended by
-                     NULL. Files that all variants use are not listed. NULL: not known */
+        *sources; /* source files as paths in the repository, the file with the kernel first, ended by NULL.
+                     Files that all variants use are not listed. NULL: not known */
     enum mm_op op;
-    unsigned tile; /* edge of its square tile in elements; 0: no tile, or the shape decides */
+    unsigned tile; /* edge of the square tile in elements; 0: no tile, or the shape decides */
     const unsigned
         *tiles;   /* edges of tiles that a caller may choose, ended by 0; NULL: the caller has no choice */
     unsigned cut; /* for the host: a long product is computed in parts of C whose edges are multiples of this
                      (gpu/queue/progress.h); 0: in one part */
     unsigned multiple_of; /* m, n and k must be multiples of this (at most 32); 0: any size */
-    struct mm_multiples multiples[MM_DTYPE_COUNT]; /* by element type; 0: multiple_of applies */
-    bool rounds_to_tf32;                           /* float32 operands are rounded to tf32 */
-    bool wrong_on_purpose; /* a lesson with wrong products: it runs only if a client names it, and no
-                              self-test, test, default list or `auto` includes it */
+    struct mm_multiples
+        multiples[MM_DTYPE_COUNT]; /* multiples for each element type; 0: multiple_of applies */
+    bool rounds_to_tf32;           /* float32 operands are rounded to tf32 */
+    bool wrong_on_purpose;         /* a lesson with wrong products: it runs only if a client names it, and no
+                                      self-test, test, default list or `auto` includes it */
     bool converts; /* for devices other than the host: C may have any type of mm_dtype_results; false: only
                       mm_dtype_result */
 
