@@ -1,6 +1,7 @@
 /* The kernel of `tensor` and `tf32`. Read this page before you change it.
  *
- * A block computes a tile of C, ROWS×COLS. Warpgroup 0 is the producer; the one or two others are consumers.
+ * A block computes a tile of C, ROWS×COLS. Warpgroup 0 is the producer; the other one or two warpgroups are
+ * consumers.
  *
  *      global memory                 shared memory                    registers
  *     ┌──────────────┐  producer   ┌──────────────────┐ consumers ┌──────────────────────────┐

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-/* A piece of work: steps `begin` to `end` - 1 of a cluster tile. */
+/* Work of a cluster: steps `begin` to `end` - 1 of a cluster tile. */
 struct mm_work_tile {
     unsigned cluster_tile;
     unsigned begin;
