@@ -63,8 +63,8 @@ table() {
         END {
             wide_count = split(wides, wide_of, " ")
             gsub(/"/, "", device)
-            print "/* Where one kernel becomes faster than another, measured on one " device ". Written by"
-            print " * `./dev bench crossovers`: not to be changed by hand. auto.c has the meaning. */"
+            print "/* Where one kernel becomes faster than another, measured on one " device ". `./dev bench crossovers` writes"
+            print " * this file; do not change it by hand. auto.c uses it. */"
             print "#ifndef MM_GPU_CUDA_CROSSOVERS_H"
             print "#define MM_GPU_CUDA_CROSSOVERS_H"
             print ""
@@ -78,12 +78,12 @@ table() {
                     break
                 edge = edge_of[i]
             }
-            print "/* simt is faster than the tiles, by a twentieth and more, from a cube of this edge on. */"
+            print "/* simt is faster than tiles, by at least a twentieth, from a cube of this edge on. */"
             print "enum { MM_CUDA_SIMT_EDGE = " edge " };"
             print ""
-            print "/* The row is the first whose edge the shorter edge of C does not pass, the column the first whose edge k does"
-            print " * not pass; the last stand for all beyond. If the longer edge of C has as many elements as the entry says, or"
-            print " * more, fp32_tensor is faster than simt; 0: nowhere. */"
+            print "/* fp32_tensor is faster than simt if the longer edge of C is at least as long as the entry; 0: never. The shorter"
+            print " * edge of C chooses the row: the first with an edge that is at least as long, else the last row. k chooses the"
+            print " * column by mm_cuda_depth_edges in this way. */"
             narrow_count = split(narrows, narrow_of, " ")
             depth_count = split(depths, depth_of, " ")
             printf "static const unsigned mm_cuda_narrow_edges[] = {%s", narrow_of[1]

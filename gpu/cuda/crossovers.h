@@ -4,12 +4,12 @@
 
 /* clang-format off */
 
-/* simt is faster than the tiles, by a twentieth and more, from a cube of this edge on. */
+/* simt is faster than tiles, by at least a twentieth, from a cube of this edge on. */
 enum { MM_CUDA_SIMT_EDGE = 64 };
 
-/* The row is the first whose edge the shorter edge of C does not pass, the column the first whose edge k does
- * not pass; the last stand for all beyond. If the longer edge of C has as many elements as the entry says, or
- * more, fp32_tensor is faster than simt; 0: nowhere. */
+/* fp32_tensor is faster than simt if the longer edge of C is at least as long as the entry; 0: never. The shorter
+ * edge of C chooses the row: the first with an edge that is at least as long, else the last row. k chooses the
+ * column by mm_cuda_depth_edges in this way. */
 static const unsigned mm_cuda_narrow_edges[] = {32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1536};
 static const unsigned mm_cuda_depth_edges[] = {47, 96, 160, 224, 320, 448, 640, 896, 1536, 3072};
 static const unsigned mm_cuda_crossovers[][11] = {

@@ -19,7 +19,7 @@ struct mm_cuda_device {
     size_t pitch_bytes_max;  /* the longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* kernels can read locked host pages at their host addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct;     /* for calls that run no job: acquire, upload, download, measure */
+    struct mm_lane direct;     /* serves calls that run no job: acquire, upload, download, measure */
     struct mm_cuda_gate *gate; /* holds back the direct lane's kernels until all are enqueued; owned */
     LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* guarded by device_copy.c's mutex */
     size_t copy_bytes; /* bytes of device copies and of derived data; guarded like `copies` */

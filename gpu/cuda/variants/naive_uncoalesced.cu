@@ -1,5 +1,5 @@
-/* naive_uncoalesced: `naive` with the threads of a block turned, to show what coalescing is worth. The 32
- * threads of a warp compute neighbours in a column of C. At each step they load elements of 32 rows of A,
+/* naive_uncoalesced: `naive` with the threads of a block along columns, to show what coalescing is worth. The
+ * 32 threads of a warp compute neighbours in a column of C. At each step they load elements of 32 rows of A,
  * which lie in 32 cache lines. The order of sums is the order in `naive`, so both compute identical bits.
  * docs/kernels.md has the figures.
  * Source: the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance". */

@@ -28,8 +28,9 @@ namespace {
 
 constexpr unsigned SUM_THREADS = 128;
 constexpr unsigned SPLITS_MAX = 64;
-constexpr unsigned BATCH_SPLITS_MAX = 8;               /* in a batch one block computes all splits in turn */
-constexpr unsigned BATCH_SUMS_MAX = 64;                /* the most sums of a thread in a batch */
+constexpr unsigned BATCH_SPLITS_MAX =
+    8;                                  /* the most splits in a batch, where one block computes all of them */
+constexpr unsigned BATCH_SUMS_MAX = 64; /* the most sums of a thread in a batch */
 constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* the most elements of C if k is split */
 
 /* The argument of split-K's second kernel, which adds up the partial sums and stores them in C. Split s has

@@ -18,8 +18,8 @@ struct mm_simt_vector_params {
     unsigned lines;
     unsigned k;
     const float *vectors;
-    size_t vector_stride; /* from one vector to the next */
-    size_t depth_stride;  /* from one element of a vector to the next */
+    size_t vector_stride; /* elements from one vector to the next */
+    size_t depth_stride;  /* elements from an element of a vector to its next element */
     unsigned count;
     unsigned split_depth;
     bool are_columns; /* the vectors are columns of op(B), the lines rows of op(A); false: the vectors are

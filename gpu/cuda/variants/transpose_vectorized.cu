@@ -1,8 +1,9 @@
 /* transpose vectorized: `padded` with accesses of 16 bytes, called vectors here: four elements of 4 bytes, or
  * two of 8. A thread loads four vectors, one below the other, which are a 4×4 square of elements. The columns
- * of that square are vectors of C's rows. Turning it costs nothing: it only decides which register is stored
- * where. (Of elements of 8 bytes, a thread turns four squares of 2×2.) The vectors pass through a 64×64 tile
- * in shared memory, only so that whole warps load and store along rows, 256 or 512 bytes at a time.
+ * of that square are vectors of C's rows. Transposing the square costs nothing: it only decides which
+ * register is stored where. (For elements of 8 bytes, a thread transposes four squares of 2×2.) The vectors
+ * pass through a 64×64 tile in shared memory, so whole warps load and store along rows, 256 or 512 bytes at a
+ * time.
  *
  *        square of A         turned in registers, staged      stored as a row of C
  *        a b c d             a e i m    in row 0 of the tile  a e i m . . .
@@ -10,14 +11,14 @@
  *        i j k l             c g k o    in row 2
  *        m n o p             d h l p    in row 3
  *
- * It is faster for two reasons. A quarter of the instructions move the same bytes. And a thread has 64 or 128
- * bytes in flight instead of 16 or 32. To keep memory of 4.8 TB/s busy that answers after most of a
- * microsecond, each of 132 multiprocessors must have some 20 KiB in flight at any time.
+ * It is faster than `padded` for two reasons. It needs a quarter of the instructions. And a thread has 64 or
+ * 128 bytes in flight instead of 16 or 32. Memory of 4.8 TB/s answers after most of a microsecond, so each of
+ * 132 multiprocessors must have some 20 KiB in flight to keep it busy.
  *
- * Banks: padding would break the alignment of the vectors. So the tile is swizzled: within each of its rows
- * the vectors change places, by an exclusive or with a number that changes from one row of squares to the
- * next. One access to all 32 banks is the 16 bytes of eight threads, and these eight always meet different
- * places.
+ * Banks: padding would break the alignment of the vectors, so the tile is swizzled. Within each row of the
+ * tile the vectors change places, by an exclusive or with a number that changes from one row of squares to
+ * the next. Eight threads access all 32 banks at once with 16 bytes each, and these threads always access
+ * different places.
  *
  * Edges: vectors need a matrix that begins at a multiple of 16 bytes and has rows of a multiple of 16 bytes,
  * and a whole 64×64 square. Otherwise neighbouring threads move elements one by one. The kernel decides that
@@ -25,7 +26,7 @@
  *
  * Elements of 1 and 2 bytes: with vectors, squares would have 16×16 and 8×8 elements, too few squares for the
  * threads of a tile. So a thread moves words of 4 bytes, in squares of 4×4 and 2×2, and byte permutations
- * turn the squares. If a word is not aligned, the thread shifts it together from two aligned words.
+ * transpose the squares. A thread combines a word that is not aligned from two aligned words.
  *
  * Launch: ⌈n/64⌉×⌈m/64⌉ blocks of 256 threads for a C of m×n.
  *
@@ -38,20 +39,20 @@
 
 namespace {
 
-constexpr unsigned EDGE = 64; /* of a block's square of C */
+constexpr unsigned EDGE = 64; /* elements along an edge of a block's square of C */
 constexpr unsigned THREADS = 256;
-constexpr unsigned PLACES = 8; /* of vectors side by side in the 32 banks */
+constexpr unsigned PLACES = 8; /* vectors side by side in the 32 banks */
 
-/* 16 bytes of neighbours, which one access loads or stores. */
+/* 16 bytes of neighbouring elements, which one access loads or stores. */
 template <typename ELEMENT> struct alignas(16) vector {
     static constexpr unsigned LENGTH = 16 / sizeof(ELEMENT);
     ELEMENT elements[LENGTH];
 };
 
-/* The square of C. Within its rows the vectors are swizzled. */
+/* The square of C in shared memory. Within its rows the vectors are swizzled. */
 template <typename ELEMENT> struct tile {
     static constexpr unsigned LENGTH = vector<ELEMENT>::LENGTH;
-    static constexpr unsigned VECTORS = EDGE / LENGTH; /* of a row */
+    static constexpr unsigned VECTORS = EDGE / LENGTH; /* vectors of a row */
     vector<ELEMENT> vectors[EDGE][VECTORS];
 
     __device__ vector<ELEMENT> &at(unsigned row, unsigned index) {
@@ -62,18 +63,18 @@ template <typename ELEMENT> struct tile {
     }
 };
 
-/* Whether every row of X begins at a multiple of 16 bytes: then aligned vectors of it can be one access. */
+/* Whether every row of X begins at a multiple of 16 bytes, so one access can load an aligned vector of X. */
 template <typename ELEMENT> __device__ bool is_wide(const struct mm_matrix &x) {
     return reinterpret_cast<size_t>(x.data) % 16 == 0 && x.ld % vector<ELEMENT>::LENGTH == 0;
 }
 
-/* Loads the square of A from (row, col) on, which must be whole, and stages it turned. A warp loads along
- * rows of A and writes vectors of one column of the tile, LENGTH rows apart: here the swizzle is needed. */
+/* Loads the square of A from (row, col) on, which must be whole, and stages it transposed. A warp loads along
+ * rows of A and writes vectors of one column of the tile, LENGTH rows apart, which needs the swizzle. */
 template <typename ELEMENT>
 __device__ void stage(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row, unsigned col) {
     constexpr unsigned LENGTH = tile<ELEMENT>::LENGTH;
     constexpr unsigned VECTORS = tile<ELEMENT>::VECTORS;
-    constexpr unsigned SQUARES = VECTORS * VECTORS / THREADS; /* of a thread */
+    constexpr unsigned SQUARES = VECTORS * VECTORS / THREADS; /* squares of a thread */
     const ELEMENT *from = static_cast<const ELEMENT *>(a.data) + row * a.ld + col;
     const unsigned x = threadIdx.x % VECTORS;
     vector<ELEMENT> squares[SQUARES][LENGTH];
@@ -101,8 +102,8 @@ __device__ void stage(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row
     }
 }
 
-/* Loads a square of A at an edge, element by element, and stages it turned. Past the edges of A the tile gets
- * zeros, which are never stored. */
+/* Loads a square of A at an edge, element by element, and stages it transposed. Past the edges of A the tile
+ * gets zeros, which are never stored. */
 template <typename ELEMENT>
 __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row, unsigned col) {
     constexpr unsigned STEP = THREADS / EDGE;
@@ -111,7 +112,7 @@ __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsig
     const ELEMENT *from = static_cast<const ELEMENT *>(a.data);
     ELEMENT elements[EDGE / STEP];
 
-    /* Each index is the one before plus a stride. It may lie past the end of A. */
+    /* The index grows by a stride, and may lie past the end of A. */
     size_t index = (row + y) * a.ld + col + x;
 #pragma unroll
     for (unsigned i = 0; i < EDGE / STEP; i++, index += STEP * a.ld)
@@ -150,19 +151,19 @@ __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, uns
 
 /* --- elements of 1 and 2 bytes ------------------------------------------------------------------- */
 
-/* Four or two neighbours, which are moved as a word. The square of C, turned: row j·WORDS + x has column
- * LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
+/* The square of C for elements of 1 or 2 bytes, of which a word has LENGTH neighbours. Row j·WORDS + x has
+ * column LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
 template <typename ELEMENT> struct narrow_tile {
     static constexpr unsigned LENGTH = sizeof(unsigned) / sizeof(ELEMENT);
-    static constexpr unsigned WORDS = EDGE / LENGTH; /* of a row */
+    static constexpr unsigned WORDS = EDGE / LENGTH; /* words of a row */
     unsigned words[EDGE][WORDS + 1];
 };
 
 /* How a thread loads the words of a square of A. */
 enum reading {
-    ALIGNED, /* they are words of memory */
-    SHIFTED, /* they begin anywhere, and the next word of memory is A's as well */
-    CHECKED  /* element by element, zeros past the edges */
+    ALIGNED, /* words are aligned words of memory */
+    SHIFTED, /* words begin anywhere, and the next aligned word of memory also belongs to A */
+    CHECKED  /* words are loaded element by element, with zeros past the edges */
 };
 
 template <typename ELEMENT> __device__ reading reading_of(const struct mm_matrix &a, size_t row, size_t col) {
@@ -207,12 +208,12 @@ __device__ __forceinline__ void turn(unsigned (&words)[4]) {
     words[3] = __byte_perm(high[0], high[1], 0x7632);
 }
 
-/* Loads the square of A from (row, col) on, and stages it turned. */
+/* Loads the square of A from (row, col) on, and stages it transposed. */
 template <typename ELEMENT, reading READING>
 __device__ void stage_words(narrow_tile<ELEMENT> &to, const struct mm_matrix &a, size_t row, size_t col) {
     constexpr unsigned LENGTH = narrow_tile<ELEMENT>::LENGTH;
     constexpr unsigned WORDS = narrow_tile<ELEMENT>::WORDS;
-    constexpr unsigned SQUARES = WORDS * WORDS / THREADS; /* of a thread */
+    constexpr unsigned SQUARES = WORDS * WORDS / THREADS; /* squares of a thread */
     const unsigned x = threadIdx.x % WORDS;
     const unsigned y = threadIdx.x / WORDS;
     unsigned squares[SQUARES][LENGTH];
@@ -233,7 +234,7 @@ __device__ void stage_words(narrow_tile<ELEMENT> &to, const struct mm_matrix &a,
     }
 }
 
-/* Stores it in the square of C from (row, col) on, as far as C goes. */
+/* Stores the tile in the square of C from (row, col) on. Elements past an edge of C are dropped. */
 template <typename ELEMENT>
 __device__ void store_words(const struct mm_matrix &c, const narrow_tile<ELEMENT> &from, size_t row,
                             size_t col) {
@@ -264,7 +265,7 @@ struct vectorized {
     static constexpr unsigned THREADS_Y = 1;
 
     template <typename ELEMENT> static __device__ __forceinline__ void run(const struct mm_product &product) {
-        const unsigned row = blockIdx.y * EDGE; /* of C */
+        const unsigned row = blockIdx.y * EDGE; /* first row of the square of C */
         const unsigned col = blockIdx.x * EDGE;
         if constexpr (sizeof(ELEMENT) < 4) {
             __shared__ narrow_tile<ELEMENT> square;
@@ -275,7 +276,7 @@ struct vectorized {
                 stage_words<ELEMENT, SHIFTED>(square, product.a, col, row);
             else
                 stage_words<ELEMENT, CHECKED>(square, product.a, col, row);
-            __syncthreads(); /* as below */
+            __syncthreads(); /* all threads have staged before any thread reads */
             store_words(product.c, square, row, col);
             return;
         } else {
@@ -287,7 +288,7 @@ struct vectorized {
             else
                 stage_narrow(square, product.a, col, row);
 
-            /* Each thread reads what others staged: none may read before all have written. */
+            /* Threads read what other threads staged, so all must have written before any thread reads. */
             __syncthreads();
 
             if (whole && is_wide<ELEMENT>(product.c))

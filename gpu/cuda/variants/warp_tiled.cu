@@ -37,7 +37,7 @@ template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
 /* Begins to copy a slab whose lines lie along the stored rows of X, from line first_line and k = step on. 16
  * neighbouring threads copy 16 neighbours of a line, each to another row of the slab. */
 __device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
-    constexpr unsigned LINES = THREADS / DEPTH; /* at a time */
+    constexpr unsigned LINES = THREADS / DEPTH; /* lines that a block copies at a time */
     const unsigned depth = threadIdx.x % DEPTH;
     const unsigned line = threadIdx.x / DEPTH;
     const unsigned rows = static_cast<unsigned>(x.rows);

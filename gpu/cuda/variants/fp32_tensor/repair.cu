@@ -99,7 +99,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Whether the range of float16 may cost C more than the guard allows. All blocks get the same answer. */
+/* Whether the range of float16 may cost C more than the guard allows. All blocks get one answer. */
 __device__ bool is_range_costly(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};

@@ -1,6 +1,6 @@
 /* The kernels of float64. wgmma does not multiply float64, but another instruction of the tensor cores does:
- * mma.sync, of one warp, with operands in registers. It rounds as the float64 pipes do, at twice their rate,
- * so float64 needs no splitting and no guard as in `fp32_tensor`. The structure of a block is product.cuh's.
+ * mma.sync, for one warp, with operands in registers. It rounds like the float64 pipes, at twice their rate,
+ * so float64 needs no splitting and no guard (fp32_tensor.c). product.cuh has the structure of a block.
  *
  * Each warp of a consumer computes a part of the block's tile, 64×32 of a tile of 128×128. A stage has 16 of
  * k: two steps of an instruction's 8. At each step of that tile a thread reads 24 elements from shared memory
@@ -27,15 +27,15 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 }
 
-/* --- which thread reads what.
+/* --- which elements a thread reads.
  *
  * 16 lines of an operand (rows of op(A), columns of op(B)) take 16 rows of 128 bytes in a stage: a row for
  * each line, or for each k if the operand is MN-major. TMA swizzles a row's eight chunks of 16 bytes: chunk c
- * of row r lies at c ^ r % 8. Shared memory serves 16 threads at a time: four groups. It serves them at once
- * only if they read from 16 different places of 8 bytes in the rows.
+ * of row r lies at c ^ r % 8. Shared memory serves 16 threads, four groups, at once only if they read from 16
+ * different places of 8 bytes in the rows.
  *
- * So a thread takes line_of(group) of the 16 for the instruction's line `group`. For A's line group + 8, or
- * for line `group` of B's next instruction, it takes the line APART lines further. `store` renames C's rows
+ * So a thread uses line line_of(group) of the 16 as the instruction's line `group`. It uses the line APART
+ * lines further as A's line group + 8, or as line `group` of B's next instruction. `store` permutes C's rows
  * and columns accordingly. */
 
 constexpr unsigned LINES = 16;
@@ -47,15 +47,15 @@ template <bool MN_MAJOR> __device__ __forceinline__ unsigned line_of(unsigned gr
     return MN_MAJOR ? group % 2 + group / 2 % 2 * 8 + group / 4 * 2 : 2 * group;
 }
 
-/* The offset in 16 lines at which a thread reads first. */
+/* Returns the offset in 16 lines at which a thread reads first. */
 template <bool MN_MAJOR> __device__ __forceinline__ unsigned offset_of(unsigned group, unsigned quarter) {
     const unsigned row = MN_MAJOR ? quarter : line_of<false>(group);
     const unsigned col = MN_MAJOR ? line_of<true>(group) : quarter;
     return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
 }
 
-/* Reads the element at k = 8·step + 4·half + quarter of the thread's line, or of the one APART lines further
- * if `apart` is 1. */
+/* Reads the element at k = 8·step + 4·half + quarter of the thread's line; if `apart` is 1, of the line APART
+ * lines further. */
 template <bool MN_MAJOR>
 __device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
                                        unsigned half, unsigned apart) {
@@ -64,11 +64,11 @@ __device__ __forceinline__ double read(const unsigned char *lines, unsigned offs
     return *reinterpret_cast<const double *>(lines + at);
 }
 
-/* A block's tile of a size. */
+/* The shape of a block's tile. */
 struct shape {
     unsigned rows, cols;
-    unsigned warp_rows, warp_cols; /* of the part that a warp computes */
-    unsigned resident;             /* blocks of a multiprocessor */
+    unsigned warp_rows, warp_cols; /* rows and columns that a warp computes */
+    unsigned resident;             /* blocks that fit on a multiprocessor */
 };
 
 constexpr shape shapes[] = {
@@ -95,13 +95,14 @@ template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct ti
     static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_WARPGROUP;
     static constexpr unsigned CLUSTER = 1;
     static constexpr unsigned EMPTY_ARRIVALS = WARPS * 32;
-    static constexpr unsigned PRODUCER_REGISTERS = 72; /* for `copy` */
+    static constexpr unsigned PRODUCER_REGISTERS = 72; /* registers that `copy` needs */
     static constexpr unsigned RESIDENT = SHAPE.resident;
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / sizeof(double);
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
-    /* A multiprocessor has 228 KiB. Each block takes up to 2 of them besides its stages. One block could use
-     * 224 for stages, but then `copy` has too little L1 cache: 4095×4099×4097 took 10% longer. */
+    /* A multiprocessor has 228 KiB, of which each block needs up to 2 KiB besides its stages. A single block
+     * could use 224 KiB for stages, but `copy` would have too little L1 cache: 4095×4099×4097 took 10%
+     * longer. */
     static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
     static_assert(WARPS * 32 % MM_WARPGROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
@@ -111,13 +112,13 @@ template <class T> using warp_sums = double[T::DOWN][T::ACROSS][4];
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Whether an operand is one that TMA does not take. All threads of the producer copy such an operand. */
+/* Whether TMA cannot load one of the operands, so all threads of the producer copy it. */
 __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Starts to copy COUNT lines of an operand, from a line and a depth on, to where TMA would put them, with
- * zeros past the edges. Each thread copies an element of every eighth row. */
+/* Starts to copy COUNT lines of an operand, from a line and a depth on, in the layout of TMA, with zeros past
+ * the edges. Each thread copies an element of every eighth row. */
 template <unsigned COUNT, bool MN_MAJOR>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
                                      unsigned matrix) {
@@ -139,11 +140,11 @@ __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsi
     }
 }
 
-/* What each thread of the producer runs if TMA does not take one of the operands. */
+/* The loop of each thread of the producer if TMA cannot load one of the operands. */
 template <class T>
 __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                              mm_tensor_walk walk) {
-    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 has none yet: it has initialised the mbarriers */
+    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 has not begun its walk: it initialised the mbarriers */
     const bool maps_a = plan.unaligned_a.data == nullptr, maps_b = plan.unaligned_b.data == nullptr;
     const bool is_first = threadIdx.x == 0; /* this thread uses TMA */
     mm_ring_state at = {0, 0};
@@ -173,11 +174,11 @@ __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const m
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* A thread's elements of A and B for the next instructions, and where it reads them. */
+/* A thread's elements of A and B for the next instructions, and the addresses from which it reads them. */
 template <class T> struct reader {
     mm_ring<T::STAGES> &ring;
-    const unsigned char *of_a; /* the warp's lines, in the first stage */
-    const unsigned char *of_b;
+    const unsigned char *of_a; /* the warp's lines of A in the first stage */
+    const unsigned char *of_b; /* the warp's lines of B in the first stage */
     unsigned a_offset;
     unsigned b_offset;
     mm_ring_state at;
@@ -192,7 +193,7 @@ template <class T> struct reader {
                                         v % 2);
     }
 
-    /* Reads a step's elements of B, or the fraction index/count of them. */
+    /* Reads part `index` of `count` equal parts of a step's elements of B. */
     __device__ __forceinline__ void read_b(unsigned from, unsigned step, unsigned index, unsigned count) {
 #pragma unroll
         for (unsigned j = index * T::ACROSS / count; j < (index + 1) * T::ACROSS / count; j++)
@@ -208,8 +209,8 @@ template <class T> struct reader {
         read_b(stage, 0, 0, 1);
     }
 
-    /* Multiplies a stage. Meanwhile reads the first elements of the next one, unless this is the last of the
-     * work. */
+    /* Multiplies a stage, and reads the first elements of the next stage, unless this stage is the last of
+     * the work. */
     __device__ __forceinline__ void multiply_stage(warp_sums<T> &sums, bool is_last) {
         const unsigned own = stage;
 #pragma unroll
@@ -234,8 +235,8 @@ template <class T> struct reader {
     }
 };
 
-/* Stores a warp's sums in C, the first at (row, col). Two neighbours of a row are sums of one instruction if
- * B is MN-major, and of two if not. */
+/* Stores a warp's sums in C, the first sum at (row, col). Two neighbours of a row come from one instruction
+ * if B is MN-major, otherwise from two instructions. */
 template <class T>
 __device__ __forceinline__ void store(const mm_product &product, size_t row, size_t col,
                                       const warp_sums<T> &sums) {
@@ -258,7 +259,7 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
                 }
 }
 
-/* Stores the sums of a warp in C, or in the workspace if they are partial. There a tile is a dense matrix. */
+/* Stores the sums of a warp in C, or partial sums in the workspace, where a tile is a dense matrix. */
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {
@@ -305,7 +306,7 @@ struct float64_roles {
                           0,
                           {},
                           {}};
-        walk = mm_tensor_walk_begin<T>(plan); /* found again, because keeping it takes registers */
+        walk = mm_tensor_walk_begin<T>(plan); /* computed again, because keeping it takes registers */
         for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
             warp_sums<T> sums = {};
             from.begin();

@@ -1,20 +1,20 @@
-/* The fix-up, a second kernel: adds up the partial sums of each shared tile in the order of k, and stores the
- * totals in C. A thread computes four elements of C, whose partial sums are neighbours in the workspace. One
- * thread of a consumer has stored them (wgmma/block.cuh): two neighbours of a row, and the two 8 rows below.
- * float64's four are neighbours of a row (float64.cu). */
+/* The fix-up, a second kernel, adds up the partial sums of each shared tile in the order of k, and stores the
+ * totals in C. A thread computes four elements of C, whose partial sums are neighbours in the workspace.
+ * These are two neighbours of a row, and the two elements 8 rows below (wgmma/block.cuh). For float64 they
+ * are four neighbours of a row (float64.cu). */
 #include "gpu/cuda/variants/tensor/store.cuh"
 
 #include <type_traits>
 
 namespace {
 
-constexpr unsigned AT_ONCE = 8; /* loads in flight */
+constexpr unsigned AT_ONCE = 8; /* loads of a thread that are in flight together */
 
 template <typename SUM>
 __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     reduce(const __grid_constant__ mm_tensor_plan plan) {
     const mm_schedule &schedule = plan.schedule;
-    const unsigned fours = plan.rows * plan.cols / 4; /* of a block's tile */
+    const unsigned fours = plan.rows * plan.cols / 4; /* groups of four sums in a block's tile */
     const unsigned four = blockIdx.y * MM_TENSOR_REDUCE_THREADS + threadIdx.x;
     const unsigned rank = blockIdx.x % plan.cluster;
     const unsigned shared_tile = blockIdx.x / plan.cluster;
@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
                 total[j] += loaded[i].sums[j];
     }
     const mm_product product = mm_tensor_item(plan, tile.product);
-    mm_tile at;    /* of the first two in the tile */
-    mm_tile apart; /* from there to the other two */
+    mm_tile at;    /* position of the first two elements in the tile */
+    mm_tile apart; /* distance from the first two elements to the other two */
     if constexpr (std::is_same<SUM, double>::value) {
         at = {four * 4 / plan.cols, four * 4 % plan.cols};
         apart = {0, 2};

@@ -79,7 +79,7 @@ size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_te
 
 /* How a product is computed. */
 struct mm_tensor_way {
-    const struct mm_tensor_kernel *kernel; /* for K-major operands */
+    const struct mm_tensor_kernel *kernel; /* the kernel for K-major operands */
     enum mm_tensor_size size;
     struct mm_schedule schedule;
 };

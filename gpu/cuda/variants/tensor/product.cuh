@@ -1,6 +1,7 @@
 /* The kernel of `tensor` and `tf32`. Read this page before you change it.
  *
- * A block computes a tile of C, ROWS×COLS. Warpgroup 0 is the producer; the one or two others are consumers.
+ * A block computes a tile of C, ROWS×COLS. Warpgroup 0 is the producer; the other one or two warpgroups are
+ * consumers.
  *
  *      global memory                 shared memory                    registers
  *     ┌──────────────┐  producer   ┌──────────────────┐ consumers ┌──────────────────────────┐
@@ -15,14 +16,14 @@
  * Stage: 128 bytes of k of the tile's rows of A and columns of B, so four wgmma for each consumer. Each stage
  * has two mbarriers. The producer waits for `empty`, arrives at `full` with the bytes that it expects, and
  * starts the TMA loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives
- * at `empty` once they are complete. By then it has issued those of the next stage, unless sums are promoted.
+ * at `empty` once they are complete. Unless sums are promoted, it issues the next stage's wgmma before that.
  *
  * Cluster: the largest tiles come in clusters of two blocks, one below the other, with the same columns of B.
  * Each producer loads half of B's columns and multicasts them to both blocks. So a consumer arrives at
  * `empty` in both blocks, and `full` expects the other producer's half too.
  *
- * Registers: the producer's threads release some of theirs to the consumers' (setmaxnreg), except in blocks
- * of two warpgroups whose threads start with enough.
+ * Registers: the producer's threads release some registers to the consumers' threads (setmaxnreg), except in
+ * blocks whose threads start with enough registers.
  *
  * Work: a cluster computes whole tiles, one after another. If tiles remain that do not fill a round, clusters
  * share their steps (stream-K; split-K if there are no whole tiles). A cluster that has computed a part of k
@@ -41,7 +42,7 @@
  *
  * The traits of a tile are a class T with
  *     A_MN_MAJOR, B_MN_MAJOR  whether the operands are MN-major, else K-major
- *     ROWS, COLS              of the tile
+ *     ROWS, COLS              rows and columns of the tile
  *     CONSUMERS, THREADS      consumers and threads of a block
  *     CLUSTER, RESIDENT       blocks of a cluster, and of a multiprocessor
  *     EMPTY_ARRIVALS          arrivals that empty a stage, from all blocks of the cluster
@@ -60,21 +61,21 @@
 
 template <class T> struct mm_tensor_shared {
     mm_ring<T::STAGES> &ring;
-    unsigned char *stages; /* STAGE_BYTES each: A's box, then B's; after them the buffers of C */
+    unsigned char *stages; /* STAGE_BYTES for each stage: A's box, then B's box; then the buffers of C */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */
 
 /* A block's tile of C. */
 struct mm_tensor_tile {
-    unsigned row; /* its first one */
-    unsigned col;
-    unsigned product; /* indices in the stack: of the product and its operands */
-    unsigned a;
-    unsigned b;
+    unsigned row;     /* first row */
+    unsigned col;     /* first column */
+    unsigned product; /* index of the product in its stack */
+    unsigned a;       /* index of the product's A */
+    unsigned b;       /* index of the product's B */
 };
 
-/* The tile of block `rank` in a cluster of `cluster` blocks. Tiles have rows×cols elements. */
+/* Returns the tile of block `rank` in a cluster of `cluster` blocks. Tiles have rows×cols elements. */
 __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan, unsigned cluster_tile,
                                                             unsigned cluster, unsigned rank, unsigned rows,
                                                             unsigned cols) {
@@ -97,7 +98,7 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
     return tile;
 }
 
-/* The product of a stack whose index is `index`; its A and B are the first product's. */
+/* Returns product `index` of a stack. Only C is correct; A and B are those of product 0. */
 __device__ __forceinline__ mm_product mm_tensor_item(const mm_tensor_plan &plan, unsigned index) {
     mm_product product = plan.product;
     const mm_dtype dtype = product.c.dtype;
@@ -106,12 +107,12 @@ __device__ __forceinline__ mm_product mm_tensor_item(const mm_tensor_plan &plan,
     return product;
 }
 
-/* A block's way through its work. Each role has its own. */
+/* A block's progress through its work. Each role of the block has its own. */
 struct mm_tensor_walk {
     mm_tile_scheduler scheduler;
-    mm_work_tile work;   /* the current one */
-    mm_tensor_tile tile; /* where it lies */
-    bool is_over;        /* there is no current work */
+    mm_work_tile work;   /* the current work */
+    mm_tensor_tile tile; /* the tile of the current work */
+    bool is_over;        /* there is no more work */
 };
 
 template <class T>
@@ -129,9 +130,9 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* The slot of the workspace for a cluster's partial sums of a shared tile. Each sharer has a slot, and so has
- * each shared tile. The sums of a tile's first steps go to the tile's slot, all others to the cluster's. A
- * cluster stores to each slot at most once, because only its first work can begin inside a tile. */
+/* Returns the slot of the workspace for a cluster's partial sums of a shared tile. Each sharer and each
+ * shared tile has a slot. Sums of a tile's first steps go to the tile's slot, all other sums to the cluster's
+ * slot. A cluster stores to each slot at most once, because only its first work can begin inside a tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -141,8 +142,8 @@ __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, c
 /* --- the producer -------------------------------------------------------------------------------- */
 
 /* Starts to load `lines` lines of an operand (rows of op(A), columns of op(B)) from `line` on, into all
- * BLOCKS of the cluster. The stage has space for LINES. A K-major operand takes one box: its tensor map has
- * boxes of `lines` lines. An MN-major one takes a box for each square of SQUARE lines × SQUARE of k. */
+ * BLOCKS blocks of the cluster. The stage has space for LINES lines. A K-major operand is loaded as one box
+ * of `lines` lines. An MN-major operand is loaded as a box for each square of SQUARE lines × SQUARE of k. */
 template <unsigned LINES, unsigned BLOCKS, bool MN_MAJOR, unsigned SQUARE>
 __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned lines,
                                                unsigned line, unsigned depth, unsigned matrix,
@@ -163,7 +164,7 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-/* What the producer's thread that uses TMA runs. */
+/* The loop of the producer's thread that uses TMA. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
@@ -176,8 +177,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             const unsigned stage = mm_wait_empty(shared.ring, at);
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
-            /* The other block's multicast counts too. Its bytes may come before this arrival, without which
-             * the phase cannot end. */
+            /* The bytes include the other block's multicast. These bytes may arrive before this thread does,
+             * because the phase cannot end without this thread's arrival. */
             mm_mbarrier_arrive_expect(full,
                                       (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
             mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
@@ -191,8 +192,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
 
 /* --- the kernel ---------------------------------------------------------------------------------- */
 
-/* Warp 1 initialises the mbarriers. Meanwhile the others find the block's first tile. Both happen before the
- * wait for the kernel before, because they are a good part of a small product's time. */
+/* Warp 1 initialises the mbarriers, while the other warps find the block's first tile. Both happen before the
+ * wait for the kernel before, because they take a large part of a small product's time. */
 template <class T>
 __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, T::RESIDENT)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {

@@ -2,21 +2,21 @@
  * to tf32 (11 significant bits).
  *
  * The instruction, wgmma, multiplies 64 rows by up to 256 columns, both in shared memory. product.cuh has the
- * kernel. Tiles have five sizes: clusters of two blocks compute 256×256 of C (of float8 256×192), and single
- * blocks 128×192, 128×128, 128×64 or 64×64, if larger tiles would leave multiprocessors idle. If even these
- * are few, or few in the last round, and k is long, several clusters share a tile. way.c chooses.
+ * kernel. Tiles have five sizes. Clusters of two blocks compute 256×256 of C (256×192 for float8). Single
+ * blocks compute 128×192, 128×128, 128×64 or 64×64, if larger tiles would leave multiprocessors idle. If
+ * there are few tiles, or few in the last round, and k is long, several clusters share a tile. way.c chooses.
  *
  * TMA, the copy engine, fills shared memory by tensor maps: with boxes of a matrix, and zeros past its edges.
- * It takes matrices and rows that begin at multiples of 16 bytes. Other operands are copied first. wgmma
- * reads 16-bit types K-major or MN-major, and other types K-major only. So a row-major B or a transposed A of
- * these is transposed first. If an operand is stored, its copy is kept from the operand's second product on.
+ * TMA needs matrices and rows that begin at multiples of 16 bytes, so other operands are copied first. wgmma
+ * reads 16-bit types K-major or MN-major, and other types only K-major, so other MN-major operands are
+ * transposed first. If an operand is stored, its copy is kept from the operand's second product on.
  *
- * wgmma does not multiply float64. Warps do, by another instruction (float64.cu), in tiles of 128×128, 64×64
- * or 32×32. float64's operands are K-major or MN-major, and begin anywhere.
+ * wgmma does not multiply float64. Warps multiply float64 with another instruction (float64.cu), in tiles of
+ * 128×128, 64×64 or 32×32. float64's operands are K-major or MN-major, and begin anywhere.
  *
- * Cost: up to 224 KiB of shared memory and one block a multiprocessor, or two or three of float64's smaller
- * tiles. A block has 384 threads, and those of the consumers up to 232 registers; blocks of small tiles have
- * 256 threads.
+ * Cost: up to 224 KiB of shared memory, and one block on each multiprocessor; two or three blocks of
+ * float64's smaller tiles. A block has 384 threads, or 256 for small tiles. Threads of consumers have up to
+ * 232 registers.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
  * schedule. */
@@ -30,13 +30,13 @@
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
-/* In bytes. TMA takes matrices and rows that begin at multiples of ALIGNMENT. Rows of copies begin at cache
- * lines. If they did not, 4095×4097×4099 of bfloat16 took 1.3 times as long. */
+/* Bytes. TMA needs matrices and rows that begin at multiples of ALIGNMENT. Rows of copies begin at cache
+ * lines, because 4095×4097×4099 of bfloat16 otherwise took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
 struct type {
     const struct mm_tensor_kernels *kernels;
-    CUtensorMapDataType element; /* of its tensor maps */
+    CUtensorMapDataType element; /* element type of the tensor maps */
 };
 
 static const struct type *type_of(enum mm_dtype dtype) {
@@ -58,11 +58,11 @@ static const struct type *type_of(enum mm_dtype dtype) {
 struct operand {
     struct mm_matrix stored;
     struct mm_matrix matrix; /* what the kernel reads: `stored`, or a copy of it */
-    size_t matrices;         /* of a stack, one below another in `matrix` */
-    unsigned square;         /* lines and k of a box if the operand is MN-major; 0 if it is K-major */
-    bool is_unaligned;       /* the kernel's threads load it, because TMA does not take it */
+    size_t matrices;         /* matrices of a stack, one below another in `matrix` */
+    unsigned square;         /* lines and k of a box of an MN-major operand; 0: the operand is K-major */
+    bool is_unaligned;       /* TMA cannot load the operand, so the kernel's threads load it */
     bool is_copied;
-    bool is_transposed; /* the copy */
+    bool is_transposed; /* the copy is transposed */
 };
 
 static struct operand operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major,
@@ -92,15 +92,15 @@ static size_t copy_bytes(const struct operand *operand) {
                               : 0;
 }
 
-/* What follows from a product's shape and type. */
+/* The kernel, operands and workspace for a product, which follow from its shape and type. */
 struct call {
     const struct type *type;
     const struct mm_tensor_kernel *kernel;
     struct operand a;
     struct operand b;
     struct mm_schedule schedule;
-    size_t sums_bytes; /* of partial sums */
-    size_t bytes;      /* of the workspace: partial sums, then copies of A and of B */
+    size_t sums_bytes; /* bytes of partial sums */
+    size_t bytes;      /* bytes of the workspace: partial sums, then copies of A and of B */
 };
 
 static size_t cluster_tiles_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
@@ -130,7 +130,7 @@ typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t r
                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                         CUtensorMapFloatOOBfill fill);
 
-/* Finds the driver's function that encodes tensor maps; the program is not linked with the driver. */
+/* Finds the driver's function that encodes tensor maps, because the program is not linked with the driver. */
 static enum mm_status find_encode(struct mm_lane *lane, encode **function, struct mm_error *error) {
     static encode *known;
     static const char name[] = "cuTensorMapEncodeTiled";
@@ -173,7 +173,8 @@ static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, con
                          rows, matrix->cols, matrix->ld, (int)code);
 }
 
-/* Encodes *map, or sets *unaligned if TMA does not take the operand. `lines`: of a K-major operand's box. */
+/* Encodes *map, or sets *unaligned if TMA cannot load the operand. A box of a K-major operand has `lines`
+ * lines. */
 static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
                                   unsigned lines, CUtensorMap *map, struct mm_matrix *unaligned,
                                   struct mm_error *error) {
@@ -185,8 +186,8 @@ static enum mm_status map_operand(encode *function, const struct type *type, con
     return MM_OK;
 }
 
-/* TMA writes 16 bytes at a time, also past the end of a row. So threads store a C whose rows are no multiple
- * of 16 bytes. */
+/* Encodes the tensor map of C, if TMA can store C. TMA writes 16 bytes at a time, also past the end of a row,
+ * so threads store a C whose rows are not a multiple of 16 bytes. */
 static enum mm_status map_result(encode *function, const struct type *type, const struct mm_product *product,
                                  struct mm_tensor_plan *plan, struct mm_error *error) {
     const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
@@ -208,10 +209,11 @@ static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *de
                                 &operand->matrix, lane, error);
 }
 
-/* Copies the operand if necessary: to the workspace, or to memory that is kept with a stored operand. */
+/* Copies the operand if TMA or wgmma needs that: to the workspace, or to memory that is kept with a stored
+ * operand. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
-    /* fp32_tensor's keys have no bit 63. A stack and a product of it differ in their rows. */
+    /* Bit 63 is 0 in keys of fp32_tensor. A stack and one of its products have different rows. */
     const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 1 | operand->is_transposed;
     bool is_filled = false;
     if (!operand->is_copied)
@@ -322,8 +324,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Whether one launch computes a stack. Transposed copies of a stack's matrices are dense. If their rows need
- * padding, each product of the stack has its own launches. */
+/* Whether one launch can compute a stack. Transposed copies of a stack's matrices are dense. If their rows
+ * need padding, each product of the stack has its own launches. */
 static bool is_stackable(const struct call *call) {
     return (!call->a.is_transposed || call->a.matrix.ld == call->a.matrix.cols) &&
            (!call->b.is_transposed || call->b.matrix.ld == call->b.matrix.cols);

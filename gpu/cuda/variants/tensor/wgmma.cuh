@@ -1,19 +1,19 @@
-/* The kernels of all types that wgmma multiplies: the traits of their tiles, and their consumers. A type is
- * its instruction (mm_wgmma_TYPE). product.cuh has the structure of a block.
+/* The kernels of all types that wgmma multiplies: the traits of their tiles, and their consumers. The class
+ * of a type's instruction (mm_wgmma_TYPE) stands for the type. product.cuh has the structure of a block.
  *
- * float8's tensor cores keep 14 bits of a sum. So they add up one stage, 128 of k, and the consumer adds the
- * result to sums in float32 registers: the sums are promoted. */
+ * With float8 the tensor cores keep only 14 bits of a sum. So they add up one stage, 128 of k, and the
+ * consumer promotes the result: it adds the result to float32 sums in registers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/store.cuh"
 
 #include <type_traits>
 
-/* A block's tile of a size. */
+/* The shape of a block's tile. */
 struct mm_wgmma_shape {
-    unsigned consumers; /* of 64 rows each */
+    unsigned consumers; /* consumers of a block; each has 64 rows */
     unsigned cols;
-    unsigned cluster; /* blocks, one below the other */
+    unsigned cluster; /* blocks of a cluster, whose tiles lie one below the other */
 };
 
 constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
@@ -21,7 +21,7 @@ constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
     {2, 64, 1},  /* narrow */
     {2, 128, 1}, /* small */
     {2, 192, 1}, /* medium */
-    {2, 256, 2}, /* large; promoted sums take twice the registers, so 192 columns of float8 */
+    {2, 256, 2}, /* large; 192 columns for float8, because promoted sums need twice the registers */
 };
 
 /* The traits of a tile (product.cuh). WGMMA is the type's instruction. */
@@ -40,12 +40,12 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
     static constexpr unsigned CLUSTER = SHAPE.cluster;
     static constexpr unsigned EMPTY_ARRIVALS = CONSUMERS * CLUSTER;
     static constexpr unsigned PRODUCER_REGISTERS = 40;
-    static constexpr unsigned SUMS = COLS / 2; /* of a consumer's thread */
+    static constexpr unsigned SUMS = COLS / 2; /* sums of a consumer's thread */
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / WGMMA::BYTES;
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
     /* As many stages as fit beside two buffers of C for each consumer, then as many buffers as fit. With
-     * three stages and more buffers 4096³ took 1% longer with bfloat16, and 8% with int8. */
+     * three stages and more buffers, 4096³ took 1% longer for bfloat16, and 8% longer for int8. */
     static constexpr unsigned LIMIT = 226 * 1024;
     static constexpr unsigned STAGES = (LIMIT - CONSUMERS * 2 * MM_C_BUFFER_BYTES) / STAGE_BYTES;
     static constexpr unsigned BUFFERS = (LIMIT - STAGES * STAGE_BYTES) / (CONSUMERS * MM_C_BUFFER_BYTES);
@@ -55,12 +55,12 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* Issues the instructions of a stage. They add to d, or start it unless `adds`. */
+/* Issues the instructions of a stage, which add to d if `adds`, and otherwise start d at 0. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
                                                    const mm_tensor_shared<T> &shared, unsigned stage,
                                                    bool adds) {
-    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* to the next instruction's k, in 16 bytes */
+    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units to the next instruction's k */
     constexpr unsigned B_NEXT = T::B_MN_MAJOR ? 128 : 2;
     const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
     const uint64_t a =
@@ -81,8 +81,8 @@ __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS]
     mm_wgmma_commit();
 }
 
-/* Adds up the steps of a tile in the tensor cores' own sums. The consumer releases a stage once it has issued
- * the next one's instructions, so the tensor cores always have work. */
+/* Adds up the steps of a tile in the tensor cores' sums. The consumer releases a stage only after it has
+ * issued the next stage's instructions, so the tensor cores always have work. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
                                                  mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
@@ -101,8 +101,8 @@ __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shar
     mm_wgmma_fence_registers(sums);
 }
 
-/* Adds up the steps of a tile, and promotes the sum of each. Meanwhile the other consumer, if there is one,
- * uses the tensor cores. */
+/* Adds up the steps of a tile, and promotes the sum of each step. During promotion another consumer can use
+ * the tensor cores. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_promote(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
                                                   mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
@@ -138,7 +138,7 @@ struct mm_wgmma_roles {
     static __device__ __forceinline__ void consume(const mm_tensor_plan &plan,
                                                    const mm_tensor_shared<T> &shared, mm_tensor_walk walk) {
         if (T::SUMS > 64)
-            walk = mm_tensor_walk_begin<T>(plan); /* found again, because keeping it takes registers */
+            walk = mm_tensor_walk_begin<T>(plan); /* computed again, because keeping it takes registers */
         mm_ring_state at = {0, 0};
         typename T::SUM sums[T::SUMS] = {};
         for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
@@ -156,7 +156,7 @@ struct mm_wgmma_roles {
                 mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
         }
         if (mm_my_thread() == 0)
-            mm_tma_store_wait<0>(); /* before the block ends, and its shared memory with it */
+            mm_tma_store_wait<0>(); /* stores read shared memory, which is lost when the block ends */
         __syncwarp();               /* whole warps arrive at the cluster's barrier */
     }
 };
@@ -170,7 +170,7 @@ template <class WGMMA, mm_tensor_size SIZE> void mm_tensor_add(mm_tensor_kernels
     }
 }
 
-/* All kernels of a type. */
+/* Returns all kernels of a type. */
 template <class WGMMA> mm_tensor_kernels mm_tensor_kernels_of() {
     mm_tensor_kernels kernels = {};
     mm_tensor_add<WGMMA, MM_TENSOR_TINY>(kernels);

@@ -1,6 +1,6 @@
 /* A block of warpgroups with roles: a producer, and one or two consumers. The producer fills a ring of stages
  * in shared memory. The consumers multiply each stage (mbarrier.cuh, tma.cuh and instructions.cuh have the
- * PTX) and hold the sums of the block's tile of C in registers. For kernel files alone. */
+ * PTX) and keep the sums of the block's tile of C in registers. For kernel files only. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/consumers.h"
@@ -9,29 +9,31 @@
 #include "gpu/cuda/variants/wgmma/schedule.cuh"
 #include "gpu/cuda/variants/wgmma/tma.cuh"
 
-/* The consumer that the thread belongs to: 0 or 1. Warpgroup 0 is the producer. */
+/* Returns the consumer of the thread: 0 or 1. Warpgroup 0 is the producer. */
 __device__ __forceinline__ unsigned mm_my_consumer() {
     return threadIdx.x / MM_WARPGROUP - 1;
 }
 
-/* The thread's index in its warpgroup. */
+/* Returns the thread's index in its warpgroup. */
 __device__ __forceinline__ unsigned mm_my_thread() {
     return threadIdx.x % MM_WARPGROUP;
 }
 
-/* The threads of a consumer wait for each other, at the consumer's own barrier; 0 is __syncthreads'. */
+/* Waits until all threads of the consumer call this. Each consumer has its own barrier; barrier 0 belongs to
+ * __syncthreads. */
 __device__ __forceinline__ void mm_consumer_sync() {
     asm volatile("bar.sync %0, 128;" ::"r"(1 + mm_my_consumer()) : "memory");
 }
 
-/* The next two functions move registers from the producer to the consumers (setmaxnreg). Every thread starts
- * with START: 65536 / threads of a multiprocessor, rounded down to 8. The producer's threads keep KEPT. The
- * consumers' threads share the rest. setmaxnreg waits for ever if it asks for more than were released. A
- * thread can have at most 255, so a kernel that starts with as many calls neither function. */
+/* Releases the producer's registers to the consumers (setmaxnreg), except KEPT registers of each thread. A
+ * thread can have at most 255 registers, so a kernel whose threads start with 255 need not call this. */
 template <unsigned KEPT> __device__ __forceinline__ void mm_release_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(KEPT));
 }
 
+/* Acquires an equal share of the registers that the producer released with KEPT. START is the registers with
+ * which each thread starts: 65536 / threads of a multiprocessor, rounded down to a multiple of 8. setmaxnreg
+ * waits for ever if it asks for more registers than were released. */
 template <unsigned KEPT, unsigned START = 168, unsigned CONSUMERS = MM_CONSUMERS>
 __device__ __forceinline__ void mm_acquire_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(START + (START - KEPT) / CONSUMERS));
@@ -44,7 +46,7 @@ template <unsigned STAGES> struct mm_ring {
     uint64_t empty[STAGES]; /* mbarriers: all consumers of the cluster have read the stage */
 };
 
-/* Initialises the ring's mbarriers; one thread calls it. The producer arrives full_arrivals times at each
+/* Initialises the ring's mbarriers; one thread calls this. The producer arrives full_arrivals times at each
  * `full`, and the consumers of the cluster arrive empty_arrivals times at each `empty`. */
 template <unsigned STAGES>
 __device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned empty_arrivals,
@@ -55,10 +57,10 @@ __device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned emp
     }
 }
 
-/* A role's place in the ring; {0, 0} at the start. */
+/* The position of a producer or consumer in the ring; {0, 0} at the start. */
 struct mm_ring_state {
     unsigned stage;
-    unsigned parity; /* of the stage's phase; it changes with each round */
+    unsigned parity; /* parity of the stage's phase, which changes with each round */
 };
 
 template <unsigned STAGES> __device__ __forceinline__ void mm_ring_next(mm_ring_state &at) {
@@ -68,8 +70,8 @@ template <unsigned STAGES> __device__ __forceinline__ void mm_ring_next(mm_ring_
     }
 }
 
-/* The producer waits until its next stage is empty, and gets the stage. In the first round all stages are
- * empty: waiting for the other parity then returns at once. */
+/* Waits until the producer's next stage is empty, and returns the stage. In the first round all stages are
+ * empty, and waiting for the other parity returns at once. */
 template <unsigned STAGES>
 __device__ __forceinline__ unsigned mm_wait_empty(mm_ring<STAGES> &ring, mm_ring_state &at) {
     const unsigned stage = at.stage;
@@ -78,7 +80,7 @@ __device__ __forceinline__ unsigned mm_wait_empty(mm_ring<STAGES> &ring, mm_ring
     return stage;
 }
 
-/* A consumer waits until its next stage is full, and gets the stage. */
+/* Waits until a consumer's next stage is full, and returns the stage. */
 template <unsigned STAGES>
 __device__ __forceinline__ unsigned mm_wait_full(mm_ring<STAGES> &ring, mm_ring_state &at) {
     const unsigned stage = at.stage;
@@ -87,8 +89,8 @@ __device__ __forceinline__ unsigned mm_wait_full(mm_ring<STAGES> &ring, mm_ring_
     return stage;
 }
 
-/* A consumer releases a stage. It arrives at `empty` in all CLUSTER blocks, because the producers of all of
- * them write to the stage. wgmma groups belong to the warpgroup, so one thread that has waited for them
+/* Releases a consumer's stage: arrives at `empty` in all CLUSTER blocks, because the producers of all these
+ * blocks write to the stage. wgmma groups belong to the warpgroup, so a thread that has waited for them
  * arrives for the whole consumer. */
 template <unsigned CLUSTER, unsigned STAGES>
 __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage) {
@@ -98,8 +100,9 @@ __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage
 
 /* --- a consumer's sums --------------------------------------------------------------------------- */
 
-/* The row and column in the block's tile of the thread's sum `index`, as wgmma's accumulator fragment has it:
- * two neighbours of a row, two more 8 rows down, then 8 columns further. */
+/* Returns the row and column in the block's tile of the thread's sum `index`. In wgmma's accumulator fragment
+ * four sums are two neighbours of a row and two neighbours 8 rows below. The next four sums are 8 columns
+ * further. */
 __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
     const unsigned lane = mm_my_thread() % 32;
     return {mm_my_consumer() * MM_CONSUMER_ROWS + mm_my_thread() / 32 * 16 + lane / 4 + index / 2 % 2 * 8,
@@ -108,8 +111,8 @@ __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
 
 template <typename SUM> struct alignas(4 * sizeof(SUM)) mm_four_sums { SUM sums[4]; };
 
-/* Where the workspace has the first four sums of the thread, which has COUNT. The next four lie MM_WARPGROUP
- * fours further, so neighbouring threads access neighbouring fours. */
+/* Returns where the workspace has the first four of the thread's COUNT sums. The next four sums lie
+ * MM_WARPGROUP fours further, so neighbouring threads access neighbouring fours. */
 template <unsigned COUNT, unsigned CONSUMERS = MM_CONSUMERS, typename SUM>
 __device__ __forceinline__ mm_four_sums<SUM> *mm_sums_at(SUM *memory, unsigned block) {
     return reinterpret_cast<mm_four_sums<SUM> *>(memory) +
@@ -123,8 +126,8 @@ __device__ __forceinline__ void mm_store_sums(const SUM (&sums)[COUNT], mm_four_
         to[i / 4 * MM_WARPGROUP] = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
 }
 
-/* Loads four sums, 16 bytes an access, past the L1 cache, which does not see what other multiprocessors
- * write. */
+/* Loads four sums, 16 bytes an access, without the L1 cache, because it does not see writes of other
+ * multiprocessors. */
 template <typename SUM>
 __device__ __forceinline__ mm_four_sums<SUM> mm_load_past_l1(const mm_four_sums<SUM> *from) {
     using access = std::conditional_t<sizeof(SUM) == sizeof(double), double2, uint4>;

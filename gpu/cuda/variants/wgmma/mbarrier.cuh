@@ -1,5 +1,5 @@
-/* mbarriers: barriers in shared memory. A phase of an mbarrier ends once the number of arrivals that it was
- * initialised with is reached and all bytes that the arrivals expect are there. For kernel files alone.
+/* mbarriers: barriers in shared memory. A phase of an mbarrier ends after as many arrivals as it was
+ * initialised with, and once all bytes that the arrivals expect have arrived. For kernel files only.
  *
  * mm_mbarrier_wait has block scope, even if another block of the cluster arrives. That is enough for such
  * mbarriers, because only TMA writes and only wgmma reads the memory that they guard. Waiting with cluster
@@ -18,7 +18,7 @@ __device__ __forceinline__ void mm_mbarrier_init_fence() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Arrives, and adds `bytes` to those that the phase expects. */
+/* Arrives, and adds `bytes` to the bytes that the phase expects. */
 __device__ __forceinline__ void mm_mbarrier_arrive_expect(uint64_t *barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mm_shared_address(barrier)),
                  "r"(bytes)
@@ -35,7 +35,8 @@ __device__ __forceinline__ void mm_mbarrier_arrive_after_copies(uint64_t *barrie
                  : "memory");
 }
 
-/* Arrives at block `block`'s copy of the mbarrier. That block belongs to the cluster and has not ended. */
+/* Arrives at the mbarrier of block `block` that has the address *barrier has in this block. That block
+ * belongs to the cluster and has not ended. */
 __device__ __forceinline__ void mm_mbarrier_arrive_remote(uint64_t *barrier, unsigned block) {
     asm volatile("{\n"
                  ".reg .b32 remote;\n"
@@ -46,7 +47,8 @@ __device__ __forceinline__ void mm_mbarrier_arrive_remote(uint64_t *barrier, uns
                  : "memory");
 }
 
-/* Waits until the phase of this parity is over. Phases have parity 0 and 1 in turn, the first one 0. */
+/* Waits until the phase of this parity is over. Phases have parity 0 and 1 in turn, and the first phase has
+ * 0. */
 __device__ __forceinline__ void mm_mbarrier_wait(uint64_t *barrier, unsigned parity) {
     asm volatile("{\n"
                  ".reg .pred over;\n"

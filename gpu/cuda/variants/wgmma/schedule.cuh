@@ -1,12 +1,12 @@
-/* How a cluster goes through its work by the schedule (schedule.h). Each role of a block does so by itself.
- * For kernel files alone. */
+/* The list of a cluster's work, by the schedule (schedule.h). Producer and consumers of a block each compute
+ * it. For kernel files only. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/schedule.h"
 
 #include <cstdint>
 
-/* Steps begin to end - 1 of a cluster tile. */
+/* Work of a cluster: steps `begin` to `end` - 1 of a cluster tile. */
 struct mm_work_tile {
     unsigned cluster_tile;
     unsigned begin;
@@ -15,17 +15,18 @@ struct mm_work_tile {
 
 struct mm_tile_scheduler {
     unsigned cluster;
-    unsigned cluster_tile; /* the next one that is not shared */
-    unsigned at;           /* the next shared step */
-    unsigned end;          /* of the cluster's share; 0 if not known yet */
+    unsigned cluster_tile; /* the next whole cluster tile */
+    unsigned at;           /* the next step of the cluster's share */
+    unsigned end;          /* end of the cluster's share; 0: not computed yet */
 };
 
 __device__ __forceinline__ mm_tile_scheduler mm_scheduler_of(unsigned cluster) {
     return {cluster, cluster, 0, 0};
 }
 
-/* Gets the cluster's next work. Returns false if there is none. The bounds of the cluster's share take
- * divisions. They are computed after the whole tiles, so the first tile does not wait for them. */
+/* Sets `next` to the cluster's next work. Returns false if there is no more. The bounds of the cluster's
+ * share need divisions, so they are computed after the whole tiles, and the first tile does not wait for
+ * them. */
 __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, mm_tile_scheduler &scheduler,
                                                   mm_work_tile &next) {
     if (scheduler.cluster_tile < schedule.whole_cluster_tiles) {
@@ -48,13 +49,14 @@ __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, m
     return true;
 }
 
-/* A place: of a cluster tile in C, in cluster tiles; of a tile in C, in tiles; of an element in a tile. */
+/* A position: of a cluster tile in C, in cluster tiles; of a tile in C, in tiles; or of an element in a tile.
+ */
 struct mm_tile {
     unsigned row;
     unsigned col;
 };
 
-/* The place of a cluster tile of one product. The last band may have fewer rows. */
+/* Returns the position of a cluster tile of one product. The last band may have fewer rows. */
 __device__ __forceinline__ mm_tile mm_cluster_tile_of(const mm_schedule &schedule, unsigned cluster_tile) {
     const unsigned band = static_cast<unsigned>(
         static_cast<uint64_t>(cluster_tile) * schedule.band.multiplier >> schedule.band.shift);

@@ -1,5 +1,5 @@
 /* TMA, Hopper's copy engine. One thread starts a copy between global and shared memory, and no thread moves
- * its bytes. A load completes at an mbarrier. For kernel files alone. */
+ * its bytes. A load completes at an mbarrier. For kernel files only. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"
@@ -14,8 +14,8 @@ __device__ __forceinline__ void mm_tma_load_bulk(void *to, const void *from, uns
         : "memory");
 }
 
-/* Starts to load contiguous bytes into each block of the cluster in the mask `blocks`. In each of them they
- * arrive at its copy of *to and complete at its copy of *barrier. */
+/* Starts to load contiguous bytes into each block of the cluster that is in the mask `blocks`. In each block
+ * the bytes arrive at the address `to`, and complete at the mbarrier at the address `barrier`. */
 __device__ __forceinline__ void mm_tma_load_bulk_multicast(void *to, const void *from, unsigned bytes,
                                                            uint64_t *barrier, uint16_t blocks) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
@@ -24,7 +24,7 @@ __device__ __forceinline__ void mm_tma_load_bulk_multicast(void *to, const void 
                  : "memory");
 }
 
-/* Loads a tensor map into TMA's cache, so the first copy by it need not wait. */
+/* Loads a tensor map into TMA's cache, so the first copy with the map does not wait for it. */
 __device__ __forceinline__ void mm_tma_prefetch_map(const void *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -39,8 +39,8 @@ __device__ __forceinline__ void mm_tma_load(void *to, const void *map, int x, in
                  : "memory");
 }
 
-/* Starts to load a box (mm_tma_load) into each block of the cluster in the mask `blocks`, as
- * mm_tma_load_bulk_multicast does. */
+/* Starts to load a box (mm_tma_load) into each block of the cluster that is in the mask `blocks`. In each
+ * block the box arrives at the address `to`, and completes at the mbarrier at the address `barrier`. */
 __device__ __forceinline__ void mm_tma_load_multicast(void *to, const void *map, int x, int y, int z,
                                                       uint64_t *barrier, uint16_t blocks) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -49,7 +49,7 @@ __device__ __forceinline__ void mm_tma_load_multicast(void *to, const void *map,
                  : "memory");
 }
 
-/* Orders the thread's accesses to shared memory so far before the TMA copies that any thread starts after the
+/* Orders the thread's earlier accesses to shared memory before TMA copies that any thread starts after this
  * fence and a barrier. */
 __device__ __forceinline__ void mm_async_proxy_fence() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -64,7 +64,7 @@ __device__ __forceinline__ void mm_tma_store(const void *map, int x, int y, int 
                  : "memory");
 }
 
-/* Waits until all of the thread's stores but the last PENDING have read shared memory. */
+/* Waits until all TMA stores of the thread, except the last PENDING stores, have read shared memory. */
 template <unsigned PENDING> __device__ __forceinline__ void mm_tma_store_wait() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
