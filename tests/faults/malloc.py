@@ -233,7 +233,7 @@ def try_group(control, port, group, most, certificate=None):
 # --- the start
 
 
-def judge_start(child, said):
+def check_start(child, said):
     """Returns how a start ended: ready, refused, or an error's text."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
@@ -259,7 +259,7 @@ def start(control, output, command, first, last):
     with open(output, "wb") as file:
         control.arm(first, last)
         child = subprocess.Popen(command, stderr=file)
-    outcome = judge_start(child, lambda: Path(output).read_text(errors="replace"))
+    outcome = check_start(child, lambda: Path(output).read_text(errors="replace"))
     failed = control.disarm()
     if outcome == "ready":
         await_sleep(child.pid)
