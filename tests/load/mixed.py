@@ -1,10 +1,10 @@
-"""A load of mixed requests, each of whose replies is judged.
+"""Sends a load of mixed requests, and checks each reply.
 
-Many keep-alive connections, a process each, ask at the same time for random products in JSON and raw, by every variant
-that the service has, among requests that it must refuse; some leave without waiting. A few names of stored matrices are
-everybody's: they are replaced, read, multiplied and deleted at any time. It shares no code with the service.
+Many clients, a process each, request random products in JSON and raw, by every variant, and send malformed requests.
+Some leave without waiting. All clients replace, read, multiply and delete the same stored matrices. The script shares no
+code with the service.
 Elements are whole numbers times a power of two, so a product has one right value in any order of sums. mixed.py --help
-lists the options; soak.sh starts a service for it. What each reply must look like golden.py and validate.py judge.
+lists the options; soak.sh starts a service for it.
 """
 
 import argparse

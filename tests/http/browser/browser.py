@@ -1,4 +1,4 @@
-"""Headless Chromium at a server's page: what the tests of all views share.
+"""Shared by the tests of all views: headless Chromium at a server's page.
 
 A test opens a Page for a width and a colour scheme, uses it, and calls finish(), which fails on an error in the console,
 a request to another host, a violation that axe finds, or a page wider than its window. It takes a screenshot as well."""
