@@ -1,7 +1,6 @@
 #!/bin/sh
-# ./dev bench accuracy: how exact every variant is on each family of data, by the harness, and writes what it prints,
-# headed by what the figures depend on, to a Markdown file, and the figures to a CSV file. A row that is outside of what
-# is promised is told, and counted in the last line; it is no failure.
+# ./dev bench accuracy: measures by the harness how exact every variant is on each family of data. Writes a Markdown and
+# a CSV file. Rows beyond their bound are counted in the last line, and do not fail.
 #
 #   accuracy.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
 bench=accuracy

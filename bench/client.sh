@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench client: what a product by the Python client costs, beside a bare socket in Python that sends and receives the
-# same bytes (load/client.py). It writes the table to a Markdown and a CSV file.
+# ./dev bench client: compares the time of a product by the Python client with a bare Python socket that moves equal
+# bytes (load/client.py). Writes a Markdown and a CSV file.
 #
 #   client.sh BUILD_FOLDER OPTION…  with what was built there
 bench=client

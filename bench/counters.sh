@@ -1,7 +1,6 @@
 #!/bin/sh
-# The memory traffic of every variant on a GPU: what the program predicts of it (gpu/lab/traffic/traffic.h), what the GPU's counters
-# say, and the difference. Needs Nsight Compute (ncu) and the right to read counters; each row is a run of it and takes
-# some seconds, all of them some minutes.
+# Compares the memory traffic that the program predicts for every variant (gpu/lab/traffic/traffic.h) with a GPU's
+# counters. Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes.
 # usage: counters.sh BUILD_FOLDER [M K N], in the top folder; Markdown tables. Without a shape: for products of 1024³ and
 # 228×240 · 240×112 and for transpositions of 4096×4096.
 metrics='l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum

@@ -1,7 +1,6 @@
 #!/bin/sh
-# ./dev bench crossovers: times fp32_tensor, simt and the tiles on a GPU over products of many shapes, and writes
-# where one becomes faster than the other, as the table that `auto` chooses by: gpu/cuda/crossovers.h, which is to be
-# replaced by it. The figures themselves are kept as a CSV file.
+# ./dev bench crossovers: times fp32_tensor, simt and the tiles on a GPU over many shapes. Prints the table by which
+# `auto` chooses, for gpu/cuda/crossovers.h, and keeps the figures as a CSV file.
 #
 #   crossovers.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
 #   crossovers.sh --table CSV             the table of such figures, to the standard output

@@ -1,7 +1,6 @@
 #!/bin/sh
-# ./dev bench data: what fp32_tensor makes of data of several kinds, at 4096³ unless --edge says otherwise: how many
-# elements it repairs, how long it takes beside simt, and how exact it is (load/data.py). It needs a GPU of compute
-# capability 9.0.
+# ./dev bench data: measures fp32_tensor on several kinds of data: repaired elements, time beside simt, and accuracy
+# (load/data.py). It needs a GPU of compute capability 9.0.
 #
 #   data.sh BUILD_FOLDER OPTION…  with what was built there
 bench=data

@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench gpu: whole requests to the service on a GPU, beside what a user would write instead (aiohttp, uvloop
-# and PyTorch on the same GPU, by one process and by several) and beside the bare sockets. The same client sends all
-# of them the same bodies, in turn; medians of the rounds count. It writes the table to a Markdown and a CSV file,
-# and judges nothing by its exit status.
+# ./dev bench gpu: compares whole requests to the service on a GPU with aiohttp, uvloop and PyTorch on that GPU, and
+# with bare sockets. One client sends all of them equal bodies, in turn. Writes medians to a Markdown and a CSV file.
+# The exit status does not depend on the figures.
 #
 #   gpu.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=gpu

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench json: what a number in JSON costs the codec, read and written, beside a codec by Jansson alone (json.c).
-# It writes the table to a Markdown and a CSV file, and judges nothing by its exit status.
+# ./dev bench json: compares the time to read and write a number in JSON with a codec by Jansson (json.c). Writes a
+# Markdown and a CSV file. The exit status does not depend on the figures.
 #
 #   json.sh BUILD_FOLDER [EDGE] OPTION…  with what was built there; EDGE is of two square matrices (1024)
 bench=json

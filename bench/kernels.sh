@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench kernels: times every variant by the harness, and writes what it prints, headed by what the figures
-# depend on, to a Markdown file, and the figures to a CSV file. How things are timed is the harness's business.
+# ./dev bench kernels: times every variant by the harness. Writes a Markdown and a CSV file, headed by what the figures
+# depend on.
 #
 #   kernels.sh BUILD_FOLDER [OPTION…] [WORD…]  in the top folder, with the program kernels built there
 #

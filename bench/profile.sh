@@ -1,6 +1,6 @@
 #!/bin/sh
-# What bounds a kernel, by a GPU's counters: of each kernel of a product its grid, time and clock, and how busy the parts
-# of the chip were that it could wait for. Needs Nsight Compute (ncu) and the right to read counters.
+# Shows by a GPU's counters what limits each kernel of a product: grid, time, clock, and how busy parts of the chip
+# were. Needs Nsight Compute (ncu) and permission to read counters.
 # usage: profile.sh BUILD_FOLDER [VARIANT… [-- OPTION…]], in the top folder; a Markdown table of these variants
 # (fp32_tensor simt). The options are the harness's (--time 4096 4096 4096).
 # In the order of the table's columns.

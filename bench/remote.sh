@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench remote: a client that is far away, or behind a slow line. It stands in a network namespace of its own,
-# on the other end of a pair of virtual links, which tc's netem delays, slows and makes lose packets. The service is
-# held against a plain socket loop over the same link. It takes root, iproute2 and a kernel with netem; what of these is
-# missing is said in place of figures, and two more rows can do without netem. What it makes, it takes away again.
+# ./dev bench remote: a client that is far away or behind a slow line, compared with a plain socket loop. The client is
+# in a network namespace behind a virtual link, which tc's netem delays, slows and makes lossy. It needs root, iproute2
+# and a kernel with netem; what is missing is reported. It removes what it creates.
 #
 #   remote.sh BUILD_FOLDER OPTION…  in the top folder, with what was built there
 #

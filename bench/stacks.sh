@@ -1,7 +1,6 @@
 #!/bin/sh
-# ./dev bench stacks: the kernel time of stacks of products by the service, by `auto` beside the library of the device's
-# vendor (`blas`), in turn; each is checked once. It writes the table to a Markdown and a CSV file, and judges nothing by
-# its exit status.
+# ./dev bench stacks: compares the kernel time of stacks by `auto` with the vendor's library (`blas`), in turn, and
+# checks each product once. Writes a Markdown and a CSV file. The exit status does not depend on the figures.
 #
 #   stacks.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=stacks

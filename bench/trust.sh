@@ -1,7 +1,7 @@
 #!/bin/sh
-# ./dev bench trust: what the service must stand, a row or some for each scenario, on the CPU backend: the target, what
-# was measured, and whether that holds. docs/performance.md keeps the figures and says which tests hold the same in short. It
-# writes the table to a Markdown and a CSV file, and judges nothing by its exit status.
+# ./dev bench trust: measures the service under overload, slow clients, restarts and other trouble, on the CPU backend.
+# Each row has a target and the result. Writes a Markdown and a CSV file. The exit status does not depend on the
+# figures.
 #
 #   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=trust

@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench wire: the way of bytes through the service, on the CPU backend, beside the least that could be done
-# with the same bytes on this machine (sockets.c, bare.c) and beside what a user would write instead (peers/).
-# What is compared takes turns, and the median of the rounds' ratios counts. It writes the table to a Markdown and a
-# CSV file, and judges nothing by its exit status.
+# ./dev bench wire: measures the service's transfer of bytes on the CPU backend, compared with minimal servers
+# (sockets.c, bare.c) and with aiohttp (peers/), in turn. Writes median ratios to a Markdown and a CSV file. The exit
+# status does not depend on the figures.
 #
 #   wire.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=wire

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the image from the Dockerfile, by docker, or by buildah where no docker daemon answers, and gives
-# it the version and the revision of the source tree. It installs nothing.
+# Builds the image from the Dockerfile, by docker, or by buildah without a docker daemon, with the tree's version and
+# revision. It installs nothing.
 #
 #   docker/build.sh [--tool docker|buildah] [--tag TAG] [-- further arguments of the tool's build]
 set -eu

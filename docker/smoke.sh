@@ -1,7 +1,7 @@
 #!/bin/sh
-# For an operator, on a host with docker or podman: runs the image as it should be run (read-only root, no
-# capabilities), asks it for a product, and stops it in the middle of one. A line a check, then the counts;
-# the exit status is 0 where none failed.
+# For an operator with docker or podman: runs the image with a read-only root and no capabilities, requests a product,
+# and stops the container during another one. Prints a line for each check, then the counts; exit status 0 if all
+# passed.
 #
 #   docker/smoke.sh [--cpu] [IMAGE]        IMAGE: matmuld
 #

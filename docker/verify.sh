@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the image for real, where no registry and no daemon can be reached, and holds it against what the
-# README promises: by buildah, on a base that mmdebstrap makes, and run from its files as a container would.
-# A line a check, then the counts. It takes root, buildah, mmdebstrap, jq, curl, iproute2 and util-linux.
+# Builds the image by buildah without registry or daemon, on a base by mmdebstrap, runs it from its files, and checks
+# what the README promises. Prints a line for each check. Needs root, buildah, mmdebstrap, jq, curl, iproute2 and
+# util-linux.
 #
 #   docker/verify.sh [--base ROOTFS.tar] [--cuda]
 #

@@ -1,5 +1,5 @@
-"""Prints `client MS` and `socket MS`: one float32 product of this edge by clients/python, and by a bare socket that sends the
-same raw bytes. In turn, the median of so many of each. Usage: client.py PORT EDGE COUNT"""
+"""Prints `client MS` and `socket MS`: median times of COUNT float32 products by clients/python, and by a bare
+socket that sends equal bytes, in turn. Usage: client.py PORT EDGE COUNT"""
 
 import pathlib
 import socket

@@ -1,5 +1,5 @@
-"""Products by fp32_tensor of several kinds of data: for each the elements that were repaired, the time of the kernels in ms
-(the median; simt's beside it, in turn) and ‖C−R‖/‖R‖ in the Frobenius norm, R being NumPy's product in float64.
+"""Multiplies several kinds of data by fp32_tensor, and prints the repaired elements, the kernels' median time in ms beside
+simt's and ‖C−R‖/‖R‖ in the Frobenius norm, R being NumPy's product in float64.
 Usage: data.py PORT EDGE COUNT"""
 
 import pathlib

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Callers who are slow on purpose: heads and bodies that come a few bytes at a time, and replies that are taken so, each on
-a connection of its own. It says `ready` once all are connected and have begun. At the end it tells how many of them the
-service has ended, and when, in a line for each kind: heads=N ended=N first_s=SECONDS last_s=SECONDS
+"""Slow clients that send heads or bodies, or read replies, a few bytes at a time, each on its own connection. Prints `ready`
+once all have begun. At the end prints for each kind how many connections the service has closed, and when: heads=N ended=N first_s=SECONDS last_s=SECONDS
 """
 
 import argparse

@@ -1,6 +1,5 @@
 #!/bin/sh
-# What the image and the compose files promise and docker/verify.sh, which builds and runs the image, cannot see. Run
-# in the top folder.
+# Checks the promises of the image and the compose files that docker/verify.sh cannot see. Run in the top folder.
 set -eu
 
 failed=0

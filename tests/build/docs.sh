@@ -1,8 +1,6 @@
 #!/bin/sh
-# What docs/ says is what the program says: the list of options is what --help prints, and the tables of variants
-# have the program's names and summaries, in its order; a new variant may wait for its figures. Each stands
-# between comments: <!-- options --> or <!-- matmul cpu --> … <!-- end -->. The picture is the one that its
-# command draws, each link leads to a file and a heading, and each curl shows an error's body.
+# Compares docs/ with the program: --help's options, the tables of variants between comments like <!-- options --> and
+# <!-- end -->, the picture, and links. A new variant may lack figures. Each curl command must show an error's body.
 # Usage: docs.sh MATMULD LIST_VARIANTS, in the top folder.
 # The backquotes in the patterns below are Markdown's.
 # shellcheck disable=SC2016

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The line of dependency, server -> api -> gpu, holds in the #include lines, and each outside library
-# stays in its folder. Run in the top folder.
+# Checks that includes follow server -> api -> gpu, and that each outside library stays in its folder. Run in the top
+# folder.
 set -eu
 
 failed=0

@@ -1,12 +1,12 @@
 #!/bin/sh
-# What ptxas, the assembler behind nvcc, says of each kernel file: kept from the build, and judged. Every file has a report
+# What ptxas, the assembler behind nvcc, says of each kernel file: kept from the build, and checked. Every file has a report
 # with a kernel in it, nothing spills registers to local memory, and nothing was warned of. A file excuses the spills of
 # its kernel or function NAME by a line that says why, and then NAME must spill:
 #
 #     /* ptxas: spills NAME: reason */
 #
 #   ptxas.sh keep REPORTS COMMAND…     runs a compiler; what it says of gpu/cuda/FILE.cu goes to REPORTS/gpu/cuda/FILE.cu.txt
-#   ptxas.sh judge REPORTS FILE.cu…    in the top folder
+#   ptxas.sh check REPORTS FILE.cu…    in the top folder
 set -eu
 
 # A report belongs to an object, so an old one is removed first. Compilers run at once and write to their own files
@@ -73,15 +73,15 @@ is_excused() {
     }
 }
 
-# judge_excuses FILE REPORT: rejects an excuse without a spill, because it would hide a later one.
-judge_excuses() {
+# check_excuses FILE REPORT: rejects an excuse without a spill, because it would hide a later one.
+check_excuses() {
     excuses "$1" | while read -r excuse; do
         read_report "$2" | grep -qE "^spill ($excuse|[^ ]*[^0-9 ]${#excuse}${excuse}[^ ]*) " ||
             echo "$1: nothing spills in $excuse, whose spills it excuses"
     done
 }
 
-judge() {
+check() {
     reports=$1
     shift
     failures=$(for file in "$@"; do
@@ -89,7 +89,7 @@ judge() {
         read_report "$report" | while read -r kind function words; do
             [ "$kind" = spill ] && is_excused "$function" "$file" || echo "$file: $kind: $function $words"
         done
-        judge_excuses "$file" "$report"
+        check_excuses "$file" "$report"
     done 2>&1)
     printf '%s\n' "$failures"
     echo "$# files"

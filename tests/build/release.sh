@@ -1,7 +1,6 @@
 #!/bin/sh
-# What is shipped builds: optimised, without assertions, which hide what nothing else uses, and hardened. (Preset fuzz
-# shows that Clang compiles it.) Hardened: it can be loaded anywhere, what is bound at the start cannot be written later,
-# no stack is executable, and stacks and buffers are guarded. It builds without cmocka, which only the tests need.
+# Builds a release without cmocka: optimised, without assertions, and hardened (PIE, RELRO, no executable stack, stack
+# protector, fortified buffers).
 # Usage: release.sh C_COMPILER, in the top folder.
 set -eu
 

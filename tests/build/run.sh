@@ -1,7 +1,6 @@
 #!/bin/sh
-# ./dev run compiles for the GPUs that nvidia-smi finds, and without CUDA if it finds none. Stand-ins for nvidia-smi and
-# cmake are first on PATH: one tells of a row's GPUs, the other prints what it was told and fails. Those for apt-get and sudo
-# fail too: a test installs nothing. Run in the top folder.
+# Tests that ./dev run compiles for the GPUs that nvidia-smi finds, and without CUDA if there are none. Fakes of
+# nvidia-smi, cmake, apt-get and sudo come first on PATH. Run in the top folder.
 set -eu
 
 scratch=$(mktemp -d)

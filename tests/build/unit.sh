@@ -1,6 +1,6 @@
 #!/bin/sh
-# The unit for systemd names the prefix of the installation. systemd takes it, with the drop-in that its comment tells of,
-# and leaves the service little that it could do: an exposure of 3.0 at most, by systemd's own count. It is not started here.
+# Checks the systemd unit: it names the installation's prefix, systemd accepts it with the drop-in of its comment, and
+# its exposure is 3.0 at most. Does not start it.
 # Usage: unit.sh BUILD, a build folder.
 set -eu
 

@@ -1,14 +1,14 @@
-"""Lets allocations of a server fail in turn, by the library failing.c under it: the first one, then the second, and so
-on until there was none to fail; first that one alone, then all from it on.
+"""Makes each allocation of a server fail in turn, by the preloaded library failing.c: first only that one, then that one
+and all later ones.
 
     malloc.py CONTROL requests PORT GROUP MOST [CERTIFICATE]    while it answers requests; by TLS with its certificate
     malloc.py CONTROL start MOST OUTPUT PROGRAM [OPTION…]       while it starts; OUTPUT is a file for what it says
     malloc.py CONTROL arm FIRST LAST
     malloc.py CONTROL disarm                                    prints how many failed
 
-MOST is how many runs there are of each kind, evenly spread; 0: all. The reply to a request must be the one with memory,
-or a 500 or 503 as a problem, or the connection must close, in time; and the same request must be answered well right
-after. A start must end in time, with status 1 or 2 and a sentence, or become ready; then it must end well on SIGTERM.
+MOST limits the runs of each kind, evenly spread; 0: all. In time, a request must get its normal reply, or a problem with
+500 or 503, or a closed connection; the next one must succeed. A start must fail with status 1 or 2 and a sentence, or
+become ready and end normally on SIGTERM.
 """
 
 import json
@@ -233,7 +233,7 @@ def try_group(control, port, group, most, certificate=None):
 # --- the start
 
 
-def judge_start(child, said):
+def check_start(child, said):
     """Returns how a start ended: ready, refused, or an error's text."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
@@ -259,7 +259,7 @@ def start(control, output, command, first, last):
     with open(output, "wb") as file:
         control.arm(first, last)
         child = subprocess.Popen(command, stderr=file)
-    outcome = judge_start(child, lambda: Path(output).read_text(errors="replace"))
+    outcome = check_start(child, lambda: Path(output).read_text(errors="replace"))
     failed = control.disarm()
     if outcome == "ready":
         await_sleep(child.pid)

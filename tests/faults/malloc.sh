@@ -1,12 +1,11 @@
 #!/bin/sh
-# Memory that runs out at each place in turn while the service starts, or answers requests of a group, by TLS as well:
-# tests/faults/malloc.py says what must hold. When it is over nothing is held of what failed: no memory of the budget, no
-# job, no descriptor, and, under the address sanitizer, nothing at all but 2 KiB that GnuTLS 3.7.9 itself loses at one place.
+# Each allocation fails in turn while the service starts, or answers a group of requests, also with TLS; malloc.py has the
+# rules. Afterwards no memory, job or descriptor may leak, except 2 KiB that GnuTLS 3.7.9 loses.
 #
 #   malloc.sh start MOST
 #   malloc.sh GROUP MOST [OPTION…]    with options of the server
 #
-# Of each request MOST places are tried, evenly spread, or so many as MALLOC_MOST says; with 0 none is left out. The group
+# For each request MOST allocations are tried, evenly spread; MALLOC_MOST replaces that number; 0: all. The group
 # tls is skipped (77) without openssl, or if the build has no TLS.
 # shellcheck source=tests/http/server.sh
 . "$(dirname "$0")/../http/server.sh"

@@ -1,7 +1,6 @@
-"""A server that says what it is told: it answers each connection, after the first bytes that come, with what stood on
-its stdin, and closes it. It prints its port.
+"""A server that answers each connection with its stdin, after the first bytes arrive, and closes it. Prints its port.
 
-    listen.py [HOLD]    with HOLD it leaves the connections open; so does nothing at all make a server that never answers
+    listen.py [HOLD]    HOLD: leaves the connections open; with an empty stdin it never answers
 """
 
 import socket

@@ -1,12 +1,11 @@
 #!/usr/bin/env -S python3 -IS
-"""Sends stdin to a TCP port as it is, so many bytes a write and so many milliseconds apart (2), and copies what comes back
-to stdout until the other side closes; if that comes before all is sent, the rest is not. It knows nothing of HTTP.
+"""Sends stdin to a TCP port unchanged, PIECE bytes a write and PAUSE_MS (2) apart, and copies the reply to stdout until the
+other side closes. It knows nothing of HTTP.
 
     talk.py HOST PORT PIECE [LEAVE | HALF | FOREVER | UNREAD | PAUSE_MS]
 
-With LEAVE it goes without waiting for what comes back, with HALF it closes its sending side. With FOREVER it goes on with
-zeros, without a pause, until the connection takes no more. With UNREAD it reads nothing
-for a minute, and the system holds little of what comes back.
+LEAVE: ends without waiting for the reply. HALF: closes its sending side. FOREVER: then sends zeros until the connection
+breaks. UNREAD: reads nothing for a minute, with a small receive buffer.
 """
 
 import select

@@ -1,4 +1,4 @@
-"""Holds an OpenAPI document, and the replies of a server, against the document.
+"""Checks an OpenAPI document, and replies of a server against the document.
 
 Usage: validate.py DOCUMENT                     that its references lead somewhere, and that its examples and defaults
                                                 conform to its schemas

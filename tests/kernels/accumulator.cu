@@ -235,7 +235,7 @@ template <class ELEMENT> void check_model() {
     failures += differing[TENSOR_CORE_NORMALIZED] > 0 && differing[TENSOR_CORE_AS_STORED] > 0;
 }
 
-template <class ELEMENT> void judge() {
+template <class ELEMENT> void test_type() {
     const struct tensor_core &core = ELEMENT::core();
     std::printf("%s wgmma (m64n8k%u): addends cut to %d bits behind the point, sums to %d\n", ELEMENT::name,
                 core.depth, core.fraction_bits, core.sum_bits);
@@ -252,9 +252,9 @@ int main() {
         return EXIT_SKIPPED;
     }
     std::printf("%s\n\n", properties.name);
-    judge<float16>();
-    judge<e4m3>();
-    judge<e5m2>();
+    test_type<float16>();
+    test_type<e4m3>();
+    test_type<e5m2>();
     std::printf("%u failures\n", failures);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

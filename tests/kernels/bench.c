@@ -163,7 +163,7 @@ static void print_row(struct table *table, const struct timed_row *row, const st
     const struct subject *subject = row->subject;
     const bool multiplies = timing->op == MM_MATMUL;
     const bool timed = figures->error.status == MM_OK;
-    const bool judged = timed && subject != NULL;
+    const bool is_checked = timed && subject != NULL;
     const bool told = uses->threads_per_block > 0;
     const double rate = table_known(row->rate, timed);
     const double percent = table_known(100.0 * figures->of_yardstick, figures->of_yardstick > 0.0);
@@ -197,9 +197,9 @@ static void print_row(struct table *table, const struct timed_row *row, const st
                      table_known(rate, !multiplies));
         table_number(table, "percent_of_copy", multiplies ? NULL : "% of copy", table->is_csv ? 3 : 1,
                      table_known(percent, !multiplies));
-        table_number(table, "max_error", "max error", -3, table_known(figures->max_error, judged));
+        table_number(table, "max_error", "max error", -3, table_known(figures->max_error, is_checked));
         table_number(table, "relative_error", "relative error", -3,
-                     table_known(figures->relative_error, judged && multiplies));
+                     table_known(figures->relative_error, is_checked && multiplies));
         table_number(table, "threads_per_block", NULL, 0, table_known(uses->threads_per_block, told));
         table_number(table, "registers_per_thread", "registers", 0,
                      table_known(uses->registers_per_thread, told));

@@ -1,16 +1,7 @@
-/* What is right: each element in float64, or modulo 2^64, and the bound that arithmetic has to keep.
- *
- * With u = 2^-24, R the exact sum and S = |A|·|B|, sums in float32 keep |C − R| ≤ 2(k+8)·u·S + k·2^-149, in
- * any order of summation, with or without fused multiply-add, as long as no partial sum overflows. The
- * reference's own error, k·2^-53·S at most, is 2^-30 of that. Sums in float64 keep the same with u = 2^-53
- * and 2^-1074; their R is made in twice the precision (T. Ogita, S. Rump, S. Oishi: Accurate sum and dot
- * product, 2005). Whole numbers are exact.
- *
- * Of the products P = (S+R)/2 is the sum of the positive and N = (S−R)/2 of the negative ones, and every
- * partial sum lies between −N and P. So +Inf can only come about where P (with rounding errors) passes the
- * largest float, −Inf where N does, NaN where both do; and once a partial sum is infinite, no finite result
- * is left. Hence a finite C is always held to the bound, and the rest is decided by P and N, without knowing
- * the order. */
+/* The expected elements of C, in float64 or modulo 2^64, and the allowed error. Float32 sums keep |C − R| ≤
+ * 2(k+8)·u·|A|·|B| + k·2^-149 in any order, with u = 2^-24. R of float64 sums is computed in twice the
+ * precision (T. Ogita, S. Rump, S. Oishi: Accurate sum and dot product, 2005). Inf is allowed only if the sum
+ * of the positive or of the negative products may overflow. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -19,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiplications that a reference may cost before it is sampled, and the sample's size. */
+/* Products with more multiplications than WHOLE_COST_MAX are only sampled. */
 enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
 
-/* Sums of neighbouring elements of a row, each as in struct expected. */
+/* Sums of neighbouring elements of a row, as in struct expected. */
 struct sums {
     double *sum;
     double *low;
@@ -30,7 +21,7 @@ struct sums {
     uint64_t *whole;
 };
 
-/* By twice the precision: what a product and a sum round off is added up by itself. */
+/* Adds products in twice the precision: rounding errors are summed separately. */
 static void add_precisely(const struct sums *sums, double a, const union number *b, size_t count) {
     for (size_t col = 0; col < count; col++) {
         const double product = a * b[col].real;
@@ -43,7 +34,7 @@ static void add_precisely(const struct sums *sums, double a, const union number 
     }
 }
 
-/* Adds an element of A times elements of a row of B. */
+/* Adds the products of an element of A with elements of a row of B. */
 static void add_products(const struct sums *sums, enum mm_dtype dtype, union number a, const union number *b,
                          size_t count) {
     if (dtype == MM_FLOAT64) {
@@ -60,7 +51,7 @@ static void add_products(const struct sums *sums, enum mm_dtype dtype, union num
     }
 }
 
-/* One element, of an A that is scaled. */
+/* Computes one expected element, with A scaled. */
 static struct expected make_scaled(const struct operands *operands, size_t row, size_t col, double scale) {
     const struct shape *shape = &operands->shape;
     struct expected expected = {.row = row, .col = col, .scale = scale};
@@ -74,7 +65,7 @@ static struct expected make_scaled(const struct operands *operands, size_t row, 
     return expected;
 }
 
-/* Sums that float64 would overflow in are scaled. */
+/* Scales the element if float64 sums would overflow. */
 static struct expected settle(const struct operands *operands, const struct expected *expected) {
     if (operands->dtype == MM_FLOAT64 && expected->scale == 1.0 && !isfinite(expected->magnitude))
         return make_scaled(operands, expected->row, expected->col, 0x1p-100);
@@ -107,14 +98,14 @@ static void sample(struct reference *reference, const struct operands *operands,
     }
 }
 
-/* What threads share that make every element: each takes the next row. */
+/* Shared by the threads that compute all elements; each thread computes the next row. */
 struct whole {
     const struct operands *operands;
     struct expected *expected;
     atomic_size_t next_row;
 };
 
-/* A row of C at a time, since B's rows are read as they lie. */
+/* Computes a row of C at a time, because rows of B are contiguous. */
 static void *make_rows(void *data) {
     struct whole *whole = data;
     const struct operands *operands = whole->operands;
@@ -146,7 +137,7 @@ void reference_make_whole(struct reference *reference, const struct operands *op
     struct whole whole = {.operands = operands, .expected = reference->expected};
     pthread_t others[SHARE_THREADS_MAX];
     unsigned started = 0;
-    /* A thread that does not start leaves its rows to the rest. */
+    /* If a thread does not start, the others do its rows. */
     while (started + 1 < threads && pthread_create(&others[started], NULL, make_rows, &whole) == 0)
         started++;
     make_rows(&whole);
@@ -172,10 +163,10 @@ void reference_free(struct reference *reference) {
     *reference = (struct reference){0};
 }
 
-/* Float8 by tensor cores: 33 addends are cut at 2^-13 of the largest, in each of the four instructions
- * between two promotions to float32. Their other sums cut off what float32 would round. */
+/* Float8 on tensor cores: 33 addends are truncated at 2^-13 of the largest, in each of four instructions
+ * before a promotion to float32. Other sums truncate where float32 rounds. */
 static double relative_of(enum mm_dtype dtype, size_t k, double unit, enum mm_arithmetic by) {
-    const double v = 0x1p-11; /* what rounding to tf32 is off by */
+    const double v = 0x1p-11; /* relative error of rounding to tf32 */
     const double relative = (by == MM_ROUNDED ? 2.0 : 4.0) * ((double)k + 8.0) * unit;
     if (by == MM_OF_TF32)
         return 2.0 * v + v * v + relative;
@@ -197,12 +188,13 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
     if (c_dtype != sum_dtype) {
         arithmetic.unit = c.unit;
         arithmetic.step = 0.5 * c.least;
-        arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit)); /* half a step further */
+        arithmetic.past =
+            c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit)); /* half a rounding step beyond */
     }
     return arithmetic;
 }
 
-/* Whether the sums may have become infinite on this side, and whether C may be. */
+/* Whether the sums, or C, may be infinite on this side. */
 static bool may_overflow(const struct expected *expected, const struct arithmetic *arithmetic, double sum) {
     const double reach = 0.5 * expected->magnitude + 0.5 * sum;
     return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;
@@ -231,8 +223,7 @@ bool reference_check(const struct expected *expected, const struct arithmetic *a
     return *fraction <= 1.0;
 }
 
-/* Below k times the smallest normal number what underflows may cost as much as u of |A|·|B|, and past the
- * range of the sums C is not finite. */
+/* Near the underflow limit or beyond the range of sums, errors say nothing in units of u. */
 static bool has_units(const struct expected *expected, const struct arithmetic *arithmetic, size_t k,
                       double value) {
     return expected->scale == 1.0 && expected->magnitude >= (double)k * arithmetic->sum_normal &&

@@ -169,7 +169,7 @@ static bool agrees(const struct mm_job *job, enum flaw flaw, void *memory) {
         return true;
     printf("relative error %.17g, not %.17g; ", mm_verification_relative_error(&job->outcome.verification),
            mm_verification_relative_error(&expected));
-    printf("row %zu: %.17g of %.17g, not row %zu: %.17g of %.17g; %zu rows judged, not %zu\n",
+    printf("row %zu: %.17g of %.17g, not row %zu: %.17g of %.17g; %zu rows checked, not %zu\n",
            job->outcome.verification.row, job->outcome.verification.residual, job->outcome.verification.bound,
            expected.row, expected.residual, expected.bound, job->outcome.verification.rows_checked,
            expected.rows_checked);

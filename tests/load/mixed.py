@@ -1,10 +1,10 @@
-"""A load of mixed requests, each of whose replies is judged.
+"""Sends a load of mixed requests, and checks each reply.
 
-Many keep-alive connections, a process each, ask at the same time for random products in JSON and raw, by every variant
-that the service has, among requests that it must refuse; some leave without waiting. A few names of stored matrices are
-everybody's: they are replaced, read, multiplied and deleted at any time. It shares no code with the service.
+Many clients, a process each, request random products in JSON and raw, by every variant, and send malformed requests.
+Some leave without waiting. All clients replace, read, multiply and delete the same stored matrices. The script shares no
+code with the service.
 Elements are whole numbers times a power of two, so a product has one right value in any order of sums. mixed.py --help
-lists the options; soak.sh starts a service for it. What each reply must look like golden.py and validate.py judge.
+lists the options; soak.sh starts a service for it.
 """
 
 import argparse
@@ -157,7 +157,7 @@ class Product:
         text = "&".join(f"{name}={str(value).lower()}" for name, value in query.items())
         return MATMUL + ("?" + text if text else ""), body
 
-    def judge(self, plan, reply):
+    def check(self, plan, reply):
         head = reply.headers
         require(reply.status == 200, "status", reply.status, "expected 200:", reply.body[:300])
         require(head.get("content-type") == self.reply_form, "Content-Type is", head.get("content-type"))
@@ -166,7 +166,7 @@ class Product:
         asked, ran = self.variant["name"], head.get("matmul-variant")
         runs = [row["name"] for row in plan.variants if row["backend"] == self.variant["backend"] and row["name"] != "auto"]
         require(ran in runs if asked == "auto" else ran == asked, "Matmul-Variant is", ran, "for", asked)
-        self.judge_elements(self.read_json(reply) if self.reply_form == JSON else self.read_raw(reply))
+        self.check_elements(self.read_json(reply) if self.reply_form == JSON else self.read_raw(reply))
 
     def read_raw(self, reply):
         require(len(reply.body) == 4 * self.m * self.n, "the reply has", len(reply.body), "bytes")
@@ -180,7 +180,7 @@ class Product:
         row_of = struct.Struct(f"<{self.n}f")  # a decimal is read as the nearest float32
         return [row_of.unpack(row_of.pack(*row)) for row in rows]
 
-    def judge_elements(self, rows):
+    def check_elements(self, rows):
         """Freivalds' check: C·x = A·(B·x), exact in float64. A wrong C passes once in a million times."""
         x = [random.randrange(1, 1 << 20) for _ in range(self.n)]
         scale = self.a.scale * self.b.scale
@@ -198,8 +198,8 @@ class Refusal:
     def request(self, _):
         return self.target, (self.body + " " * self.spaces).encode()
 
-    def judge(self, _, reply):
-        code = judge_problem(reply)
+    def check(self, _, reply):
+        code = check_problem(reply)
         require(code == self.code, "code", code, "expected", self.code)
 
 
@@ -260,11 +260,11 @@ class Stored:
     def request(self, _):
         return self.path + "?" * bool(self.query) + "&".join(self.query), self.body
 
-    def judge(self, _, reply):
+    def check(self, _, reply):
         self.code = f"stored {self.draw.__name__}"
         require(reply.status in self.may_be, self.code, "status", reply.status, reply.body[:300])
         if reply.status >= 400:
-            return judge_problem(reply)
+            return check_problem(reply)
         if self.draw == self.reduce:
             figures = json.loads(reply.body)["reduce"]
             require(figures["min"] == figures["max"] == figures["sum"] / self.edge**2, "figures", figures)
@@ -273,7 +273,7 @@ class Stored:
             require(reply.body == reply.body[:4] * count, self.code, "elements of two values, or", len(reply.body), "bytes")
 
 
-def judge_problem(reply):
+def check_problem(reply):
     """Checks that the reply is this request's problem with the right status. Returns its code."""
     require(reply.headers.get("content-type") == "application/problem+json", "Content-Type of status", reply.status)
     problem = json.loads(reply.body)
@@ -373,17 +373,17 @@ class Client:
             self.socket.sendall(piece)
             at += len(piece)
 
-    def judge(self, request, reply):
+    def check(self, request, reply):
         self.counts["requests"] += 1
         self.counts["  in chunks"] += request.chunked
         code = "ok"
         try:
             require(reply.headers.get("x-request-id") == request.id, "X-Request-Id is", reply.headers.get("x-request-id"))
             if reply.status in (429, 503):  # allowed under load
-                code = judge_problem(reply)
+                code = check_problem(reply)
                 require(reply.headers.get("retry-after", "").isdigit(), "Retry-After is", reply.headers.get("retry-after"))
             else:
-                request.kind.judge(self.plan, reply)
+                request.kind.check(self.plan, reply)
                 code = getattr(request.kind, "code", "ok")
                 if code == "ok":
                     self.counts["products right"] += 1
@@ -419,12 +419,12 @@ class Client:
             if reply.status == 100:
                 self.send(requests[0].body)
                 reply = read_reply(self.reader)
-            self.judge(requests[0], reply)
+            self.check(requests[0], reply)
             return
         self.send(b"".join(request.head + request.body for request in requests))
         for request in requests:
             if self.socket is not None:  # None if a reply has closed the connection
-                self.judge(request, read_reply(self.reader))
+                self.check(request, read_reply(self.reader))
         self.counts["  pipelined"] += len(requests) - 1
 
     def step(self):

@@ -2,10 +2,9 @@
 
     serve.py --with numpy|torch [--processes 1]
 
-It takes matmuld's POST /v1/matmul as raw float32 and as JSON. POST /kept?edge=N multiplies two matrices
+It accepts matmuld's POST /v1/matmul as raw float32 and as JSON. POST /kept?edge=N multiplies two matrices
 that stay on its device, waits for the product, and answers two bytes. Says "listening on PORT" on
-stdout once all its processes serve; each multiplies in its event loop, so that the processes are what
-runs at once. SIGTERM ends it."""
+stdout once all its processes serve. Each process multiplies in its event loop. SIGTERM ends it."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""Headless Chromium at a server's page: what the tests of all views share.
+"""Shared by the tests of all views: headless Chromium at a server's page.
 
 A test opens a Page for a width and a colour scheme, uses it, and calls finish(), which fails on an error in the console,
 a request to another host, a violation that axe finds, or a page wider than its window. It takes a screenshot as well."""
@@ -90,7 +90,7 @@ class Page:
 
     def finish(self, name):
         """Checks the page as it is now, and takes a screenshot."""
-        violations = self.judge()
+        violations = self.find_violations()
         height = min(6000, self.run("return document.documentElement.scrollHeight"))
         width = SIZES[self.size][0]
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
@@ -98,7 +98,7 @@ class Page:
         self.driver.save_screenshot(str(SCREENSHOTS / f"{name}-{self.size}-{self.scheme}.png"))
         assert not violations, f"{name} {self.size} {self.scheme}: " + "; ".join(violations)
 
-    def judge(self):
+    def find_violations(self):
         console, requests = self.messages()
         bad = [text for text in console if not any(part in text for part in self.expected)]
         host = urllib.parse.urlsplit(URL).netloc

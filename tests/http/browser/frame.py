@@ -32,7 +32,7 @@ with Browser() as browser:
         print(f"the page with all views, {what}: {own} bytes of its own, {sum(weights.values())} with Chart.js")
     own = sum(bytes for name, bytes in sent.items() if not name.endswith("/chart.js"))
     assert own <= OWN_BYTES_MAX and sum(sent.values()) <= ALL_BYTES_MAX, sent
-    assert not page.judge()
+    assert not page.find_violations()
 
     slow = {"offline": False, "latency": 500, "downloadThroughput": -1, "uploadThroughput": -1}
     page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", slow)
@@ -50,7 +50,7 @@ with Browser() as browser:
     page.wait(lambda page: page.find("#operate").is_displayed(), "the second of two quick choices")
     page.driver.execute_async_script("import(new URL('page/compare.js', location)).then(() => setTimeout(arguments[0]))")
     assert shown(page) == ["operate"], "the first one is shown too"
-    assert not page.judge()
+    assert not page.find_violations()
 
     page = browser.open("/")
     page.wait(lambda page: page.find("#try").is_displayed(), "the first view")

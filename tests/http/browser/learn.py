@@ -91,7 +91,7 @@ def check_text(page, name):
         left = page.run("const text = document.querySelector('#learn .lesson').cloneNode(true);"
                         "text.querySelectorAll('code').forEach(one => one.remove()); return text.textContent")
         assert not re.search(r"[`*#|]|\]\(|^- |details", left, re.MULTILINE), left
-        faults = page.judge()
+        faults = page.find_violations()
         assert not faults, faults
 
     page.run("document.querySelector('#learn .lesson summary').click()")

@@ -49,5 +49,5 @@ with Browser() as browser:
     assert rows[0]["measured"] and shown == [row["latency_cycles"] for row in rows], (shown, rows[0])
     assert not page.run("return problems"), page.run("return problems")
     page.expected.append("429")  # the console reports each error reply
-    faults = page.judge()
+    faults = page.find_violations()
     assert not faults, faults

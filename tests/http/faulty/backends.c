@@ -1,20 +1,9 @@
-/* Backends that fail or are slow as told, in place of the list of gpu/device/backends.c: matmuld linked with
- * them answers what only broken devices could make it answer. One calls itself cuda, since that is what
- * --backend takes, and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so
- * that the self-test at start passes. The other is the CPU.
- *
- * MATMULD_FAULTY_HOLD names a file. While it exists, a float32 product on either backend whose A begins with
- * 7777 goes on, and adds a byte to the file when it begins. On the CPU it lets others have their turn, and
- * can be cancelled; on the GPU it cannot. While a file of this name and `.open` exists, the GPU is being
- * opened. While one with `.fill` exists, neither fills a benchmark's matrices. While one with `.benchmark`
- * exists, a piece of a benchmark or of a small product takes the CPU a tenth of a second longer.
- *
- * MATMULD_FAULTY_TILE: the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as
- * it was. MATMULD_FAULTY_DEVICES: how many there are, 1 or 2. MATMULD_FAULTY_MIB: the memory of each, 1024.
- * MATMULD_FAULTY_FILL: the GPU fills no matrices for benchmarks, which fails.
- * A product by `lies` is right, and each one after it on that device has one wrong element.
- * The row `racy` is wrong on purpose, so no self-test runs it: each of its products has one wrong element.
- * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
+/* Backends that fail or are slow on purpose, in place of the list in gpu/device/backends.c: `cuda`, which
+ * multiplies on the CPU, and the CPU. Only products of one row fail. While the file $MATMULD_FAULTY_HOLD
+ * exists, products whose A begins with 7777 run on; its suffixes .open, .fill and .benchmark delay other
+ * work. MATMULD_FAULTY_TILE is a tile of `tiled` that does not write C; MATMULD_FAULTY_DEVICES (1) and
+ * MATMULD_FAULTY_MIB (1024) are the number of devices and their memory; MATMULD_FAULTY_FILL makes `fill`
+ * fail. */
 #include "gpu/device/backend.h"
 #include "gpu/lab/traffic/traffic.h"
 #include "gpu/check/verify.h"

@@ -113,7 +113,7 @@ static const struct {
     const char *form;
     enum mm_status status;
     const char *field, *detail;
-} judged[] = {
+} cases[] = {
     {MM_MATMUL, AB END},
     {MM_MATMUL, PART("b") "$B|" PART("a") "$A|" END},
     {MM_MATMUL, VARIANT AB VARIANT END},
@@ -250,15 +250,15 @@ static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, si
 }
 
 /* Decodes the form at once and byte by byte. */
-static void test_judged(void **state) {
-    for (size_t index = 0; index < 2 * COUNT(judged); index++) {
+static void test_decoded(void **state) {
+    for (size_t index = 0; index < 2 * COUNT(cases); index++) {
         const size_t row = index / 2, piece = index % 2 == 0 ? SIZE_MAX : 1;
-        const struct text *text = text_of(judged[row].form);
-        const enum mm_status status = decode(judged[row].op, text->bytes, text->length, piece, piece);
-        if (status != judged[row].status || error.status != status ||
-            (status != MM_OK && (strcmp(error.field, judged[row].field) != 0 ||
-                                 strstr(error.detail, judged[row].detail) == NULL)))
-            fail_msg("%s %s: %s, field '%s': %s", mm_op_name(judged[row].op), judged[row].form,
+        const struct text *text = text_of(cases[row].form);
+        const enum mm_status status = decode(cases[row].op, text->bytes, text->length, piece, piece);
+        if (status != cases[row].status || error.status != status ||
+            (status != MM_OK &&
+             (strcmp(error.field, cases[row].field) != 0 || strstr(error.detail, cases[row].detail) == NULL)))
+            fail_msg("%s %s: %s, field '%s': %s", mm_op_name(cases[row].op), cases[row].form,
                      mm_status_name(status), error.field, error.detail);
         mm_operands_release(&call.operands, &memory);
         assert_int_equal(memory.used_bytes, 0);
@@ -398,5 +398,5 @@ static void test_cancel(void **state) {
     assert_null(reader->begin(&call.operands, "multipart/form-data", MM_LENGTH_UNKNOWN, &limits, NULL));
 }
 
-RUN_TESTS_BETWEEN(open_memory, close_memory, test_judged, test_csv, test_fortran, test_views, test_truncated,
+RUN_TESTS_BETWEEN(open_memory, close_memory, test_decoded, test_csv, test_fortran, test_views, test_truncated,
                   test_boundary_within, test_cancel)

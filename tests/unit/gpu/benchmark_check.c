@@ -218,7 +218,7 @@ static void wrong_results_of_given_operands_are_found(void **state) {
 }
 
 /* A and B have many steps; rows of C are longer than a part, or C has many parts. */
-static void given_operands_are_judged_in_steps(void **state) {
+static void given_operands_are_checked_in_steps(void **state) {
     enum { FEW = 2, K = 5, MANY = 100000 };
     static float elements[MANY * K];
     for (unsigned layout = 0; layout < 8; layout++) {
@@ -240,7 +240,7 @@ static void given_operands_are_judged_in_steps(void **state) {
 }
 
 /* A row with NaN or Inf cannot be checked. If there is no other row, the product is not checked. */
-static void what_is_not_finite_is_not_judged(void **state) {
+static void what_is_not_finite_is_not_checked(void **state) {
     float elements[] = {INFINITY, 1.0F, 2.0F, NAN, 3.0F, 4.0F};
     struct mm_benchmark_request request = lab_product(2, 3, 40, 1, "naive no_corner");
     give(&request, elements, false);
@@ -288,8 +288,8 @@ static void what_cannot_be_read_is_read_again(void **state) {
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, wrong_results_of_every_type_are_found,
                   sums_that_wrap_around_are_right, what_is_left_inside_is_found,
-                  wrong_results_of_given_operands_are_found, given_operands_are_judged_in_steps,
-                  what_is_not_finite_is_not_judged, misplaced_elements_of_what_is_given_are_found,
+                  wrong_results_of_given_operands_are_found, given_operands_are_checked_in_steps,
+                  what_is_not_finite_is_not_checked, misplaced_elements_of_what_is_given_are_found,
                   what_cannot_be_read_is_read_again, nothing_is_said_of_what_zeros_would_pass,
                   misplaced_elements_are_found, copies_that_fail_fail_their_row,
                   judging_may_be_cancelled_anywhere)

@@ -90,7 +90,7 @@ static void expect_host(size_t bytes) {
     assert_int_equal(mm_store_totals(store).host_bytes, bytes);
 }
 
-static void names_are_judged(void **state) {
+static void names_are_checked(void **state) {
     char longest[MM_STORE_NAME_MAX + 2];
     EACH(name, "a|A9._-z|...|-|.a") assert_true(mm_store_is_name(name));
     EACH(name, "|.|..|a/b|a b|a%20|\xc3\xa9|a\n") assert_false(mm_store_is_name(name));
@@ -433,7 +433,7 @@ static void a_device_alone_has_a_value(void **state) {
     expect_totals(0, 0, 0, 0);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_store, names_are_judged, a_value_is_what_was_stored,
+RUN_TESTS_BETWEEN(NULL, close_store, names_are_checked, a_value_is_what_was_stored,
                   a_held_value_outlives_its_name, full_is_full_to_the_byte, the_count_is_limited,
                   a_room_under_a_new_name_counts, values_expire, namespaces_are_apart,
                   lists_are_sorted_and_have_pages, only_the_expected_value_is_replaced,

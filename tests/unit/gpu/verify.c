@@ -225,7 +225,7 @@ static void a_single_wrong_element_is_found(void **state) {
 
 /* All elements of a row of 512 are off by the most that is allowed, in one direction. A single element is
  * found with a smaller error. */
-static void a_wide_row_is_judged_by_its_sum(void **state) {
+static void a_wide_row_is_checked_by_its_sum(void **state) {
     enum { K = 10, WIDE = 512 };
     double sum = 0.0;
     make(1, K, WIDE, 0);
@@ -444,7 +444,7 @@ static void spoil_typed(size_t at, double bound) {
 }
 
 /* Every type of operands and result, in every layout. */
-static void products_of_every_type_are_judged(void **state) {
+static void products_of_every_type_are_checked(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1}, {7, 20, 9}, {40, 33, 1}, {1, 40, 40}, {30, 3, 40}};
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -472,7 +472,7 @@ static double *doubles(void *elements) {
 
 /* The error that float64 sums may have, and a few times as much. Checking in float64 alone would not be exact
  * enough once k·n is large. */
-static void float64s_are_judged_in_twice_the_precision(void **state) {
+static void float64s_are_checked_in_twice_the_precision(void **state) {
     static const size_t shape[] = {20, 40, 40};
     make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);
     for (size_t row = 0; row < 20; row++) { /* C is correctly rounded */
@@ -492,7 +492,7 @@ static void float64s_are_judged_in_twice_the_precision(void **state) {
 }
 
 /* Their squares underflow or overflow. */
-static void float64s_of_extreme_sizes_are_judged(void **state) {
+static void float64s_of_extreme_sizes_are_checked(void **state) {
     static const size_t shape[] = {6, 10, 8};
     static const double sizes[][2] = {
         {0x1p900, 0x1p-900}, {0x1p-900, 0x1p900}, {0x1p510, 0x1p510}, {0x1p-500, 0x1p-500}};
@@ -581,15 +581,15 @@ static void each_check_has_other_vectors(void **state) {
     assert_true(seed != mm_verify_seed());
 }
 
-static void nothing_to_judge_passes(void **state) {
+static void an_empty_product_passes(void **state) {
     const struct mm_verification empty = {.is_done = true};
     assert_int_equal(mm_verification_verdict(&empty), MM_VERDICT_PASSED);
 }
 
-RUN_TESTS(it_is_as_computed_plainly, a_single_wrong_element_is_found, a_wide_row_is_judged_by_its_sum,
+RUN_TESTS(it_is_as_computed_plainly, a_single_wrong_element_is_found, a_wide_row_is_checked_by_its_sum,
           swapped_columns_are_mostly_found, without_depth_all_is_zero, a_c_that_should_be_finite_fails,
           rows_of_a_that_are_not_finite_are_left_out, what_float32_may_overflow_in_is_left_out,
-          what_underflows_passes, the_error_of_the_whole_is_estimated, products_of_every_type_are_judged,
-          float64s_are_judged_in_twice_the_precision, float64s_of_extreme_sizes_are_judged,
+          what_underflows_passes, the_error_of_the_whole_is_estimated, products_of_every_type_are_checked,
+          float64s_are_checked_in_twice_the_precision, float64s_of_extreme_sizes_are_checked,
           a_narrow_result_may_overflow, rounding_to_the_result_is_allowed_for,
-          wrong_rows_of_whole_numbers_are_counted, each_check_has_other_vectors, nothing_to_judge_passes)
+          wrong_rows_of_whole_numbers_are_counted, each_check_has_other_vectors, an_empty_product_passes)

@@ -46,26 +46,24 @@ static const char *repeated(size_t bytes, const char *rest) {
     return text;
 }
 
-struct judged {
+struct key_case {
     const char *text;
     const char *words; /* first words of the error; NULL: accepted */
 };
 
-static void check(const struct judged *judged, bool is_list) {
+static void check(const struct key_case *row, bool is_list) {
     struct mm_key_set *set = mm_key_set_open();
     error.detail[0] = '\0';
-    const bool good =
-        is_list ? mm_key_set_add_list(set, judged->text, &error) == MM_OK : add(set, judged->text);
-    if (good != (judged->words == NULL) ||
-        (!good && strncmp(error.detail, judged->words, strlen(judged->words)) != 0))
-        fail_msg("'%s': %s '%s'", judged->text, good ? "was taken" : "was refused with", error.detail);
+    const bool good = is_list ? mm_key_set_add_list(set, row->text, &error) == MM_OK : add(set, row->text);
+    if (good != (row->words == NULL) || (!good && strncmp(error.detail, row->words, strlen(row->words)) != 0))
+        fail_msg("'%s': %s '%s'", row->text, good ? "was taken" : "was refused with", error.detail);
     if (strstr(error.detail, "0123456789abcd") != NULL || strstr(error.detail, "short") != NULL)
-        fail_msg("'%s': a key is shown: '%s'", judged->text, error.detail);
+        fail_msg("'%s': a key is shown: '%s'", row->text, error.detail);
     mm_key_set_close(set);
 }
 
-static void lines_and_lists_are_judged(void **state) {
-    static const struct judged texts[] = {
+static void lines_and_lists_are_checked(void **state) {
+    static const struct key_case texts[] = {
         {KEY},
         {KEY "\n"},
         {KEY "\r\n"},
@@ -90,7 +88,7 @@ static void lines_and_lists_are_judged(void **state) {
         {"\xef\xbb\xbf" KEY, "line 1: a key must be printable"},
         {"a " KEY "\nb " KEY, "line 2: the key is already on another line"},
     };
-    static const struct judged lists[] = {
+    static const struct key_case lists[] = {
         {KEY},
         {KEY "," KEY2},
         {KEY "," KEY},
@@ -332,6 +330,6 @@ static int remove_file(void **state) {
     return unlink(path);
 }
 
-RUN_TESTS_BETWEEN(make_file, remove_file, lines_and_lists_are_judged, keys_are_found_whole, most_keys,
+RUN_TESTS_BETWEEN(make_file, remove_file, lines_and_lists_are_checked, keys_are_found_whole, most_keys,
                   files_are_regular_and_have_a_limit, names_run_out, namespaces_belong_to_names_or_keys,
                   keys_change_while_they_are_asked)

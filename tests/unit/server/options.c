@@ -37,7 +37,7 @@ static void expect_flag(const char *flag, const char *words) {
         fail_msg("%s: %s '%s'", flag, good ? "was taken" : "was refused with", error.detail);
 }
 
-static void values_are_judged(void **state) {
+static void values_are_checked(void **state) {
     static const char taken[] =
         "--port=0|--port=65535|--queue-depth=1|--backend=cpu|--memory-budget=64MiB|"
         "--memory-budget=1048576|--max-body=1|--max-dimension=2147483647|--devices=all|"
@@ -224,5 +224,5 @@ static void a_flag_takes_no_word_behind_it(void **state) {
     unsetenv("MATMULD_NO_BENCHMARK");
 }
 
-RUN_TESTS(values_are_judged, the_kernel_time_is_under_half_of_the_watchdog, secrets_are_not_shown,
+RUN_TESTS(values_are_checked, the_kernel_time_is_under_half_of_the_watchdog, secrets_are_not_shown,
           what_is_printed_would_be_taken, texts_have_a_limit, a_flag_takes_no_word_behind_it)
