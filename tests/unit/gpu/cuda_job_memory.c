@@ -180,7 +180,7 @@ static void what_runs_out_elsewhere_has_the_same_message(void **state) {
     begin(0, job, MM_NO_DEVICE_MEMORY);
     assert_int_equal(job->work.error.free_bytes, fake_cuda.memory_max);
     assert_in_range(job->work.error.needed_bytes, 1, job->work.error.free_bytes);
-    assert_non_null(strstr(job->work.error.detail, "and no single block is large enough"));
+    assert_non_null(strstr(job->work.error.detail, "free, and no single block is large enough"));
     fake_cuda.launch_fails = cudaSuccess;
     begin(0, job, MM_OK);
     end(0, job);
