@@ -387,6 +387,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
 /* A form sends .npy files as its parts, and PUT may send one alone. */
 const struct mm_codec mm_npy_codec = {
     .reply_type = MM_NPY_TYPE,
+    .file_extension = ".npy",
     .first = '\x93',
     .reader = &mm_npy_file_reader,
     .reply_rank_max = MM_RANK_MAX,
