@@ -1,6 +1,6 @@
 /* A request and its response, from MHD's first callback to its last. docs/architecture.md draws its states.
- * mm_request_abandon moves a waiting request to MM_ANSWERING early. The worker pool or the queue may still
- * work for it then (`is_worked_on`). The request is freed once they and the connection are done. */
+ * mm_request_abandon ends a wait early. The worker pool or the queue may still work for the request then
+ * (`is_worked_on`). The request is freed once they and the connection are done. */
 #pragma once
 
 #include "server/http/connection.h"

@@ -71,7 +71,7 @@ struct mm_route {
     enum mm_status (*complete)(struct mm_request *request);
     enum mm_status (*answer)(struct mm_request *request);
     const struct mm_route_state *state; /* NULL: requests never wait */
-    const char *example;                /* a JSON body that works; NULL: requests have no body */
+    const char *example;                /* a JSON body that works; NULL: requests have no JSON body */
 
     /* Returns the option that switches the route off on this server; NULL: it is on. No function: it always
      * is. */
