@@ -183,7 +183,7 @@ static void turn(const struct mm_operand *operand, struct mm_matrix *matrix, boo
     *is_transposed = !*is_transposed;
 }
 
-void mm_call_turn(const struct mm_call *call, struct mm_product *product) {
+void mm_call_apply_layout(const struct mm_call *call, struct mm_product *product) {
     turn(&call->operands.of[0], &product->a, &product->transpose_a);
     turn(&call->operands.of[1], &product->b, &product->transpose_b);
 }

@@ -58,8 +58,8 @@ static bool is_title(struct mm_slice line, char separator) {
 static const char *hint(struct mm_slice text, bool is_of_title) {
     const char *const end = text.start + text.length;
     double unused;
-    bool held = true;
-    const char *rest = mm_number_float64(text.start, end, &unused, &held);
+    bool fits = true;
+    const char *rest = mm_number_float64(text.start, end, &unused, &fits);
     if (rest != NULL && rest < end && *rest == ',')
         return "; write a decimal point, not a comma";
     if (rest != NULL && rest < end && mm_is_blank(*rest))
@@ -103,12 +103,12 @@ static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_s
     uint64_t unwanted;
     for (size_t col = 0; col < csv->cols; col++) {
         void *element = elements == NULL ? (char *)&unwanted : elements + col * element_bytes;
-        bool held = true;
+        bool fits = true;
         at = mm_skip_blanks(at, end);
-        const char *stop = read(at, end, element, &held);
+        const char *stop = read(at, end, element, &fits);
         if (stop != NULL)
             stop = mm_skip_blanks(stop, end);
-        if (stop == NULL || !held || (stop < end && *stop != csv->separator)) {
+        if (stop == NULL || !fits || (stop < end && *stop != csv->separator)) {
             stop = memchr(at, csv->separator, (size_t)(end - at));
             stop = stop == NULL ? end : stop;
             const struct mm_slice text = mm_slice_trim(at, stop);

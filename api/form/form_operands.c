@@ -58,7 +58,7 @@ static enum mm_status set_dtype(struct mm_form *form, struct mm_error *error) {
     if (status != MM_OK)
         return status;
     strcpy(into->dtype_name, mm_dtype_name(files[0]->header.dtype));
-    into->parameters.told |=
+    into->parameters.derived |=
         mm_parameter_bit(&into->parameters, into->dtype_name); /* a stored operand must have this type too */
     return into->kind->resolve(into, error);
 }

@@ -84,10 +84,10 @@ static enum mm_status check_shape(const struct mm_json_scanned *operand, const c
 static bool is_nearly_held(const struct mm_element *type, double number) {
     char digits[32];
     uint64_t element;
-    bool held = floor(number) == number && fabs(number) < 0x1p64;
-    const int length = snprintf(digits, sizeof digits, "%.0f", held ? number : 0);
-    (void)type->read(digits, digits + length, &element, &held);
-    return held;
+    bool fits = floor(number) == number && fabs(number) < 0x1p64;
+    const int length = snprintf(digits, sizeof digits, "%.0f", fits ? number : 0);
+    (void)type->read(digits, digits + length, &element, &fits);
+    return fits;
 }
 
 static enum mm_status fail_element(const struct mm_json_scan *scan, const struct mm_json_scanned *operand,

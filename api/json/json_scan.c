@@ -61,17 +61,17 @@ static void store_element(struct mm_json_scan *scan, const char *text, size_t by
     const struct mm_element *type = mm_element(scan->dtype);
     const char *at = text + token.at;
     uint64_t element = 0;
-    bool held = token.kind == MM_VALUE_TEXT && read_special(type, text, token, &element);
+    bool fits = token.kind == MM_VALUE_TEXT && read_special(type, text, token, &element);
     if (token.kind == MM_VALUE_NUMBER) {
-        held = true;
-        (void)type->read(at, at + token.bytes, &element, &held);
+        fits = true;
+        (void)type->read(at, at + token.bytes, &element, &fits);
     } else if (scan->dtype == MM_BOOL && (token.kind == MM_VALUE_TRUE || token.kind == MM_VALUE_FALSE)) {
-        held = true;
+        fits = true;
         mm_dtype_put(MM_BOOL, &element, 0, token.kind == MM_VALUE_TRUE);
     }
     check_dimensions(scan);
-    void *place = held ? mm_json_store_next(&scan->store, at + token.bytes, text + bytes) : NULL;
-    if (!held)
+    void *place = fits ? mm_json_store_next(&scan->store, at + token.bytes, text + bytes) : NULL;
+    if (!fits)
         refuse_element(scan, token);
     if (place != NULL) {
         memcpy(place, &element, scan->store.element_bytes);
@@ -88,7 +88,7 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
     const char *const end = text + bytes;
     const char *at = mm_json_skip_spaces(text + scan->reader.at, end);
     uint64_t unwanted;
-    bool held = true;
+    bool fits = true;
     check_dimensions(scan);
     if (scan->reader.place == MM_JSON_COMMA && at < end && *at == ',') {
         scan->reader.place = MM_JSON_NEXT_VALUE;
@@ -98,8 +98,8 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         return;
     while (at < end) {
         void *element = mm_json_store_next(store, at, end);
-        const char *stop = read(at, end, element == NULL ? &unwanted : element, &held);
-        if (stop == NULL || stop == end || !held)
+        const char *stop = read(at, end, element == NULL ? &unwanted : element, &fits);
+        if (stop == NULL || stop == end || !fits)
             break;
         at = stop;
         store->used_bytes += element == NULL ? 0 : store->element_bytes;

@@ -53,12 +53,12 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
  * length must move, and then both blocks exist for a moment. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end) {
     const size_t needed = store->used_bytes + store->element_bytes;
-    const bool has_room =
+    const bool can_grow =
         needed > store->bytes_max
             ? move(store, at, end)
             : mm_reservation_grow(store->reservation, step_to(store->memory.bytes, needed, store->bytes_max),
                                   store->bytes_max, &store->memory, NULL) == MM_OK;
-    if (has_room)
+    if (can_grow)
         store->capacity_bytes = mm_size_min(store->memory.bytes, store->bytes_max);
     else
         mm_json_store_drop(store);

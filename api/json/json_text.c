@@ -184,8 +184,8 @@ static enum mm_json_event fail_here(struct mm_json_reader *reader, const char *t
 }
 
 static bool read_number(const char *at, const char *stop, double *value) {
-    bool held = true;
-    return mm_number_float64(at, stop, value, &held) == stop;
+    bool fits = true;
+    return mm_number_float64(at, stop, value, &fits) == stop;
 }
 
 /* What to expect instead of an invalid word. */

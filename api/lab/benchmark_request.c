@@ -191,17 +191,17 @@ static const struct mm_operands_kind kinds[MM_OP_COUNT] = {
 /* The first dimension that neither the request nor an operand names. A wrong value counts as named. */
 static const char *find_missing(struct mm_operands *operands) {
     struct mm_parameters *parameters = &operands->parameters;
-    const uint64_t told = parameters->told;
-    parameters->told |= parameters->named;
+    const uint64_t derived = parameters->derived;
+    parameters->derived |= parameters->named;
     for (unsigned index = 0; index < operands->count; index++) {
         const struct mm_operand *operand = &operands->of[index];
         const bool is_named = (parameters->named & mm_parameter_bit(parameters, operand)) != 0;
         if (is_named && !mm_operand_is_generated(operand))
-            parameters->told |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
-                                mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
+            parameters->derived |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
+                                   mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
     }
     const char *missing = mm_operands_missing_dimension(operands);
-    parameters->told = told;
+    parameters->derived = derived;
     return missing;
 }
 
@@ -242,13 +242,13 @@ static enum mm_status complete_operands(struct mm_call *call, struct mm_error *e
 }
 
 static enum mm_status decode_variants(const struct mm_slice *text, const struct mm_limits *limits,
-                                      struct mm_held *held, struct mm_benchmark_call *into,
+                                      struct mm_references *references, struct mm_benchmark_call *into,
                                       struct mm_error *error) {
     struct values values;
     struct mm_call *call = &values.call;
     struct mm_operands *operands = &call->operands;
     mm_call_init_kind(call, &kinds[into->op->op]);
-    operands->held = held;
+    operands->references = references;
     values.repeats = MM_BENCHMARK_REPEATS;
     values.into = into;
     read_members(text, limits, &operands->parameters, error);
@@ -301,7 +301,7 @@ static enum mm_status decode_occupancy(const struct mm_slice *text, const struct
 }
 
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
-                                   struct mm_held *held, struct mm_benchmark_call *call,
+                                   struct mm_references *references, struct mm_benchmark_call *call,
                                    struct mm_error *error) {
     const struct mm_slice text = {body, bytes};
     struct mm_error unwanted;
@@ -315,7 +315,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
         return status;
     switch (call->op->kind) {
     case MM_BENCHMARK_OF_VARIANTS:
-        return decode_variants(&text, limits, held, call, error);
+        return decode_variants(&text, limits, references, call, error);
     case MM_BENCHMARK_OF_ACCESSES:
         return decode_accesses(&text, limits, call, error);
     case MM_BENCHMARK_OF_OCCUPANCY:

@@ -70,7 +70,7 @@ static void skip_spaces(struct reader *reader) {
 }
 
 /* Skips spaces, and the character if it comes next; false if another one does. */
-static bool take(struct reader *reader, char character) {
+static bool accept(struct reader *reader, char character) {
     skip_spaces(reader);
     if (reader->position == reader->end || *reader->position != character)
         return false;
@@ -173,9 +173,9 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
     bool comma = true;
     skip_spaces(reader);
     const char *start = reader->position;
-    if (!take(reader, '('))
+    if (!accept(reader, '('))
         return fail_expected(reader, "the shape, a tuple such as (2, 3)");
-    while (!take(reader, ')')) {
+    while (!accept(reader, ')')) {
         uint64_t number;
         struct mm_slice digits;
         bool overflow;
@@ -189,7 +189,7 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
         if (rank < MM_RANK_MAX)
             shape.dims[rank] = number;
         rank++;
-        comma = take(reader, ',');
+        comma = accept(reader, ',');
     }
     if (rank == 1 && !comma)
         return fail_expected(reader, "a tuple, which of one number has a comma, as (3,)");
@@ -225,7 +225,7 @@ static enum mm_status read_member(struct reader *reader, struct mm_npy_header *h
         return fail_expected(reader, expected);
     }
     *seen |= 1u << index;
-    if (!take(reader, ':'))
+    if (!accept(reader, ':'))
         return fail_expected(reader, "':'");
     return members[index].read(reader, header);
 }
@@ -233,15 +233,15 @@ static enum mm_status read_member(struct reader *reader, struct mm_npy_header *h
 static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *header) {
     unsigned seen = 0;
     bool comma = true;
-    if (!take(reader, '{'))
+    if (!accept(reader, '{'))
         return fail_expected(reader, "'{'");
-    while (!take(reader, '}')) {
+    while (!accept(reader, '}')) {
         if (!comma)
             return fail_expected(reader, "',' or '}'");
         enum mm_status status = read_member(reader, header, &seen);
         if (status != MM_OK)
             return status;
-        comma = take(reader, ',');
+        comma = accept(reader, ',');
     }
     for (unsigned index = 0; index < MEMBER_COUNT; index++)
         if ((seen & 1u << index) == 0)

@@ -170,7 +170,7 @@ static void copy_bounded(const struct decimal *decimal, char *copy) {
 }
 
 /* Rounds once: to the nearest float32 if `narrow`, else to the nearest float64. */
-static double read_slowly(const struct decimal *decimal, bool narrow) {
+static double read_by_strtod(const struct decimal *decimal, bool narrow) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
     return narrow ? (double)strtof(copy, NULL) : strtod(copy, NULL);
@@ -213,7 +213,7 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     return true;
 }
 
-const char *mm_number_float32(const char *text, const char *end, void *element, bool *held) {
+const char *mm_number_float32(const char *text, const char *end, void *element, bool *fits) {
     struct decimal decimal;
     const char *stop = parse(text, end, &decimal);
     if (stop == NULL)
@@ -224,11 +224,11 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
         value = (float)(int64_t)decimal.digits; /* rounded once, by the processor */
         memcpy(&bits, &value, sizeof bits);
     } else if (decimal.more || !round_float32(decimal.digits, decimal.exponent, &bits)) {
-        value = (float)read_slowly(&decimal, true);
+        value = (float)read_by_strtod(&decimal, true);
         memcpy(&bits, &value, sizeof bits);
     }
     if (bits >= FLOAT_BITS_INFINITE)
-        *held = false;
+        *fits = false;
     bits |= (uint32_t)decimal.negative << 31;
     memcpy(element, &bits, sizeof bits);
     return stop;
@@ -252,16 +252,16 @@ static bool round_float64(const struct decimal *decimal, double *value) {
     return true;
 }
 
-const char *mm_number_float64(const char *text, const char *end, void *element, bool *held) {
+const char *mm_number_float64(const char *text, const char *end, void *element, bool *fits) {
     struct decimal decimal;
     const char *stop = parse(text, end, &decimal);
     if (stop == NULL)
         return NULL;
     double value;
     if (!round_float64(&decimal, &value))
-        value = read_slowly(&decimal, false);
+        value = read_by_strtod(&decimal, false);
     if (isinf(value))
-        *held = false;
+        *fits = false;
     value = decimal.negative ? -value : value;
     memcpy(element, &value, sizeof value);
     return stop;
@@ -269,7 +269,7 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
 
 /* Compares the number, without its sign, with the float64 nearest to it: negative, 0 or positive. strtod
  * rounds in the direction that fesetround sets. */
-static int compare_slowly(const struct decimal *decimal, double nearest) {
+static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
     fesetround(FE_TOWARDZERO);
@@ -290,12 +290,12 @@ static const char *read_to_odd(const char *text, const char *end, float *odd) {
         return NULL;
     const bool is_quick = round_float64(&decimal, &value);
     if (!is_quick)
-        value = read_slowly(&decimal, false);
+        value = read_by_strtod(&decimal, false);
     *odd = mm_round_to_odd(value);
     if (value != 0.0 && isfinite(value) && (double)*odd == value) {
         const double past = is_quick && decimal.exponent <= 0
                                 ? fma(value, tens[-decimal.exponent], -(double)(int64_t)decimal.digits)
-                                : -(double)compare_slowly(&decimal, value);
+                                : -(double)compare_by_strtod(&decimal, value);
         if (past != 0.0)
             *odd = mm_round_to_odd(nextafter(value, past > 0.0 ? 0.0 : (double)INFINITY));
     }
@@ -304,14 +304,14 @@ static const char *read_to_odd(const char *text, const char *end, float *odd) {
 }
 
 #define NARROW_READER(TYPE)                                                                                  \
-    const char *mm_number_##TYPE(const char *text, const char *end, void *element, bool *held) {             \
+    const char *mm_number_##TYPE(const char *text, const char *end, void *element, bool *fits) {             \
         float odd;                                                                                           \
         const char *stop = read_to_odd(text, end, &odd);                                                     \
         if (stop == NULL)                                                                                    \
             return NULL;                                                                                     \
         const mm_##TYPE nearest = mm_##TYPE##_of(odd);                                                       \
         if (!isfinite(mm_##TYPE##_value(nearest)))                                                           \
-            *held = false;                                                                                   \
+            *fits = false;                                                                                   \
         memcpy(element, &nearest, sizeof nearest);                                                           \
         return stop;                                                                                         \
     }
@@ -322,7 +322,7 @@ NARROW_READER(float8_e4m3fn)
 NARROW_READER(float8_e5m2)
 
 /* Computes digits·10^exponent; false if it is no whole number or passes 64 bits. */
-static bool make_whole(const struct decimal *decimal, uint64_t *magnitude) {
+static bool to_whole(const struct decimal *decimal, uint64_t *magnitude) {
     uint64_t value = decimal->digits;
     int64_t exponent = decimal->exponent;
     if (decimal->more)
@@ -345,24 +345,24 @@ static bool is_float64(uint64_t magnitude) {
 
 /* Reads a whole number from `least` to `most`; least is 0 or -most − 1. */
 static const char *read_whole(const char *text, const char *end, int64_t least, int64_t most, int64_t *value,
-                              bool *held) {
+                              bool *fits) {
     struct decimal decimal;
     uint64_t magnitude = 0;
     const char *stop = parse(text, end, &decimal);
     if (stop == NULL)
         return NULL;
     const uint64_t magnitude_max = decimal.negative ? -(uint64_t)least : (uint64_t)most;
-    if (!make_whole(&decimal, &magnitude) || magnitude > magnitude_max ||
+    if (!to_whole(&decimal, &magnitude) || magnitude > magnitude_max ||
         (!decimal.whole && !is_float64(magnitude)))
-        *held = false;
+        *fits = false;
     *value = (int64_t)(decimal.negative ? -magnitude : magnitude);
     return stop;
 }
 
 #define WHOLE_READER(NAME, TYPE, LEAST, MOST)                                                                \
-    const char *mm_number_##NAME(const char *text, const char *end, void *element, bool *held) {             \
+    const char *mm_number_##NAME(const char *text, const char *end, void *element, bool *fits) {             \
         int64_t value = 0;                                                                                   \
-        const char *stop = read_whole(text, end, LEAST, MOST, &value, held);                                 \
+        const char *stop = read_whole(text, end, LEAST, MOST, &value, fits);                                 \
         const TYPE narrow = (TYPE)value;                                                                     \
         if (stop != NULL)                                                                                    \
             memcpy(element, &narrow, sizeof narrow);                                                         \
