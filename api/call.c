@@ -1,5 +1,4 @@
-/* Products and transpositions: the parameters of the two endpoints, the checks of sizes, and the product that
- * a call asks for. */
+/* Products and transpositions: the parameters of the two endpoints, and the checks of sizes. */
 #include "api/call.h"
 
 #include <stdio.h>
@@ -140,7 +139,7 @@ enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, si
                                     const struct mm_limits *limits, struct mm_error *error) {
     size_t bytes[MM_OPERANDS_MAX];
     if (is_all_in_host_memory(call))
-        return MM_OK; /* mm_call_sizes has checked it */
+        return MM_OK; /* mm_call_sizes has checked the bytes */
     for (unsigned index = 0; index < call->operands.count; index++) {
         const struct mm_operand *operand = &call->operands.of[index];
         const bool is_here =

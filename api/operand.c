@@ -1,4 +1,4 @@
-/* The sources and the types of operands. */
+/* Sets the sources and the types of operands. */
 #include "api/operand.h"
 
 #include "api/element.h"
@@ -57,7 +57,7 @@ static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     return digits.length > 0;
 }
 
-/* The value that the request already holds under this name. */
+/* Finds the value to which the request already has a reference under this name. */
 static struct mm_stored *find_reference(const struct mm_references *references, const char *matrix) {
     for (unsigned index = 0; index < references->count; index++)
         if (strcmp(references->values[index]->name, matrix) == 0)
@@ -65,8 +65,8 @@ static struct mm_stored *find_reference(const struct mm_references *references, 
     return NULL;
 }
 
-/* If the operand has another source already, there may be no place for a value. Then *stored is NULL, and
- * mm_parameter_set refuses the second source. */
+/* Acquires the stored matrix of this name. If the operand already has another source, there may be no place
+ * for a reference. Then *stored is NULL, and mm_parameter_set rejects the second source. */
 static enum mm_status acquire_stored(struct mm_references *references, const char *written,
                                      const char *matrix, struct mm_stored **stored, struct mm_error *error) {
     if (references == NULL || references->store == NULL)
@@ -123,7 +123,7 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
                              written, text.length > 40 ? 40 : (int)text.length, text.start);
     memset(&value, 0, sizeof value);
     const enum mm_status status = read_source(operands->references, written, text, &value.source, error);
-    /* A second value is one too many, even if it names no matrix. */
+    /* A second value is an error, even if it names no matrix. */
     const bool is_second =
         (operands->parameters.given & mm_parameter_bit(&operands->parameters, &operand->source)) != 0;
     if (status == MM_OK || (status == MM_NO_SUCH_MATRIX && is_second))

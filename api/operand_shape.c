@@ -1,5 +1,5 @@
-/* The shapes of operands, which come from the body, from parameters or from stored matrices. Also the views
- * and sizes that follow from the shapes. */
+/* Sets the shapes of operands from the body, from parameters or from stored matrices. Also sets the views,
+ * and checks the sizes. */
 #include "api/operand.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
            (named & shapes) == shapes;
 }
 
-/* The name of the first set parameter of this kind, or NULL. Leading dimensions have kind DIMENSION, too. */
+/* Returns the name of the first set parameter of this kind, or NULL. Leading dimensions also have kind
+ * DIMENSION. */
 static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
     const struct mm_parameters *parameters = &operands->parameters;
     for (unsigned index = 0; index < parameters->table->count; index++) {
@@ -90,10 +91,10 @@ static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_e
     return MM_OK;
 }
 
-/* --- shapes and dimensions tell each other */
+/* --- dimensions from shapes, and shapes from dimensions */
 
-/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. If another operand told
- * another value, the check of the whole product fails later. */
+/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. If two operands have
+ * different values, the check of the whole product fails later. */
 static enum mm_status derive_dimension(struct mm_operands *operands, const struct mm_operand *operand,
                                        enum mm_dimension dimension, size_t length, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
@@ -172,7 +173,7 @@ static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_
     return status;
 }
 
-/* The shape of a single matrix before the transpose. */
+/* Returns the shape of a single matrix before the transpose, from the dimensions. */
 static struct mm_shape shape_by_dimensions(const struct mm_operands *operands,
                                            const struct mm_operand *operand) {
     const uint64_t rows = operands->dimensions[operand->role.rows];
