@@ -92,8 +92,8 @@ enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions
     for (size_t index = 0; index < CODEC_COUNT && !is_untyped; index++)
         if (mm_media_is(content_type, types[index]))
             *codec = codecs[index];
-    const bool is_told = *codec != NULL && *codec != &mm_raw_codec;
-    if (is_told || (has_dimensions && *codec != NULL))
+    const bool is_known = *codec != NULL && *codec != &mm_raw_codec;
+    if (is_known || (has_dimensions && *codec != NULL))
         return MM_OK;
     if (has_dimensions && is_untyped)
         *codec = &mm_raw_codec;

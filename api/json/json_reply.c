@@ -79,15 +79,15 @@ static char *put_verification(char *end, const struct mm_verification *verificat
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = "true", [MM_VERDICT_FAILED] = "false", [MM_VERDICT_UNJUDGED] = "null"};
     const enum mm_verdict verdict = mm_verification_verdict(verification);
-    const bool is_judged = verdict != MM_VERDICT_UNJUDGED;
+    const bool is_checked = verdict != MM_VERDICT_UNJUDGED;
     if (!verification->is_done)
         return end;
     end = put_real(end, ", \"verify\": {\"residual\": ", verification->residual);
     end = put_real(end, ", \"bound\": ", verification->bound);
     end = mm_put_text(mm_put_text(end, ", \"passed\": "), passed[verdict]);
     end = mm_put_digits(mm_put_text(end, ", \"rows_unjudged\": "), verification->rows_unjudged);
-    end = is_judged ? put_real(end, ", \"relative_error\": ", mm_verification_relative_error(verification))
-                    : mm_put_text(end, ", \"relative_error\": null");
+    end = is_checked ? put_real(end, ", \"relative_error\": ", mm_verification_relative_error(verification))
+                     : mm_put_text(end, ", \"relative_error\": null");
     return mm_put_text(end, "}");
 }
 

@@ -16,7 +16,7 @@
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_BYTES = sizeof magic - 1, DESCR_SHOWN_MAX = 40, NUMBER_SHOWN_MAX = 40 };
 
-_Static_assert((int)MM_NPY_HEAD_BYTES_MAX <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
+_Static_assert((int)MM_NPY_HEAD_BYTES_MAX <= (int)MM_REPLY_HEAD_MAX, "a reply has space for the header");
 
 struct reader {
     const char *field;

@@ -405,13 +405,13 @@ class Retries(unittest.TestCase):
     def test_old_connections_carry_no_result_to_store(self):
         client = matmuld.Client("http://127.0.0.1:1")
         for repeatable, age_s, is_reused in (True, 60, True), (False, 1, True), (False, 60, False):
-            connection = client._call._take(True)
+            connection = client._call._acquire(True)
             client._call._free.append((os.getpid(), time.monotonic() - age_s, connection))
-            self.assertIs(client._call._take(repeatable) is connection, is_reused)
+            self.assertIs(client._call._acquire(repeatable) is connection, is_reused)
 
     def test_threads_that_close_a_client(self):
         client = matmuld.Client("http://127.0.0.1:1")
-        connection = client._call._take(True)
+        connection = client._call._acquire(True)
         client._call._free.extend([(0, 0.0, connection)] * 100_000)
         failed = []
 

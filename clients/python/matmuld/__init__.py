@@ -114,8 +114,8 @@ class Client:
 
     def put(self, array: Any, name: str, *, ttl_s: Optional[int] = None) -> Stored:
         """Stores the array under the name, and returns a handle. Uploads the array only if it has changed after this client
-        stored it, or if the server no longer has it. The server deletes the matrix after `ttl_s`. The handle keeps the array,
-        not a copy: the next put or sync uploads a change of the array."""
+        stored it, or if the server no longer has it. The server deletes the matrix after `ttl_s`. The handle keeps the
+        array, not a copy: the next put or sync uploads a change of the array."""
         stored = Stored(self, name, np.asarray(array), ttl_s)
         stored.sync()
         return stored
