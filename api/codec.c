@@ -16,12 +16,12 @@ static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
         types[index] = replies ? codecs[index]->reply_type : codecs[index]->media_type;
 }
 
-/* Fails: the body is a single file, but products need a form. */
-static enum mm_status fail_file(const char *kind, enum mm_op op, struct mm_error *error) {
+/* Fails: the body is a file of this codec, but products need a form. */
+static enum mm_status fail_file(const struct mm_codec *codec, enum mm_op op, struct mm_error *error) {
     return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
                          "the body is a %s file, but must be a form with .npy or .csv files; send: " MM_CURL
                          "/v1/%s %s",
-                         kind, mm_op_name(op), mm_form_codec.example[op]);
+                         codec->file_extension, mm_op_name(op), mm_form_codec.example[op]);
 }
 
 /* Fails: neither the request nor the body shows the format. The error shows a request that works. */
@@ -46,6 +46,14 @@ static const struct mm_codec *find_untyped(enum mm_op op, bool has_dimensions, c
     return NULL;
 }
 
+/* Finds the codec whose files have this Content-Type; NULL if there is none. */
+static const struct mm_codec *find_file(const char *content_type) {
+    for (size_t index = 0; index < CODEC_COUNT; index++)
+        if (codecs[index]->file_extension != NULL && mm_media_is(content_type, codecs[index]->reply_type))
+            return codecs[index];
+    return NULL;
+}
+
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error) {
@@ -55,18 +63,16 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
     size_t found;
     collect_types(false, types);
     *codec = NULL;
-    if (untyped == &mm_npy_codec)
-        return fail_file(".npy", op, error);
+    if (untyped != NULL && untyped->file_extension != NULL)
+        return fail_file(untyped, op, error);
     *codec = untyped;
     if (is_untyped)
         return untyped != NULL || !body_seen ? MM_OK : fail_untyped(op, types, error);
     enum mm_status status = mm_media_find(content_type, types, CODEC_COUNT, &found, error);
     if (status == MM_OK)
         *codec = codecs[found];
-    else if (mm_media_is(content_type, mm_npy_codec.reply_type))
-        status = fail_file(".npy", op, error);
-    else if (mm_media_is(content_type, mm_csv_codec.reply_type))
-        status = fail_file(".csv", op, error);
+    else if (find_file(content_type) != NULL)
+        status = fail_file(find_file(content_type), op, error);
     return status;
 }
 

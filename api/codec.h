@@ -91,12 +91,13 @@ extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
 
 /* A codec for requests has `decode` or `reader`. A codec for replies has `encode`. */
 struct mm_codec {
-    const char *media_type;    /* the Content-Type of its requests, lower case; NULL: the codec reads no
-                                  requests, only matrices to store, and their Content-Type is reply_type */
-    const char *reply_type;    /* the Content-Type of its replies, which Accept must match; NULL: the codec
-                                  writes no replies */
-    const char *natural_reply; /* the Content-Type of the reply if Accept leaves the choice; NULL:
-                                  reply_type */
+    const char *media_type;     /* the Content-Type of its requests, lower case; NULL: the codec reads no
+                                   requests, only matrices to store, and their Content-Type is reply_type */
+    const char *reply_type;     /* the Content-Type of its replies, which Accept must match; NULL: the codec
+                                   writes no replies */
+    const char *file_extension; /* ".npy"; NULL: the format has no files that a form or PUT may send */
+    const char *natural_reply;  /* the Content-Type of the reply if Accept leaves the choice; NULL:
+                                   reply_type */
 
     /* For each operation, a request that works, which error details show: a body of text, a query, or curl's
      * arguments. */

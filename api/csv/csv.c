@@ -207,6 +207,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
 /* The codec has no media_type: requests send CSV files only as parts of a form, or as a matrix to store. */
 const struct mm_codec mm_csv_codec = {
     .reply_type = MM_CSV_TYPE,
+    .file_extension = ".csv",
     .reader = &mm_csv_file_reader,
     .reply_rank_max = 2,
     .reply_bytes_max = reply_bytes_max,

@@ -389,6 +389,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
 /* The codec has no media_type: requests send .npy files only as parts of a form, or as a matrix to store. */
 const struct mm_codec mm_npy_codec = {
     .reply_type = MM_NPY_TYPE,
+    .file_extension = ".npy",
     .first = '\x93',
     .reader = &mm_npy_file_reader,
     .reply_rank_max = MM_RANK_MAX,

@@ -1,6 +1,5 @@
 /* A lane: a CUDA stream with events and a workspace for its jobs; and the functions that plan and launch the
- * kernels of variants. A kernel file includes this and variants.h, and no other header of devices. Of the
- * pointers here, only `error` may be NULL. */
+ * kernels of variants. Of the pointers here, only `error` may be NULL. */
 #pragma once
 
 #include "gpu/product/path.h"

@@ -1,13 +1,13 @@
 /* Memory of a CUDA device: its pool, and the workspace of each lane. job_memory.h acquires all that a job
- * needs. The thread that uses the lane calls these functions, but any thread mm_cuda_fail_memory. Only
- * `error` may be NULL. */
+ * needs. Only the thread that uses the lane calls these functions, unless they say otherwise. Only `error`
+ * may be NULL. */
 #pragma once
 
 #include "gpu/cuda/device.h"
 
 __BEGIN_DECLS
 
-/* Calls mm_fail_device_memory with the device's name and its free bytes. */
+/* Calls mm_fail_device_memory with the device's name and its free bytes. Any thread. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
                                    struct mm_error *error);
 

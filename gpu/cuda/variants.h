@@ -77,7 +77,7 @@ __BEGIN_DECLS
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu"),                                            \
       .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised")   \
     X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .traffic = mm_traffic_tiled,           \
-      .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0",                       \
+      .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0 or higher",                       \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_async.cu", "gpu/cuda/variants/async.cuh"),              \
       .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used")           \
     X(staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .traffic = mm_traffic_staged_copy,     \

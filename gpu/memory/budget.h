@@ -33,7 +33,7 @@ struct mm_reservation {
     bool is_for_store;     /* the memory is for a stored matrix, so the request never counts as small */
     int part;              /* MM_BUDGET_MAIN or MM_BUDGET_SMALL */
     size_t bytes;          /* bytes that are reserved */
-    size_t used_bytes;     /* bytes that are reserved */
+    size_t used_bytes;     /* reserved bytes that are in buffers */
 };
 
 /* Returns the bytes of the main part of a budget of `bytes`. No request can have more. */

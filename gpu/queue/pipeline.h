@@ -28,7 +28,7 @@ struct mm_pipeline {
     } lanes[MM_LANES_MAX];
 };
 
-/* The pipeline gets all lanes of a device that can tell when one is over (is_over); else the lane `index`. */
+/* The pipeline gets all lanes of the device if the backend has is_over, else only the lane `index`. */
 void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned index);
 
 static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline) {

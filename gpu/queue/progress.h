@@ -1,7 +1,7 @@
-/* How far a product has come. It is computed part by part: a part is a block of C, or several whole products
- * of a stack. Between two parts other work gets its turn, and the product can be cancelled. The host sizes a
- * part by the time of the one before, a GPU by its plan (gpu/cuda/run.c). Plain data, for one thread at a
- * time. */
+/* The progress of a product, which is computed part by part. A part is a block of C, or several whole
+ * products of a stack. Between two parts other work gets its turn, and the product can be cancelled. The host
+ * sizes a part by the time of the one before, a GPU by its plan (gpu/cuda/run.c). Plain data, for one thread
+ * at a time. */
 #pragma once
 
 #include "gpu/check/reduce.h"
@@ -12,21 +12,21 @@
 
 /* All 0: nothing is done. */
 struct mm_progress {
-    /* C: all products before `item` are complete. Of `item`, the rows above `row` are complete, and left of
-     * `col` the rows of the current part, which begins there. */
+    /* The current part begins at (row, col) of C of product `item` of the stack. All products before `item`
+     * are complete, and so are the rows above `row`, and the part's rows left of `col`. */
     size_t item;
     size_t row;
     size_t col;
-    size_t items; /* of the current part; 1, unless it has all rows and columns */
+    size_t items; /* products of the current part; 1, unless the part has all rows and columns of C */
     size_t rows;
     size_t cols;
     size_t checked; /* products whose check is over */
 
     /* On the host. */
     size_t generated;      /* elements of generated operands, of A and then of B */
-    uint64_t generated_ns; /* spent on them */
-    uint64_t spent_ns;     /* on all parts so far */
-    double element_ns;     /* that an element of C took in the last part; 0: there was none */
+    uint64_t generated_ns; /* time spent on generating them */
+    uint64_t spent_ns;     /* time spent on all parts so far */
+    double element_ns;     /* time of an element of C in the last part; 0: there was no part */
     struct mm_reduction_progress reduced;
 };
 

@@ -4,18 +4,20 @@
  * mm_queue_cancel returns true; before and afterwards it belongs to its owner. A full queue rejects work at
  * once with MM_BUSY, and a stopping queue with MM_STOPPING.
  *
- * How accepted work ends (work->error at `done`). A step is a slice of a task, a part of a product on the
- * host, or a whole product on a GPU:
+ * A step is a slice of a task, a part of a product on the host, or a whole product on a GPU. Work that is
+ * accepted ends in one of these ways; the status is work->error when the queue calls `done`:
  *
- *                    before its first step           after its first step began
- *   finished                                         MM_OK, or the error of a step
- *   mm_queue_cancel  no `done`: true is returned     MM_STOPPING after the step, unless that is the last
- *   deadline passed  MM_TIMEOUT at its turn          MM_TIMEOUT after the step; a finished task keeps its
- * MM_OK device failed    moves to another device, or     the step's error; MM_NOT_READY if it waits between
- * two MM_NOT_READY                    steps device hangs     as for a failed device          no `done`;
- * MM_NOT_READY if it waits between two steps mm_queue_abort   the caller's status, at once    MM_STOPPING
- * after the step, unless that is the last mm_queue_close   products run to their end;      MM_STOPPING after
- * the step, unless that is the last tasks: MM_STOPPING
+ * - All steps have run, or one has failed: MM_OK, or the error of the step.
+ * - mm_queue_cancel: before the first step it returns true, and `done` is not called. Later the work ends
+ *   with MM_STOPPING after the current step, unless that is the last.
+ * - The deadline passes: MM_TIMEOUT, instead of the first step or after the current one. A task that has
+ *   finished keeps MM_OK.
+ * - The device fails: work without a first step moves to another device, or ends with MM_NOT_READY. Work
+ *   between two steps ends with MM_NOT_READY, and work in a step with the error of the step.
+ * - The device hangs: as if it had failed, but work in a step never ends, and `done` is not called.
+ * - mm_queue_abort: before the first step the caller's status, at once. Later as by mm_queue_cancel.
+ * - mm_queue_close: products run to their end. Tasks end with MM_STOPPING, after the current step if one
+ *   runs that is not the last.
  *
  * A client that disconnects, or that the server times out, is a mm_queue_cancel. Tasks never move to another
  * device. Once a task has begun, its `run` is called a last time to release what the task has acquired.

@@ -24,11 +24,11 @@ struct mm_worker {
     struct mm_queue *queue;
     struct mm_device *device;
     struct mm_worker_thread threads[MM_LANES_MAX];
-    unsigned thread_count;       /* started */
-    pthread_cond_t changed;      /* work came or ended, or the queue is closing; with queue->mutex, and by the
-                                    clock CLOCK_MONOTONIC */
-    unsigned changes;            /* how often work came, or left the front of the list by being cancelled;
-                                    __atomic access, written with the mutex held */
+    unsigned thread_count;  /* started */
+    pthread_cond_t changed; /* work arrived or ended, or the queue is closing; used with queue->mutex and
+                               CLOCK_MONOTONIC */
+    unsigned changes;       /* how often work arrived, or was cancelled at the front of the list; __atomic
+                               access, written with the mutex held */
     struct mm_work_list waiting; /* oldest first; paused work too */
     struct mm_work_list running; /* in the order in which it started */
     size_t jobs;                 /* waiting and running */
@@ -71,10 +71,10 @@ void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
  * With the mutex held. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
-/* Starts the next work: a task, which is returned, or a batch of products that may share a launch. If nothing
- * can begin beside the running work, this waits, or if not may_wait returns NULL with an empty batch. A wait
- * also ends that way once the queue closes. *seen is worker->changes at that time; it is one less if more
- * waiting work could begin, so the caller looks again. For the worker's threads, without the mutex. */
+/* Starts the next work: returns a task, or returns NULL and fills *batch with products that may share a
+ * launch. If nothing can begin beside the running work, this waits if may_wait, until the queue closes. If
+ * nothing was started, it returns NULL with an empty batch. Sets *seen to worker->changes, or to one less if
+ * more waiting work could begin, so the caller looks again. For the worker's threads, without the mutex. */
 struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 

@@ -1,7 +1,7 @@
 /* Stored matrices: names and their immutable values (stored.h). A value ends when it has no name any more
  * and its last reference is released. A name loses its value by replacement, removal or expiry. The bytes
- * of a value count from its reservation to its end. The store knows no HTTP, no JSON and no API keys: each
- * key has a namespace, which is a number.
+ * of a value count from its reservation to its end. The store knows no HTTP, no JSON and no API keys: names
+ * belong to a namespace, which is a number.
  *
  * Any thread may call these functions. now_ns is mm_clock_ns(). Values are in host memory of the budget,
  * or only in the memory of a device. */

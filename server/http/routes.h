@@ -96,7 +96,7 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method);
 
 /* Labels for metrics and the log: the paths of the table, and "other" for all other paths, because clients
  * must not create labels. mm_route_label returns NULL for an index without a label. */
-enum { MM_ROUTE_LABELS = 18, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
+enum { MM_ROUTE_LABELS = 32, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
 size_t mm_route_label_index(const char *path);
 const char *mm_route_label(size_t index);
 

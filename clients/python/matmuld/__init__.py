@@ -225,7 +225,8 @@ class Stored:
     def get(self, *, rows: Part = None, cols: Part = None) -> Any:
         """Returns the matrix, or a part of it, such as `rows=slice(0, 4)`. The server rejects negative bounds."""
         query = _query({"rows": rows, "cols": cols})
-        return _call_with_uploads([self], lambda: self.client._call.call("GET", _path(self.name), query, headers={"Accept": RAW}))[1]
+        headers = {"Accept": RAW}
+        return _call_with_uploads([self], lambda: self.client._call.call("GET", _path(self.name), query, headers=headers))[1]
 
     def delete(self) -> None:
         """Deletes the matrix. No error if the server does not have it."""
