@@ -1,5 +1,4 @@
-/* Products and transpositions: the parameters of the two endpoints, the checks of sizes, and the product that
- * a call asks for. */
+/* Products and transpositions: the parameters of the two endpoints, and the checks of sizes. */
 #include "api/call.h"
 
 #include <stdio.h>
@@ -140,7 +139,7 @@ enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, si
                                     const struct mm_limits *limits, struct mm_error *error) {
     size_t bytes[MM_OPERANDS_MAX];
     if (is_all_in_host_memory(call))
-        return MM_OK; /* mm_call_sizes has checked it */
+        return MM_OK; /* mm_call_sizes has checked the bytes */
     for (unsigned index = 0; index < call->operands.count; index++) {
         const struct mm_operand *operand = &call->operands.of[index];
         const bool is_here =
@@ -183,7 +182,7 @@ static void turn(const struct mm_operand *operand, struct mm_matrix *matrix, boo
     *is_transposed = !*is_transposed;
 }
 
-void mm_call_turn(const struct mm_call *call, struct mm_product *product) {
+void mm_call_apply_layout(const struct mm_call *call, struct mm_product *product) {
     turn(&call->operands.of[0], &product->a, &product->transpose_a);
     turn(&call->operands.of[1], &product->b, &product->transpose_b);
 }

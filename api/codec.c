@@ -16,7 +16,7 @@ static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
         types[index] = replies ? codecs[index]->reply_type : codecs[index]->media_type;
 }
 
-/* The body is a file of this codec, but products need a form. */
+/* Fails: the body is a file of this codec, but products need a form. */
 static enum mm_status fail_file(const struct mm_codec *codec, enum mm_op op, struct mm_error *error) {
     return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
                          "the body is a %s file, but must be a form with .npy or .csv files; send: " MM_CURL
@@ -24,7 +24,7 @@ static enum mm_status fail_file(const struct mm_codec *codec, enum mm_op op, str
                          codec->file_extension, mm_op_name(op), mm_form_codec.example[op]);
 }
 
-/* The request does not tell the body's format. The error shows a request that does. */
+/* Fails: neither the request nor the body shows the format. The error shows a request that works. */
 static enum mm_status fail_untyped(enum mm_op op, const char *const *types, struct mm_error *error) {
     char list[128];
     mm_media_list(types, CODEC_COUNT, list, sizeof list);
@@ -98,8 +98,8 @@ enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions
     for (size_t index = 0; index < CODEC_COUNT && !is_untyped; index++)
         if (mm_media_is(content_type, types[index]))
             *codec = codecs[index];
-    const bool is_told = *codec != NULL && *codec != &mm_raw_codec;
-    if (is_told || (has_dimensions && *codec != NULL))
+    const bool is_known = *codec != NULL && *codec != &mm_raw_codec;
+    if (is_known || (has_dimensions && *codec != NULL))
         return MM_OK;
     if (has_dimensions && is_untyped)
         *codec = &mm_raw_codec;

@@ -10,18 +10,18 @@
 #include "api/operand.h"
 #include "gpu/queue/outcome.h"
 
-#define MM_LENGTH_UNKNOWN UINT64_MAX /* a chunked body */
+#define MM_LENGTH_UNKNOWN UINT64_MAX /* the length of a chunked body */
 
 /* A complete request body. The caller keeps it until the job is done, because views may point into it. The
  * decoder may move elements within it. */
 struct mm_body {
     void *data; /* aligned to 64 bytes; may be NULL if bytes is 0 */
     size_t bytes;
-    const char *content_type; /* the request's header with its parameters; NULL: absent */
+    const char *content_type; /* the Content-Type header, with its parameters; NULL: absent */
 };
 
-/* Threads that share long work. `run` calls one(data, index) once for each index below count, and returns
- * when all calls have returned. The calling thread and idle threads make the calls at the same time. */
+/* Threads that share long work. `run` calls one(data, index) once for each index below count, in parallel,
+ * and returns when all calls have returned. The calling thread makes some of the calls. */
 struct mm_helpers {
     void (*run)(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
                 void *data);
@@ -39,14 +39,14 @@ struct mm_answer {
     uint64_t figures;             /* bits of enum mm_figure; not 0 only in JSON */
     const struct mm_reduction *reduction; /* the values of the figures */
     struct mm_buffer *result;   /* holds the matrix's elements; an encoder may move it to the body */
-    const uint64_t *span_ns;    /* MM_SPAN_COUNT times; encode and total are final only in `finish` */
+    const uint64_t *span_ns;    /* by enum mm_span; encode and total are final only in `finish` */
     struct mm_helpers *helpers; /* NULL: the encoder works alone */
 };
 
 enum { MM_REPLY_HEAD_MAX = 256 };
 
 /* A reply's body: `head_bytes` of head, then `bytes` at buffer.data. Because of the head, a format can put
- * something in front of the elements without copying them. The owner of the struct releases the buffer. */
+ * something in front of the elements without copying them. The struct's owner frees the buffer. */
 struct mm_reply_body {
     char head[MM_REPLY_HEAD_MAX];
     size_t head_bytes;
@@ -56,28 +56,33 @@ struct mm_reply_body {
 
 /* Reads a body while it arrives. The body lies in the caller's memory, which is aligned to 64 bytes. */
 struct mm_body_reader {
-    /* Begins to read a body of body_bytes, or MM_LENGTH_UNKNOWN. `into` has the parameters of the query; the
-     * reader copies the endpoint's whole struct, which begins there. The caller keeps limits and memory until
-     * finish or cancel. NULL if memory runs out; mm_codec_decode may read the body later. */
+    /* Begins to read a body of body_bytes bytes, or MM_LENGTH_UNKNOWN. `into` is the first member of the
+     * endpoint's struct, which has the parameters of the query. The reader copies the whole struct. The
+     * caller keeps limits and memory until finish or cancel. Returns the reading that the other functions
+     * take. NULL if memory runs out: mm_codec_decode may then read the complete body. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
-    /* Continues with a body that has grown to body_bytes; the caller may have moved it. The reader may close
-     * gaps in the body. Returns the bytes that the body then has: the caller appends the next chunk there. */
+    /* Continues with a body that has grown to body_bytes. The caller may have moved the body. The reader may
+     * move elements within the body. Returns the new length of the body, where the caller appends the next
+     * chunk. */
     size_t (*feed)(void *reading, void *body, size_t body_bytes);
 
-    /* Releases the memory of decoded elements when memory is short; finish then reads the body again. NULL:
-     * the reader has no such memory. */
+    /* Frees the memory of decoded elements for other requests. `finish` then reads the body again. NULL: the
+     * reader has no such memory. */
     void (*yield)(void *reading);
 
-    /* Whether finish will be quick, once feed has read the whole body. */
+    /* Whether `finish` will be quick, so the connection's thread may call it. Valid once `feed` has read
+     * the whole body. */
     bool (*is_quick)(const void *reading);
 
     /* Ends the reading, and fills the endpoint's struct; on failure the struct is untouched. body->bytes is
-     * the last value that feed returned, or the body's length if the caller never called feed. After MM_BUSY
-     * the reader is still open: call finish or cancel later. */
+     * the last value that feed returned, or the body's length if the caller never called feed. Frees the
+     * reading, except after MM_BUSY: the caller then calls finish or cancel later. */
     enum mm_status (*finish)(void *reading, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error);
+
+    /* Frees the reading and its memory. */
     void (*cancel)(void *reading);
 };
 
@@ -91,8 +96,8 @@ struct mm_codec {
     const char *reply_type;     /* the Content-Type of its replies, which Accept must match; NULL: the codec
                                    writes no replies */
     const char *file_extension; /* ".npy"; NULL: the format has no files that a form or PUT may send */
-    const char *natural_reply;  /* the reply_type of the answer if Accept leaves the choice; NULL: the codec's
-                                   own reply_type */
+    const char *natural_reply;  /* the Content-Type of the reply if Accept leaves the choice; NULL:
+                                   reply_type */
 
     /* For each operation, a request that works, which error details show: a body of text, a query, or curl's
      * arguments. */
@@ -116,6 +121,8 @@ struct mm_codec {
 
     /* Points views into a complete body whose length `plan` has checked. Copies nothing, so it is quick. */
     void (*decode)(struct mm_operands *into, const struct mm_body *body);
+
+    /* Reads a body while it arrives. NULL: the codec has `decode`, or reads no requests. */
     const struct mm_body_reader *reader;
 
     /* The most dimensions of a result that its replies can hold. */
@@ -145,16 +152,17 @@ extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_
 
 /* Chooses the codec by a request's Content-Type (NULL: absent). If the type is absent or a client's default,
  * a query with all dimensions (has_dimensions) means raw. Otherwise the codec is the one whose bodies begin
- * with `first`: the body's first character that is no space, or 0. The caller knows `first` once body_seen;
- * until then *codec may be NULL with MM_OK. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
+ * with `first`: the body's first character that is no space, or 0. If `first` must
+ * decide but body_seen is false, returns MM_OK and sets *codec to NULL. MM_UNSUPPORTED_MEDIA_TYPE lists the
+ * types. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
 
 /* Chooses the codec of a matrix to store by its Content-Type (NULL: absent). A body may also be a single .npy
  * or CSV file. If the query has dimensions (has_dimensions), a body without a type is raw. Otherwise a body
- * whose type is absent, octet-stream or unknown is a .npy file if it begins like one. *codec is NULL with
- * MM_OK if the body's first character must decide; `first` is that character once body_seen.
+ * whose type is absent, octet-stream or unknown is a .npy file if it begins like one. `first` is the body's
+ * first character. If it must decide but body_seen is false, returns MM_OK and sets *codec to NULL.
  * MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);

@@ -17,12 +17,12 @@ struct mm_element {
     char *(*write)(const void *elements, size_t count, char *end);
     size_t text_max;
 
-    const char *takes; /* the values that the type can hold, in words */
+    const char *takes; /* the values that the type can represent, in words */
 };
 
-/* Static; any thread. */
+/* Returns the row of a type. Static. Any thread may call this function. */
 const struct mm_element *mm_element(enum mm_dtype dtype);
 
-/* Whether a bool matrix in host memory has an element that is neither 0 nor 1. False for other types, and
- * without data. */
+/* Whether a bool matrix in host memory has an element that is neither 0 nor 1. False if the type is not bool,
+ * or the matrix has no data. */
 bool mm_element_is_past_bool(const struct mm_matrix *matrix);

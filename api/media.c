@@ -1,5 +1,5 @@
-/* A reader of media types and of Accept. RFC 9110's grammar is small. If one part of a header is malformed,
- * the reader still uses the other parts. */
+/* Reads media types and Accept by RFC 9110. If one part of a header is malformed, the other parts are still
+ * used. */
 #include "api/media.h"
 
 #include "api/slice.h"
@@ -68,8 +68,8 @@ static int read_weight(struct mm_slice text) {
     return weight <= 1000 ? weight : 0;
 }
 
-/* Reads the parameters of a range, from its first semicolon on. Returns the weight; *others tells whether
- * another parameter comes before q. */
+/* Reads the parameters of a range, from its first semicolon on. Returns the weight; *others becomes true
+ * if another parameter comes before q. */
 static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
@@ -84,8 +84,8 @@ static int read_parameters(const char *text, const char *end, bool *others) {
     return 1000;
 }
 
-/* The server's types have no parameters. A client that adds one ("application/json; charset=utf-8") means the
- * type, so parameters are not compared. They only make a range more specific. */
+/* The server's types have no parameters. A client may add one, as in "application/json; charset=utf-8". So
+ * parameters are not compared; they only make a range more specific. */
 int mm_media_weight(const char *accept, const char *type) {
     if (accept == NULL)
         return 1000;

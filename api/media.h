@@ -1,4 +1,4 @@
-/* Media types in headers: compares Content-Type with a type, and weighs types by Accept (RFC 9110, sections
+/* Media types in headers: compares Content-Type with a type, and chooses a type by Accept (RFC 9110, sections
  * 8.3.1 and 12.5.1). Knows no codecs. Any thread may call these functions. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The sources and the types of operands. */
+/* Sets the sources and the types of operands. */
 #include "api/operand.h"
 
 #include "api/element.h"
@@ -57,39 +57,39 @@ static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     return digits.length > 0;
 }
 
-/* The value that the request already holds under this name. */
-static struct mm_stored *find_held(const struct mm_held *held, const char *matrix) {
-    for (unsigned index = 0; index < held->count; index++)
-        if (strcmp(held->values[index]->name, matrix) == 0)
-            return held->values[index];
+/* Finds the value to which the request already has a reference under this name. */
+static struct mm_stored *find_reference(const struct mm_references *references, const char *matrix) {
+    for (unsigned index = 0; index < references->count; index++)
+        if (strcmp(references->values[index]->name, matrix) == 0)
+            return references->values[index];
     return NULL;
 }
 
-/* If the operand has another source already, there may be no place for a value. Then *stored is NULL, and
- * mm_parameter_set refuses the second source. */
-static enum mm_status acquire_stored(struct mm_held *held, const char *written, const char *matrix,
-                                     struct mm_stored **stored, struct mm_error *error) {
-    if (held == NULL || held->store == NULL)
+/* Acquires the stored matrix of this name. If the operand already has another source, there may be no place
+ * for a reference. Then *stored is NULL, and mm_parameter_set rejects the second source. */
+static enum mm_status acquire_stored(struct mm_references *references, const char *written,
+                                     const char *matrix, struct mm_stored **stored, struct mm_error *error) {
+    if (references == NULL || references->store == NULL)
         return mm_fail_field(error, MM_UNSUPPORTED, written,
                              "%s is '%s', but this server stores no matrices (--store-memory 0); give "
                              "uniform(SEED) or identity()",
                              written, matrix);
-    *stored = find_held(held, matrix);
-    if (*stored != NULL || held->count == MM_OPERANDS_MAX)
+    *stored = find_reference(references, matrix);
+    if (*stored != NULL || references->count == MM_OPERANDS_MAX)
         return MM_OK;
-    *stored = mm_store_acquire(held->store, held->space, matrix, true, mm_clock_ns());
+    *stored = mm_store_acquire(references->store, references->space, matrix, true, mm_clock_ns());
     if (*stored == NULL)
         return mm_store_fail_missing(written, matrix, error);
-    held->values[held->count++] = *stored;
+    references->values[references->count++] = *stored;
     return MM_OK;
 }
 
-void mm_held_release(struct mm_held *held) {
-    while (held->count > 0)
-        mm_store_release(held->store, held->values[--held->count]);
+void mm_references_release(struct mm_references *references) {
+    while (references->count > 0)
+        mm_store_release(references->store, references->values[--references->count]);
 }
 
-static enum mm_status read_source(struct mm_held *held, const char *written, struct mm_slice text,
+static enum mm_status read_source(struct mm_references *references, const char *written, struct mm_slice text,
                                   struct mm_source *source, struct mm_error *error) {
     struct mm_slice inner;
     char matrix[MM_STORE_NAME_MAX + 1] = "";
@@ -105,7 +105,7 @@ static enum mm_status read_source(struct mm_held *held, const char *written, str
     if (text.length <= MM_STORE_NAME_MAX)
         memcpy(matrix, text.start, text.length);
     if (mm_store_is_name(matrix) && strlen(matrix) == text.length)
-        return acquire_stored(held, written, matrix, &source->stored, error);
+        return acquire_stored(references, written, matrix, &source->stored, error);
     return mm_fail_field(error, MM_UNSUPPORTED, written,
                          "%s is '%.*s', but must be the name of a stored matrix, uniform(SEED), with SEED "
                          "from 0 to 2^64-1, or identity()",
@@ -122,8 +122,8 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
                              "has or generates, give out to a product or a transpose",
                              written, text.length > 40 ? 40 : (int)text.length, text.start);
     memset(&value, 0, sizeof value);
-    const enum mm_status status = read_source(operands->held, written, text, &value.source, error);
-    /* A second value is one too many, even if it names no matrix. */
+    const enum mm_status status = read_source(operands->references, written, text, &value.source, error);
+    /* A second value is an error, even if it names no matrix. */
     const bool is_second =
         (operands->parameters.given & mm_parameter_bit(&operands->parameters, &operand->source)) != 0;
     if (status == MM_OK || (status == MM_NO_SUCH_MATRIX && is_second))
@@ -158,7 +158,7 @@ static enum mm_status set_stored_type(struct mm_operands *operands, const struct
                              "both operands have one type, which dtype need not name",
                              name, value->name, type, operands->dtype_name);
     strcpy(operands->dtype_name, type);
-    parameters->told |= mm_parameter_bit(parameters, operands->dtype_name);
+    parameters->derived |= mm_parameter_bit(parameters, operands->dtype_name);
     return MM_OK;
 }
 

@@ -18,23 +18,23 @@ enum mm_dimension { MM_DIMENSION_M, MM_DIMENSION_K, MM_DIMENSION_N, MM_DIMENSION
 /* The role of an operand in an operation. */
 struct mm_operand_role {
     const char *name;             /* on the wire */
-    enum mm_dimension rows, cols; /* after transpose_a or transpose_b */
+    enum mm_dimension rows, cols; /* of the operand after transpose_a or transpose_b */
     bool is_column;               /* a vector is a column */
 };
 
 struct mm_operand {
     struct mm_operand_role role;
 
-    /* Parameters. mm_operands_view completes the source. Codecs set the shape, which the operand has before a
+    /* Parameters. mm_operands_view completes the source. Codecs set the shape, which is the shape before a
      * transpose. If the endpoint does not take the operand, the shape is 0×0. */
     struct mm_source source;
     struct mm_shape shape;
     bool is_transposed;
     uint64_t ld; /* leading dimension of the matrix in a raw body */
 
-    struct mm_matrix view; /* of all matrices; inline data lie in the body or in the storage */
+    struct mm_matrix view; /* all elements; those of an inline operand lie in the body or in the storage */
     bool column_major;     /* the elements of a single matrix lie column by column, as in Fortran; the view is
-                            * valid only after mm_call_turn */
+                            * valid only after mm_call_apply_layout */
 };
 
 struct mm_operands;
@@ -42,8 +42,8 @@ struct mm_operands;
 /* A kind of endpoint that takes operands. Constant. */
 struct mm_operands_kind {
     struct mm_parameter_table table;
-    size_t bytes;  /* of the endpoint's struct, which begins with struct mm_operands. Codecs read into a copy,
-                    * so the struct has no pointers into itself. */
+    size_t bytes;  /* size of the endpoint's struct, which begins with struct mm_operands. Codecs read into a
+                    * copy,  so the struct has no pointers into itself. */
     enum mm_op op; /* the operation whose operands, examples and types apply */
     bool is_row_major; /* the elements must lie row by row, so column_major is never set */
 
@@ -59,19 +59,19 @@ struct mm_operands_kind {
 
 /* The struct owns `storage`. Call mm_operands_init first. */
 struct mm_operands {
-    struct mm_parameters parameters; /* first */
+    struct mm_parameters parameters; /* the first member */
     const struct mm_operands_kind *kind;
     unsigned count;
     struct mm_operand of[MM_OPERANDS_MAX];
 
-    /* Parameters. A dimension that was neither given nor told is 0 (api/parameter.h). */
+    /* Parameters. A dimension is 0 if it is not set (mm_parameter_is_set). */
     uint64_t dimensions[MM_DIMENSION_COUNT];
     char dtype_name[MM_PARAMETER_NAME_MAX + 1];
 
-    enum mm_dtype dtype;      /* of all operands; set by kind->resolve */
-    struct mm_held *held;     /* the stored matrices that the request names; NULL: it may name none */
-    bool views_body;          /* a view points into the body: keep the body until the job is done */
-    struct mm_buffer storage; /* memory of decoded elements; mm_operands_release frees it */
+    enum mm_dtype dtype;              /* element type of all operands; set by kind->resolve */
+    struct mm_references *references; /* the stored matrices that the request names; NULL: it may name none */
+    bool views_body;                  /* a view points into the body: keep the body until the job is done */
+    struct mm_buffer storage;         /* memory of decoded elements; mm_operands_release frees it */
 };
 
 /* The index of the operand that a parameter's row belongs to. */
@@ -88,21 +88,21 @@ void mm_operands_release(struct mm_operands *operands, struct mm_reservation *me
 /* --- sources and types (operand.c) */
 
 /* References to the stored matrices that a request names: one for each name, so a name means one value in the
- * whole request. The owner of an operand list keeps this struct beside the list. Copies of the list share
- * it. */
-struct mm_held {
-    struct mm_store *store; /* NULL: switched off */
+ * whole request. The owner of an operand list keeps this struct until no copy of the list is used. */
+struct mm_references {
+    struct mm_store *store; /* NULL: the server stores no matrices */
     uint64_t space;
     unsigned count;
     struct mm_stored *values[MM_OPERANDS_MAX];
 };
 
-/* Releases the references. Call it when no job reads the values any more. */
-void mm_held_release(struct mm_held *held);
+/* Releases the references. No job may read the values any more. */
+void mm_references_release(struct mm_references *references);
 
 /* Reads "uniform(SEED)", "identity()" or the name of a stored matrix, and adds a reference to the matrix to
- * operands->held. `written` is the parameter's name as the client wrote it. MM_UNSUPPORTED lists the sources;
- * MM_NO_SUCH_MATRIX; MM_BAD_REQUEST: the endpoint takes no sources, or the client gave another one before. */
+ * operands->references. `written` is the parameter's name as the client wrote it. MM_UNSUPPORTED lists the
+ * sources; MM_NO_SUCH_MATRIX; MM_BAD_REQUEST: the endpoint takes no sources, or the client gave another one
+ * before. */
 enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_operand *operand,
                                      const char *written, struct mm_slice text, struct mm_error *error);
 
@@ -158,9 +158,9 @@ enum mm_status mm_operand_complete_shape(struct mm_operands *operands, struct mm
 
 /* For a format that has shapes of its own: sets the shapes of all operands. shapes[i] is the shape of inline
  * operand i, and NULL for other operands. A generated operand gets its shape from its own parameter, or from
- * the dimensions; other operands may tell these. MM_BAD_SHAPE: parameters and operands contradict each other.
- * MM_BAD_REQUEST: a dimension is missing, or was given although all operands are inline, or an operand comes
- * from two places. The caller rejects an operand that comes from nowhere. */
+ * the dimensions, which may follow from other operands. MM_BAD_SHAPE: parameters and operands contradict each
+ * other. MM_BAD_REQUEST: a dimension is missing, or was given although all operands are inline, or an operand
+ * comes from two places. The caller rejects an operand that comes from nowhere. */
 enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
                                       const struct mm_shape *const shapes[MM_OPERANDS_MAX],
                                       struct mm_error *error);

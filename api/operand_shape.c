@@ -1,5 +1,5 @@
-/* The shapes of operands, which come from the body, from parameters or from stored matrices. Also the views
- * and sizes that follow from the shapes. */
+/* Sets the shapes of operands from the body, from parameters or from stored matrices. Also sets the views,
+ * and checks the sizes. */
 #include "api/operand.h"
 
 #include <string.h>
@@ -30,12 +30,13 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
            (named & shapes) == shapes;
 }
 
-/* The name of the first set parameter of this kind, or NULL. Leading dimensions have kind DIMENSION, too. */
+/* Returns the name of the first set parameter of this kind, or NULL. Leading dimensions also have kind
+ * DIMENSION. */
 static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
     const struct mm_parameters *parameters = &operands->parameters;
     for (unsigned index = 0; index < parameters->table->count; index++) {
         const struct mm_parameter *row = &parameters->table->rows[index];
-        if (row->kind == kind && ((parameters->given | parameters->told) >> index & 1) != 0)
+        if (row->kind == kind && ((parameters->given | parameters->derived) >> index & 1) != 0)
             return row->name;
     }
     return NULL;
@@ -90,24 +91,24 @@ static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_e
     return MM_OK;
 }
 
-/* --- shapes and dimensions tell each other */
+/* --- dimensions from shapes, and shapes from dimensions */
 
-/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. If another operand told
- * another value, the check of the whole product fails later. */
-static enum mm_status tell(struct mm_operands *operands, const struct mm_operand *operand,
-                           enum mm_dimension dimension, size_t length, struct mm_error *error) {
+/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. If two operands have
+ * different values, the check of the whole product fails later. */
+static enum mm_status derive_dimension(struct mm_operands *operands, const struct mm_operand *operand,
+                                       enum mm_dimension dimension, size_t length, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
     uint64_t *value = &operands->dimensions[dimension];
     const uint64_t bit = mm_parameter_bit(parameters, value);
-    if (((parameters->given | parameters->told) & bit) == 0)
+    if (((parameters->given | parameters->derived) & bit) == 0)
         *value = length;
     if ((parameters->given & bit) == 0 || *value == length) {
-        parameters->told |= bit;
+        parameters->derived |= bit;
         return MM_OK;
     }
     const char *name = name_of(operands, value);
     return mm_fail_field(error, MM_BAD_SHAPE, name,
-                         "%s is %zu, but %s has %zu there; leave %s out, since %s tells it", name,
+                         "%s is %zu, but %s has %zu there; leave %s out, because %s sets it", name,
                          (size_t)*value, operand->role.name, length, name, operand->role.name);
 }
 
@@ -118,9 +119,11 @@ static enum mm_status set_dimensions(struct mm_operands *operands, const struct 
     const bool is_turned = operand->is_transposed && shape->rank > 1;
     const size_t rows = mm_shape_rows(shape, operand->role.is_column);
     const size_t cols = mm_shape_cols(shape, operand->role.is_column);
-    const enum mm_status status = tell(operands, operand, operand->role.rows, is_turned ? cols : rows, error);
-    return status == MM_OK ? tell(operands, operand, operand->role.cols, is_turned ? rows : cols, error)
-                           : status;
+    const enum mm_status status =
+        derive_dimension(operands, operand, operand->role.rows, is_turned ? cols : rows, error);
+    return status == MM_OK
+               ? derive_dimension(operands, operand, operand->role.cols, is_turned ? rows : cols, error)
+               : status;
 }
 
 /* Sets an operand's shape. MM_BAD_SHAPE if the client gave another shape by the parameter. */
@@ -142,11 +145,11 @@ static enum mm_status set_shape(const struct mm_operands *operands, struct mm_op
 
 enum mm_status mm_operand_complete_shape(struct mm_operands *operands, struct mm_operand *operand,
                                          struct mm_shape *shape, struct mm_error *error) {
-    const struct mm_shape *told = &operand->shape;
+    const struct mm_shape *parameter = &operand->shape;
     const bool is_cut = shape->dims[shape->rank - 1] == 0;
-    if (is_cut && told->rank >= shape->rank &&
-        memcmp(told->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
-        *shape = *told;
+    if (is_cut && parameter->rank >= shape->rank &&
+        memcmp(parameter->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
+        *shape = *parameter;
     const enum mm_status status = set_shape(operands, operand, shape, error);
     operands->parameters.given &= ~mm_parameter_bit(&operands->parameters, &operand->shape);
     return status;
@@ -163,14 +166,14 @@ static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_
             continue;
         status = set_shape(operands, operand, &operand->source.stored->shape, error);
         if (by_shapes)
-            parameters->told |= mm_parameter_bit(parameters, &operand->shape);
+            parameters->derived |= mm_parameter_bit(parameters, &operand->shape);
         else if (status == MM_OK)
             status = set_dimensions(operands, operand, error);
     }
     return status;
 }
 
-/* The shape of a single matrix before the transpose. */
+/* Returns the shape of a single matrix before the transpose, from the dimensions. */
 static struct mm_shape shape_by_dimensions(const struct mm_operands *operands,
                                            const struct mm_operand *operand) {
     const uint64_t rows = operands->dimensions[operand->role.rows];

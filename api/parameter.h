@@ -17,6 +17,7 @@ struct mm_parameter;
 typedef enum mm_status mm_parameter_reader(struct mm_parameters *values, const struct mm_parameter *row,
                                            const struct mm_value *given, struct mm_error *error);
 
+/* A row of a table: a parameter that an endpoint takes. */
 struct mm_parameter {
     const char *name; /* on the wire */
     enum mm_kind kind;
@@ -41,25 +42,26 @@ struct mm_parameter_table {
 /* The first member of each endpoint's struct. Bit i of a set is row i. */
 struct mm_parameters {
     const struct mm_parameter_table *table;
-    uint64_t named; /* rows that the request names, perhaps with a wrong value */
-    uint64_t given; /* rows that the client gave with a good value */
-    uint64_t told;  /* rows whose value follows from an operand, not from the client */
+    uint64_t named;   /* rows that the request names, perhaps with a wrong value */
+    uint64_t given;   /* rows for which the client gave a valid value */
+    uint64_t derived; /* rows whose value follows from an operand, not from the client */
 };
 
-/* Finds the row of this name for this place, or NULL. */
+/* Finds the row with this name that a client may give at this place. NULL: there is none. */
 const struct mm_parameter *mm_parameter_find(const struct mm_parameters *values,
                                              enum mm_parameter_place place, const char *name,
                                              size_t name_length);
 
-/* Sets the value of this name from text of the query or of a form's field. MM_BAD_REQUEST names the
+/* Sets the parameter with this name from text of the query or of a form's field. MM_BAD_REQUEST names the
  * parameter: it is unknown or malformed, or the client gave another value before. MM_TOO_LARGE: a dimension
  * exceeds limits->dimension_max. name and text may hold any bytes. If text is NULL, it is empty. */
 enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_parameter_place place,
                                      const char *name, size_t name_length, const char *text, size_t length,
                                      const struct mm_limits *limits, struct mm_error *error);
 
-/* Sets the value of this name from a JSON value. `limits` may be NULL if no row is a dimension. Fails with a
- * status of mm_parameter_set_text. */
+/* Sets the parameter with this name from a JSON value. `limits` may be NULL if no row is a dimension.
+ * MM_BAD_REQUEST names the parameter: it is unknown or malformed, or the client gave another value before.
+ * MM_TOO_LARGE: a dimension exceeds limits->dimension_max. */
 enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *name, size_t name_length,
                                       const struct mm_value *given, const struct mm_limits *limits,
                                       struct mm_error *error);
@@ -69,13 +71,14 @@ enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *
 enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,
                                 const union mm_parameter_value *value, struct mm_error *error);
 
-/* The row of a value, which is a member of the endpoint's struct. NULL: the endpoint does not take it. */
+/* Finds the row of a value, which is a member of the endpoint's struct. NULL: the endpoint does not take the
+ * parameter. */
 const struct mm_parameter *mm_parameter_of(const struct mm_parameters *values, const void *value);
 
 /* The bit of a value's row; 0: the endpoint does not take the parameter. */
 uint64_t mm_parameter_bit(const struct mm_parameters *values, const void *value);
 
-/* Whether the value was given or told. */
+/* Whether the client gave the value, or the value follows from an operand. */
 static inline bool mm_parameter_is_set(const struct mm_parameters *values, const void *value) {
-    return ((values->given | values->told) & mm_parameter_bit(values, value)) != 0;
+    return ((values->given | values->derived) & mm_parameter_bit(values, value)) != 0;
 }

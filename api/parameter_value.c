@@ -12,7 +12,7 @@
 
 enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 
-/* The values that each kind takes, in words: in text, and in JSON. */
+/* The values that each kind takes, in words, for text and for JSON. */
 static const struct {
     const char *text;
     const char *value;
@@ -81,8 +81,8 @@ static bool read_decimal(const char *text, size_t length, uint64_t *number) {
     return length > 0;
 }
 
-/* Reads decimals with commas between them. A dimension of 2⁶⁴−1 stands for all larger ones: each exceeds
- * every limit. */
+/* Reads decimals with commas between them. A dimension over 2⁶⁴−1 becomes 2⁶⁴−1, which exceeds every limit.
+ */
 static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     const char *const end = given->text + given->length;
     const char *at = given->text, *comma;

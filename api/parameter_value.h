@@ -9,10 +9,11 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Below this limit a whole JSON number is exact after it is read as a double. Larger times are cut to it. */
+/* Below this limit a whole JSON number is exact after it is read as a double. The reader
+ * reduces a larger time to this limit. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* Each comment begins with the member of union mm_parameter_value that holds the value. */
+/* The kinds of values. Each comment begins with the member of union mm_parameter_value that has the value. */
 enum mm_kind {
     MM_KIND_NAME,       /* name: cut to MM_PARAMETER_NAME_MAX characters */
     MM_KIND_MATRIX,     /* matrix: the name of a stored matrix */
@@ -26,12 +27,12 @@ enum mm_kind {
     MM_KIND_WHOLE,      /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX */
     MM_KIND_TIME,       /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX; rejects JSON numbers past doubles */
     MM_KIND_SECONDS,    /* number: from 1 to a year */
-    MM_KIND_DIMENSION,  /* number: from 0; 2⁶⁴−1 stands for all that are larger */
+    MM_KIND_DIMENSION,  /* number: from 0; 2⁶⁴−1 stands for all larger numbers */
     MM_KIND_SIZE,       /* number: a dimension from 1 */
     MM_KIND_SHAPE,      /* shape */
     MM_KIND_SOURCE,     /* source: read by mm_operand_read_source (api/operand.h) */
-    MM_KIND_OPERAND,    /* a matrix: codecs read it */
-    MM_KIND_OWN         /* anything: the endpoint reads it */
+    MM_KIND_OPERAND,    /* no member: a matrix, which codecs read */
+    MM_KIND_OWN         /* no member: a value that the endpoint reads */
 };
 
 enum mm_reply { MM_REPLY_DEFAULT, MM_REPLY_MATRIX, MM_REPLY_NONE };
@@ -54,7 +55,7 @@ union mm_parameter_value {
     struct mm_source source;
 };
 
-/* The values that a kind takes, in words. Static. */
+/* Returns the values that a kind takes, in words. is_text: in the query or a form, not in JSON. Static. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
 /* Whether a value is a list: an array in JSON, or text with commas. */
@@ -67,10 +68,11 @@ static inline bool mm_kind_is_dimension(enum mm_kind kind) {
     return kind == MM_KIND_DIMENSION || kind == MM_KIND_SIZE;
 }
 
-/* Reads a value; false if it is not of this kind. In text, 1 means true and 0 means false. Bytes of *value
- * that the kind's member does not use become zeros. Reads no SOURCE, OPERAND or OWN. */
+/* Reads a value. False if the value is not of this kind, or the kind is SOURCE, OPERAND or OWN. In text, 1
+ * means true and 0 means false. Bytes of *value that the kind's member does not use become zeros. */
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
                   union mm_parameter_value *value);
 
-/* Writes a value as an error shows it: text as it came, a JSON value in words. Cut to fit. */
+/* Writes a value for an error, cut to fit. Text stays as the client wrote it; a JSON value is put in words.
+ */
 void mm_kind_describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes);

@@ -1,4 +1,4 @@
-/* Problem details, and the table of HTTP statuses. */
+/* Writes problem details, and has the table of HTTP statuses. */
 #include "api/problem.h"
 
 #include "api/json/json_value.h"

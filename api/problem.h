@@ -1,5 +1,5 @@
-/* Errors on the wire: RFC 9457 problem details, and the only map from a status to HTTP. Any thread may call
- * these functions. */
+/* Errors as HTTP responses: RFC 9457 problem details, and the only map from a status to HTTP. Any thread may
+ * call these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -23,6 +23,7 @@ extern const struct mm_http mm_http_table[MM_HTTP_COUNT];
 /* The start of a curl command in error details. The client replaces ADDRESS by the server's address. */
 #define MM_CURL "curl -sS --fail-with-body ADDRESS"
 
+/* Returns the HTTP status code of a status. */
 unsigned mm_problem_http(enum mm_status status);
 
 /* Whether the request can succeed a little later without a change. Such a reply always has Retry-After. */

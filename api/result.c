@@ -1,4 +1,4 @@
-/* The selected part of a result, and figures as text. */
+/* Computes the selected part of a result, and writes figures as text. */
 #include "api/result.h"
 
 #include "api/number/digits.h"
@@ -51,7 +51,7 @@ bool mm_result_read_figures(struct mm_slice text, uint64_t *figures) {
 
 /* --- the part */
 
-/* Cuts a dimension of the shape that has `behind` dimensions after it. */
+/* Cuts one dimension of the shape to a range. `behind` is the number of dimensions after it. */
 static enum mm_status cut(const char *name, const struct mm_range *range, unsigned behind,
                           struct mm_shape *shape, size_t *first, size_t *count, struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];

@@ -1,4 +1,4 @@
-/* The text's stream, and the growth of the text. */
+/* Writes a stream to a text, which grows by doubling. */
 #include "api/text.h"
 
 #include <stdlib.h>

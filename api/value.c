@@ -1,4 +1,4 @@
-/* Values in words, and the errors for values of a wrong form. */
+/* Describes values in words, and writes the errors for values of a wrong form. */
 #include "api/value.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-/* A value of a request in JSON's terms, already parsed. Any thread may call these functions. */
+/* A parameter's value, from JSON or from text. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -17,13 +17,13 @@ enum mm_value_kind {
 
 struct mm_value {
     enum mm_value_kind kind;
-    const char *text; /* a string's UTF-8 text, or the JSON of an array or object. A string from JSON ends by
-                         NUL. Borrowed */
+    const char *text; /* a string's UTF-8 text, or the JSON of an array or object; borrowed. A string from
+                         JSON ends by NUL. */
     size_t length;    /* of the text in bytes; 0: the array or object is empty */
-    double number;    /* with MM_VALUE_NUMBER; a number past all doubles becomes ±DBL_MAX */
+    double number;    /* value of MM_VALUE_NUMBER; a number beyond all doubles becomes ±DBL_MAX */
 };
 
-/* "a number", "null" and so on. Static. */
+/* Returns the kind in words: "a number", "null". Static. */
 const char *mm_value_kind_name(enum mm_value_kind kind);
 
 /* Writes the value in words, for an error: the string "x", 2.5, null. Cuts long texts. */

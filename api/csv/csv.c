@@ -1,5 +1,5 @@
-/* CSV, read twice: first the shape is counted, then the numbers are read into memory of exactly that size.
- * The number readers are those of JSON. Replies are written here too. */
+/* Reads CSV twice: first counts rows and columns, then reads the numbers into memory of exactly that size.
+ * The readers of JSON numbers read them. Also writes replies in CSV. */
 #include "api/csv/csv.h"
 
 #include "api/codec.h"
@@ -15,8 +15,8 @@
 
 /* --- fields */
 
-/* Reads a word: NaN or an infinity, as JSON or NumPy writes it; for bool also true and false. False if the
- * type has no such word. */
+/* Reads a word: NaN or an infinity, as JSON or NumPy writes them; for bool also true and false. False if the
+ * text is no such word of the type. */
 static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) {
     static const struct {
         const char *word;
@@ -25,7 +25,7 @@ static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) 
                  {"Infinity", INFINITY},
                  {"-Infinity", -INFINITY},
                  {"inf", INFINITY},
-                 {"-inf", -INFINITY}}; /* in any case of letters */
+                 {"-inf", -INFINITY}}; /* letter case does not matter */
     const struct mm_element *type = mm_element(dtype);
     const bool is_true = mm_slice_is_any_case(word, "true");
     if (dtype == MM_BOOL && (is_true || mm_slice_is_any_case(word, "false"))) {
@@ -54,12 +54,12 @@ static bool is_title(struct mm_slice line, char separator) {
     return isalpha(first) && !read_word(MM_FLOAT64, word, &unused) && !read_word(MM_BOOL, word, &unused);
 }
 
-/* Advice for the most probable reason why a field cannot be read; may be empty. */
+/* Returns advice for the most probable mistake in a field that cannot be read; may be "". */
 static const char *hint(struct mm_slice text, bool is_of_title) {
     const char *const end = text.start + text.length;
     double unused;
-    bool held = true;
-    const char *rest = mm_number_float64(text.start, end, &unused, &held);
+    bool fits = true;
+    const char *rest = mm_number_float64(text.start, end, &unused, &fits);
     if (rest != NULL && rest < end && *rest == ',')
         return "; write a decimal point, not a comma";
     if (rest != NULL && rest < end && mm_is_blank(*rest))
@@ -75,7 +75,8 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
                                    struct mm_slice text, struct mm_error *error) {
     enum { SHOWN_MAX = 40 };
     const char *takes = mm_element(csv->dtype)->takes;
-    const size_t column = (size_t)(text.start - line.start) + 1; /* everything before it is ASCII */
+    const size_t column =
+        (size_t)(text.start - line.start) + 1; /* bytes are characters: everything before is ASCII */
     char got[SHOWN_MAX + 8] = "empty";
     if (text.length > 0)
         snprintf(got, sizeof got, "'%.*s'", text.length < SHOWN_MAX ? (int)text.length : SHOWN_MAX,
@@ -93,7 +94,7 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
     return MM_BAD_REQUEST;
 }
 
-/* Reads one line, which has csv->cols fields. elements NULL: only checks the fields. */
+/* Reads one line of csv->cols fields. If `elements` is NULL, only checks the fields. */
 static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_slice line, char *elements,
                                struct mm_error *error) {
     mm_number_reader *const read = mm_element(csv->dtype)->read;
@@ -103,12 +104,12 @@ static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_s
     uint64_t unwanted;
     for (size_t col = 0; col < csv->cols; col++) {
         void *element = elements == NULL ? (char *)&unwanted : elements + col * element_bytes;
-        bool held = true;
+        bool fits = true;
         at = mm_skip_blanks(at, end);
-        const char *stop = read(at, end, element, &held);
+        const char *stop = read(at, end, element, &fits);
         if (stop != NULL)
             stop = mm_skip_blanks(stop, end);
-        if (stop == NULL || !held || (stop < end && *stop != csv->separator)) {
+        if (stop == NULL || !fits || (stop < end && *stop != csv->separator)) {
             stop = memchr(at, csv->separator, (size_t)(end - at));
             stop = stop == NULL ? end : stop;
             const struct mm_slice text = mm_slice_trim(at, stop);
@@ -138,8 +139,8 @@ static size_t count_fields(struct mm_slice line, char separator) {
     return count;
 }
 
-/* A header line often has another number of separators than the rows. So if the first line is no row of
- * numbers, the error says that instead. */
+/* Fails: two lines have different numbers of fields. If the first line is a header, the error says that
+ * instead. */
 static enum mm_status fail_ragged(const struct mm_csv *csv, size_t row, size_t cols, struct mm_error *error) {
     const char *at = csv->text;
     if (read_row(csv, 0, read_line(csv, &at), NULL, error) != MM_OK)
@@ -189,7 +190,7 @@ enum mm_status mm_csv_read(const struct mm_csv *csv, void *elements, struct mm_e
 
 static const struct mm_row_marks marks = {.between = "", .begin = "", .end = "\n"};
 
-/* A vector becomes one line, and a scalar a line of one number. */
+/* A vector becomes one line. A scalar becomes a line of one number. */
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
     const struct mm_matrix rows = mm_shape_view(shape, false, dtype);
     return mm_rows_text_bytes(&rows, &marks, bytes);
@@ -203,7 +204,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->bytes = (size_t)(end - text);
 }
 
-/* A form sends CSV files as its parts, and PUT may send one alone. */
+/* The codec has no media_type: requests send CSV files only as parts of a form, or as a matrix to store. */
 const struct mm_codec mm_csv_codec = {
     .reply_type = MM_CSV_TYPE,
     .file_extension = ".csv",

@@ -1,4 +1,4 @@
-/* The variants and the devices as JSON. */
+/* Writes the variants and the devices as JSON. */
 #include "api/describe/describe.h"
 
 #include "api/json/json_value.h"
@@ -38,7 +38,7 @@ static int put_multiple(json_t *dimensions, const char *name, unsigned multiple)
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
 
-/* Puts the multiples of types that have their own: {"int8": {"k": 4}}. */
+/* Adds the required multiples of dimensions, for types that have their own: {"int8": {"k": 4}}. */
 static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
     json_t *types = NULL;
     int failed = 0;
@@ -64,8 +64,8 @@ static json_t *make_capability(unsigned compute_capability) {
     return json_string(text);
 }
 
-/* Reads the attributes of the kernel that computes the variant's smallest product with this tile; 0: any
- * tile. *dtype is the product's type. */
+/* Reads the attributes of the kernel that computes the variant's smallest product with this tile. tile 0: any
+ * tile. *dtype becomes the product's type. */
 static bool read_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                             struct mm_attributes *attributes, enum mm_dtype *dtype) {
     const struct mm_backend *backend = device->backend;
@@ -99,7 +99,7 @@ static struct mm_block_use block_use_of(const struct mm_attributes *attributes) 
                                      attributes->static_shared_bytes + attributes->dynamic_shared_bytes};
 }
 
-/* Puts a list, unless it is empty. */
+/* Adds a list as a member, unless the list is empty. */
 static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     if (json_array_size(list) > 0 || failed != 0)
         return failed | mm_json_put(row, key, list);
@@ -107,8 +107,8 @@ static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     return 0;
 }
 
-/* The table of chips predicts the blocks of a multiprocessor. It has every architecture that the compiler's
- * table has. */
+/* Returns the row of a compiled kernel. The number of blocks is predicted from the table of chips, which has
+ * every architecture that the compiler's table has. */
 static json_t *make_compiled(const struct mm_compiled *compiled) {
     struct mm_attributes attributes = compiled->attributes;
     const struct mm_block_use use = block_use_of(&attributes);
@@ -125,7 +125,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     return mm_json_finish(row, failed);
 }
 
-/* Puts an entry for each architecture and tile. A variant without a kernel of our own has none. */
+/* Adds an entry for each architecture and tile. A variant without a kernel of our own has no entries. */
 static int put_compiled(json_t *row, const struct mm_backend *backend, const struct mm_variant *variant) {
     json_t *list = json_array();
     int failed = 0;
@@ -135,8 +135,9 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
     return put_entries(row, "compiled", list, failed);
 }
 
-/* The number of blocks comes from the device. The table of chips tells which resource limits it. If the table
- * lacks the chip or predicts another number, the limiters are null. */
+/* Returns the occupancy of a kernel. The device reports the number of blocks. The table of chips predicts
+ * which resource limits this number. If the table lacks the chip or predicts another number, `limiters` is
+ * null. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);
@@ -153,7 +154,7 @@ static json_t *make_occupancy(const struct mm_device *device, const struct mm_at
         is_known && predicted.blocks == blocks ? mm_occupancy_limiters(&predicted) : json_null());
 }
 
-/* Puts an entry for each tile that a request may choose. Tiles that the device cannot run have no entry. A
+/* Adds an entry for each tile that a request may choose. Tiles that the device cannot run have no entry. A
  * variant without attributes has no list. */
 static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
     static const unsigned only[] = {0, 0};
@@ -170,8 +171,8 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
     return put_entries(row, "occupancy", list, failed);
 }
 
-/* The first device that can run the variant on float32. If there is none, returns NULL, and *reason tells why
- * the first device cannot, or why the backend has no device. */
+/* Finds the first device that can run the variant on float32. If there is none, returns NULL. *reason is then
+ * why the first device cannot run the variant, or why the backend has no device. */
 static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
                                    const char **reason) {
     *reason = offer->device_count == 0 ? offer->missing : NULL;

@@ -1,7 +1,7 @@
 /* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
  * the document, a string that begins with @ is a marker. A marker stands for the version, for a list of
- * names, or for parts that follow from the table of statuses. This file knows nothing else of the document.
- */
+ * names, or for parts that follow from the table of statuses. This file knows nothing else about the
+ * document. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -21,7 +21,7 @@ struct filling {
     const char *version;
     FILE *out;
     enum mm_op op;        /* of the current marker */
-    const char *argument; /* the rest of the current marker, up to a quote */
+    const char *argument; /* the text of the current marker after its name, up to a quote */
 };
 
 /* A list of different names. All come from our own tables, so none needs an escape in JSON. */

@@ -17,7 +17,7 @@ static void write_time(FILE *out, const char *name, uint64_t ns) {
             at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec, (unsigned)(ns / 1000000 % 1000));
 }
 
-/* Only the tag needs an escape: it has a quote at either end. */
+/* Writes one value. Only the tag needs escapes, for the quotes around it. */
 static void write_entry(FILE *out, const struct mm_stored *value, uint64_t epoch_ns) {
     const uint64_t used_ns = __atomic_load_n(&value->used_ns, __ATOMIC_RELAXED);
     const int tag_length = (int)strlen(value->etag) - 2;

@@ -6,9 +6,9 @@
 /* Both functions return malloc'ed text, which the caller frees, or NULL if memory runs out. mm_clock_ns plus
  * epoch_ns is the time in nanoseconds since 1970. */
 
-/* {"name": …, "shape": …, …} of one value. */
+/* Writes one value: {"name": …, "shape": …, …}. */
 char *mm_stored_json(const struct mm_stored *value, uint64_t epoch_ns, size_t *length);
 
-/* {"matrices": […], "bytes": …, "limit": …}, with "next" if more values follow the last one. */
+/* Writes a list: {"matrices": […], "bytes": …, "limit": …}, with "next" if has_more. */
 char *mm_stored_list_json(struct mm_stored *const *values, size_t count, bool has_more,
                           const struct mm_store_usage *usage, uint64_t epoch_ns, size_t *length);

@@ -1,4 +1,4 @@
-/* Splits bodies of type multipart/form-data (RFC 7578, RFC 2046) into parts while they arrive. It copies
+/* Splits bodies of type multipart/form-data (RFC 7578, RFC 2046) into parts while they arrive. Copies
  * nothing, and does not know what the parts mean. One thread at a time may read a body. */
 #pragma once
 
@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-/* A body with more parts or longer headers is MM_TOO_LARGE, so its size bounds the cost of reading it. */
+/* A body with more parts or longer headers is MM_TOO_LARGE. */
 enum {
     MM_MULTIPART_PARTS_MAX = 64,
-    MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* of one part, with the empty line at the end */
+    MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* of one part's headers, with the empty line at the end */
     MM_MULTIPART_BOUNDARY_MAX = 70        /* RFC 2046, 5.1.1 */
 };
 
@@ -17,11 +17,12 @@ enum {
 enum mm_multipart_event {
     MM_MULTIPART_HEAD,     /* the headers of a part: its name, and where its contents begin */
     MM_MULTIPART_CONTENTS, /* the end of a part's contents */
-    MM_MULTIPART_END,      /* the last delimiter; what follows is ignored */
+    MM_MULTIPART_END,      /* the last delimiter; the rest of the body is ignored */
     MM_MULTIPART_WAIT,     /* nothing: more of the body must arrive */
     MM_MULTIPART_FAULT     /* the body is malformed or over a limit */
 };
 
+/* The place in the body where the reader is. */
 enum mm_multipart_place {
     MM_MULTIPART_PREAMBLE,
     MM_MULTIPART_HEADERS,
@@ -34,16 +35,17 @@ enum mm_multipart_place {
  * not searched for one. */
 struct mm_multipart {
     enum mm_multipart_place place;
-    size_t at;          /* everything before it was read */
-    size_t expected;    /* where the contents should end; 0: unknown, so they are searched */
+    size_t at;          /* offset of the first byte that was not read */
+    size_t expected;    /* offset where the contents should end; 0: unknown, so they are searched */
     size_t retry_bytes; /* nothing is read before this many bytes have arrived */
     unsigned parts;
     char delimiter[4 + MM_MULTIPART_BOUNDARY_MAX]; /* with the CRLF and the dashes before the boundary */
     size_t delimiter_bytes;
 };
 
-/* A part, by offsets in the body: its name and file name as written between their quotes, its media type
- * without parameters, and its contents. What the part lacks has length 0. */
+/* A part: offsets in the body, and lengths. name and file are the name and the file name, without their
+ * quotes; type is the media type without parameters; data are the contents. What the part lacks has length 0.
+ */
 struct mm_part {
     size_t name;
     size_t name_length;
@@ -62,8 +64,9 @@ enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
                                   struct mm_error *error);
 
-/* Reads on. `body` is all that has arrived, from the beginning, and may move between calls. is_all: no more
- * will arrive. The caller keeps *part between calls. MM_MULTIPART_FAULT ends the reading; *error is then
- * MM_BAD_REQUEST or MM_TOO_LARGE. The time is linear in the body, however it is chunked. */
+/* Reads the next event. `body` is the body from its beginning, as far as it has arrived, and may move between
+ * calls. is_all: the body is complete. The caller keeps *part between calls. MM_MULTIPART_FAULT ends the
+ * reading; *error is then MM_BAD_REQUEST or MM_TOO_LARGE. The time is linear in the body, however it is
+ * chunked. */
 enum mm_multipart_event mm_multipart_next(struct mm_multipart *multipart, const char *body, size_t bytes,
                                           bool is_all, struct mm_part *part, struct mm_error *error);

@@ -1,20 +1,20 @@
-/* Arrays as JSON text: rows of numbers in brackets, and further brackets for each dimension before the last
- * two. */
+/* Writes arrays as JSON text: rows of numbers in brackets, and more brackets for each dimension before the
+ * last two. */
 #include "api/json/json_array.h"
 
 #include "api/number/rows_text.h"
 
 #include <string.h>
 
-/* What rows_text.c writes, and how many brackets enclose it. */
+/* How an array is written: rows_text.c writes `rows` with `marks`, and `around` more brackets enclose them.
+ */
 struct layout {
     struct mm_row_marks marks;
     struct mm_matrix rows;
     unsigned around;
 };
 
-/* An array without elements is written down to its first dimension of 0: 2×0 and 2×0×3 both become
- * [[],[]]. */
+/* An array without elements ends at its first dimension of 0: 2×0 and 2×0×3 both become [[],[]]. */
 static struct layout layout_of(const struct mm_shape *shape, enum mm_dtype dtype) {
     struct layout layout = {.marks = {.between = ",", .begin = "", .end = "", .has_quotes = true}};
     struct mm_shape written = {0};
@@ -24,7 +24,7 @@ static struct layout layout_of(const struct mm_shape *shape, enum mm_dtype dtype
         written.rank++;
     }
     layout.rows = mm_shape_view(&written, false, dtype);
-    if (written.rank == 0) /* a bare number */
+    if (written.rank == 0) /* the array is a single number */
         return layout;
     layout.marks.begin = "[";
     layout.marks.end = "]";

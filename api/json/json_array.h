@@ -6,10 +6,10 @@
 
 struct mm_helpers; /* api/codec.h */
 
-/* Most bytes that the text of such an array takes. False if they pass SIZE_MAX. */
+/* Sets *bytes to the most bytes that the text of such an array takes. False if they exceed SIZE_MAX. */
 bool mm_json_array_text_bytes(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
-/* Writes an array whose elements are in C order. Returns the length of the text; no NUL is added. The helpers
- * write parts of a large array; NULL: the calling thread writes all. */
+/* Writes an array whose elements are in C order. Returns the length of the text, without a NUL. The helpers
+ * write parts of a large array; helpers NULL: the calling thread writes everything. */
 size_t mm_json_array_write(const struct mm_shape *shape, enum mm_dtype dtype, void *elements,
                            struct mm_helpers *helpers, char *text);

@@ -11,7 +11,7 @@
 
 enum { PLACE_MAX = 2 + MM_RANK_MAX * 22 };
 
-/* Writes a place such as a[1][0]. is_first: the first place of that depth, here a[0][0]. */
+/* Writes a place such as a[1][0]. is_first: writes the first place of that depth instead, such as a[0][0]. */
 static const char *write_place(const char *name, const struct mm_json_indices *at, bool is_first,
                                char text[PLACE_MAX]) {
     size_t length = (size_t)snprintf(text, PLACE_MAX, "%s", name);
@@ -52,7 +52,7 @@ static enum mm_status fail_mixed(const struct mm_json_scanned *operand, const ch
                          write_place(name, &operand->wrong_at, true, first), is_array ? "none" : "an array");
 }
 
-/* Checks the shape that an operand was found to have. */
+/* Fails if the scan found a fault in the operand's shape. */
 static enum mm_status check_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
     if (!operand->seen)
@@ -80,14 +80,14 @@ static enum mm_status check_shape(const struct mm_json_scanned *operand, const c
     return MM_BAD_REQUEST;
 }
 
-/* Whether the type holds the double that is nearest to a number which the type does not hold. */
+/* Whether the type can represent `number`, the double nearest to a number that the type cannot represent. */
 static bool is_nearly_held(const struct mm_element *type, double number) {
     char digits[32];
     uint64_t element;
-    bool held = floor(number) == number && fabs(number) < 0x1p64;
-    const int length = snprintf(digits, sizeof digits, "%.0f", held ? number : 0);
-    (void)type->read(digits, digits + length, &element, &held);
-    return held;
+    bool fits = floor(number) == number && fabs(number) < 0x1p64;
+    const int length = snprintf(digits, sizeof digits, "%.0f", fits ? number : 0);
+    (void)type->read(digits, digits + length, &element, &fits);
+    return fits;
 }
 
 static enum mm_status fail_element(const struct mm_json_scan *scan, const struct mm_json_scanned *operand,
@@ -126,9 +126,8 @@ static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
     return is_empty_vector ? mm_shape_of_matrix(0, 0) : operand->shape;
 }
 
-/* Sets the dtype, the shapes and the views, without data. An unsupported dtype counts as float32 here:
- * complete() refuses it after everything malformed. A dtype that contradicts a stored operand is
- * malformed. */
+/* Sets the dtype, the shapes and the views, without data. An unsupported dtype counts as float32 until
+ * complete() rejects it: malformed elements are reported first. */
 static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, struct mm_error *error) {
     struct mm_operands *into = scan->into;
     struct mm_shape of_operands[MM_OPERANDS_MAX];
@@ -160,7 +159,7 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     return status;
 }
 
-/* Bytes of all operands, each aligned, with the one that comes last in the body at the end. */
+/* The size of a block for all operands, each aligned. The operand that is last in the body is at the end. */
 static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_OPERANDS_MAX]) {
     const size_t last = scan->last == NULL ? 0 : bytes[scan->last - scan->operands];
     size_t before = 0;
@@ -170,9 +169,9 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
     return last == 0 ? before : mm_json_aligned(before) + last;
 }
 
-/* Scans the body again if its type became known behind its elements, or they found no buffer: memory of just
- * their size may be free now. If not, or if they pass a limit, elements that were taken for another type are
- * checked all the same, because what is malformed is told first. */
+/* Scans the body again if the body named its type after the elements, or if memory was short: a block of
+ * exactly the right size may be free now. If there is none, or a limit is exceeded, elements that were read
+ * as another type are still checked. Malformed elements are reported first. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
     const bool is_checked = scan->dtype == scan->into->dtype;

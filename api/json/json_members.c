@@ -1,4 +1,4 @@
-/* Small complete JSON texts: checked as a whole, then read member by member. */
+/* Checks small complete JSON texts as a whole, then reads them member by member. */
 #include "api/json/json_text.h"
 
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error) {
@@ -25,7 +25,7 @@ bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
     if (bytes == 0)
         return false;
     enum mm_json_event event = mm_json_next(reader, text, bytes, true);
-    if (event == MM_JSON_OPEN && reader->depth == 1) /* the text's object */
+    if (event == MM_JSON_OPEN && reader->depth == 1)
         event = mm_json_next(reader, text, bytes, true);
     member->name = (struct mm_value){.kind = MM_VALUE_TEXT, .text = ""};
     if (event == MM_JSON_NAME) {

@@ -11,7 +11,7 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
     return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
 }
 
-/* Finds which member of the request this is. A member may come once. */
+/* Sets scan->row and scan->operand by the member's name. A member may come once. */
 static enum mm_json_event read_member(struct mm_json_scan *scan, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     const struct mm_value name = mm_json_value(text, scan->reader.token, buffer);
@@ -31,21 +31,22 @@ static enum mm_json_event read_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* Begins a list, the value of a parameter. Its items are joined into one text, as in a query. */
+/* Begins a parameter's list. The items are joined into one text, with the syntax of the query. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;
 }
 
-/* An item that does not fit, or that is an array, makes the list malformed. */
+/* Appends an item to the list's text. An item that is too long, or that is an array, makes the list
+ * malformed. */
 static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
     const struct mm_json_token token = scan->reader.token;
-    const size_t buffer = sizeof scan->list_text - scan->list_length;
-    const bool fits = !is_open && token.bytes + 1 < buffer;
+    const size_t left = sizeof scan->list_text - scan->list_length;
+    const bool fits = !is_open && token.bytes + 1 < left;
     const unsigned quote = token.kind == MM_VALUE_TEXT && scan->row->kind == MM_KIND_FIGURES;
     const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
     const struct mm_slice item = fits ? whole : wrong;
-    if (buffer <= 2)
+    if (left <= 2)
         return;
     if (scan->list_length > 0)
         scan->list_text[scan->list_length++] = ',';
@@ -53,23 +54,23 @@ static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *
     scan->list_length += item.length;
 }
 
-/* After the first error no value is read, so a body of a million unknown members costs no more than a million
- * numbers. */
-static bool takes_values(const struct mm_json_scan *scan) {
+/* Whether parameters are still read. After the first error they are not, so a million unknown members cost no
+ * more than a million numbers. */
+static bool reads_values(const struct mm_json_scan *scan) {
     return !scan->is_again && scan->error.status == MM_OK;
 }
 
 void mm_json_end_list(struct mm_json_scan *scan, const char *text) {
     const char *name = scan->row->name;
     scan->in_list = false;
-    if (takes_values(scan) &&
+    if (reads_values(scan) &&
         mm_parameter_set_text(&scan->into->parameters, MM_IN_JSON, name, strlen(name), scan->list_text,
                               scan->list_length, scan->store.limits, &scan->error) != MM_OK)
         mm_json_locate(text, scan->name, &scan->error);
 }
 
-/* An operand that is an object is generated or stored. Without a member `from` it is refused because it is no
- * array. */
+/* Begins an operand that is an object: it is generated or stored. If the object has no member `from`, the
+ * operand is rejected because it is no array. */
 static void begin_source(struct mm_json_scan *scan) {
     scan->operand->has_source = true;
     scan->operand->wrong = MM_JSON_NO_ARRAY;
@@ -92,10 +93,10 @@ static enum mm_json_event read_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* "a": {"from": "uniform(7)"} is the parameter a_from. */
+/* Reads "a": {"from": "uniform(7)"}, which sets the parameter a_from. */
 static void read_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
-    if (!takes_values(scan))
+    if (!reads_values(scan))
         return;
     const struct mm_value value = mm_json_value(text, scan->reader.token, buffer);
     char name[MM_PARAMETER_NAME_MAX];
@@ -112,7 +113,7 @@ static void read_source(struct mm_json_scan *scan, bool is_open, const char *tex
 
 static void read_parameter(struct mm_json_scan *scan, const char *text) {
     char name_buffer[MM_JSON_TEXT_MAX], buffer[MM_JSON_TEXT_MAX];
-    if (!takes_values(scan))
+    if (!reads_values(scan))
         return;
     const struct mm_value name = mm_json_value(text, scan->name, name_buffer);
     const struct mm_value value = mm_json_value(text, scan->reader.token, buffer);

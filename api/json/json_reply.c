@@ -1,4 +1,4 @@
-/* JSON replies: json_array.c writes the array, and this file everything around it. It writes text, because a
+/* Writes JSON replies. json_array.c writes the array, and this file writes everything around it as text: a
  * tree of Jansson values took a quarter of a small product's time. */
 #include "api/json/json_array.h"
 #include "api/json/json_scan.h"
@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Most bytes around the array: a device name of 127 bytes, each escaped to six; names of our own tables; a
- * dozen numbers, and eight for the shape; and the figures. */
+/* The most bytes around the array. The device's name takes up to 127·6 bytes, because each byte may need an
+ * escape. Names of our own tables, about twenty numbers and the figures take the rest. */
 enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
-/* A stored matrix is written as operand a, as a request sends it. */
+/* A stored matrix is written as operand a, so a client can send the reply as a request. */
 static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
-_Static_assert(sizeof reply_head == sizeof stored_head, "either has the buffer of the other");
+_Static_assert(sizeof reply_head == sizeof stored_head, "reply_bytes_max counts either head");
 
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
     return mm_json_array_text_bytes(shape, dtype, bytes) &&
@@ -46,7 +46,7 @@ static const char *const rate_keys[MM_OP_COUNT] = {
     [MM_TRANSPOSE] = "\"gigabytes_per_second\": ",
 };
 
-/* A name of our own tables needs no escapes. */
+/* Writes a name of our own tables, which needs no escapes. */
 static char *put_name(char *end, const char *key, const char *name) {
     return mm_put_text(mm_put_text(mm_put_text(end, key), name), "\"");
 }
@@ -58,14 +58,14 @@ static char *put_shape(char *end, const struct mm_shape *shape) {
     return mm_put_text(end, "], ");
 }
 
-/* Infinities and NaN are written as the words that matrices have for them. */
+/* Writes a number. Infinities and NaN become words, as in matrices. */
 static char *put_real(char *end, const char *key, double number) {
     end = mm_put_text(end, key);
     return isfinite(number) ? end + sprintf(end, "%.15g", number)
                             : mm_put_text(mm_put_text(mm_put_text(end, "\""), mm_float_word(number)), "\"");
 }
 
-/* Only for a result that could come about in several ways. */
+/* Writes how a variant computed the result, if the variant has several ways. */
 static char *put_path(char *end, const struct mm_path *path) {
     if (path->kind == MM_PATH_NONE)
         return end;
@@ -74,20 +74,20 @@ static char *put_path(char *end, const struct mm_path *path) {
     return mm_put_text(end + strlen(end), "\"");
 }
 
-/* Only for a product that was checked. `passed` is null if no row could be checked. */
+/* Writes the result of the check, if the product was checked. `passed` is null if no row could be checked. */
 static char *put_verification(char *end, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = "true", [MM_VERDICT_FAILED] = "false", [MM_VERDICT_UNJUDGED] = "null"};
     const enum mm_verdict verdict = mm_verification_verdict(verification);
-    const bool is_judged = verdict != MM_VERDICT_UNJUDGED;
+    const bool is_checked = verdict != MM_VERDICT_UNJUDGED;
     if (!verification->is_done)
         return end;
     end = put_real(end, ", \"verify\": {\"residual\": ", verification->residual);
     end = put_real(end, ", \"bound\": ", verification->bound);
     end = mm_put_text(mm_put_text(end, ", \"passed\": "), passed[verdict]);
     end = mm_put_digits(mm_put_text(end, ", \"rows_unjudged\": "), verification->rows_unjudged);
-    end = is_judged ? put_real(end, ", \"relative_error\": ", mm_verification_relative_error(verification))
-                    : mm_put_text(end, ", \"relative_error\": null");
+    end = is_checked ? put_real(end, ", \"relative_error\": ", mm_verification_relative_error(verification))
+                     : mm_put_text(end, ", \"relative_error\": null");
     return mm_put_text(end, "}");
 }
 
@@ -118,7 +118,7 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
     return put_timing(end, answer->span_ns);
 }
 
-/* The elements of a stored matrix tell its shape, if there are any. */
+/* Writes the members after a stored matrix. The shape is only needed if the array has no elements. */
 static char *put_stored(char *end, const struct mm_answer *answer) {
     const struct mm_matrix *c = &answer->matrix;
     if (!answer->has_matrix || c->rows == 0 || c->cols == 0)

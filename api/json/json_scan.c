@@ -1,6 +1,6 @@
-/* Turns the tokens of a JSON request into operands, arrays and elements; json_parameter.c has the other
- * members. A syntax error ends the reading, and is reported before all other faults. Of those only the first
- * is noted. */
+/* Turns the tokens of a JSON request into operands, arrays and elements. json_parameter.c reads the other
+ * members. A syntax error ends the reading, and is reported before all other faults. Only the first of the
+ * other faults is noted. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -14,7 +14,7 @@
 
 /* --- elements */
 
-/* The first `count` indices of the current element. */
+/* Returns the first `count` indices of the current element. */
 static struct mm_json_indices indices_here(const struct mm_json_scan *scan, unsigned count) {
     struct mm_json_indices indices = {.count = count};
     memcpy(indices.of, scan->counts, count * sizeof indices.of[0]);
@@ -45,7 +45,8 @@ static bool read_special(const struct mm_element *type, const char *text, struct
            type->put_special(value, element);
 }
 
-/* If the next element passes the limit on dimensions, no memory is needed: the rest is only checked. */
+/* If the next element exceeds the limit on dimensions, drops the store: the other elements are only checked.
+ */
 static void check_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
     bool passes = false;
@@ -55,23 +56,23 @@ static void check_dimensions(struct mm_json_scan *scan) {
         mm_json_store_drop(&scan->store);
 }
 
-/* Stores an element that store_numbers has left over. */
+/* Stores an element that store_numbers does not read, such as "NaN". */
 static void store_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
     const struct mm_json_token token = scan->reader.token;
     const struct mm_element *type = mm_element(scan->dtype);
     const char *at = text + token.at;
     uint64_t element = 0;
-    bool held = token.kind == MM_VALUE_TEXT && read_special(type, text, token, &element);
+    bool fits = token.kind == MM_VALUE_TEXT && read_special(type, text, token, &element);
     if (token.kind == MM_VALUE_NUMBER) {
-        held = true;
-        (void)type->read(at, at + token.bytes, &element, &held);
+        fits = true;
+        (void)type->read(at, at + token.bytes, &element, &fits);
     } else if (scan->dtype == MM_BOOL && (token.kind == MM_VALUE_TRUE || token.kind == MM_VALUE_FALSE)) {
-        held = true;
+        fits = true;
         mm_dtype_put(MM_BOOL, &element, 0, token.kind == MM_VALUE_TRUE);
     }
     check_dimensions(scan);
-    void *place = held ? mm_json_store_next(&scan->store, at + token.bytes, text + bytes) : NULL;
-    if (!held)
+    void *place = fits ? mm_json_store_next(&scan->store, at + token.bytes, text + bytes) : NULL;
+    if (!fits)
         refuse_element(scan, token);
     if (place != NULL) {
         memcpy(place, &element, scan->store.element_bytes);
@@ -79,8 +80,8 @@ static void store_element(struct mm_json_scan *scan, const char *text, size_t by
     }
 }
 
-/* Stores numbers with commas between them; most of the time is spent here. Everything else is left to the
- * reader, and so is a number that the end of the chunk may cut off. */
+/* Stores numbers with commas between them; a request spends most of its time here. Stops at everything else,
+ * and at a number that the end of the chunk may cut off. mm_json_next reads these. */
 static void store_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
     mm_number_reader *const read = mm_element(scan->dtype)->read;
     struct mm_json_store *const store = &scan->store;
@@ -88,7 +89,7 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
     const char *const end = text + bytes;
     const char *at = mm_json_skip_spaces(text + scan->reader.at, end);
     uint64_t unwanted;
-    bool held = true;
+    bool fits = true;
     check_dimensions(scan);
     if (scan->reader.place == MM_JSON_COMMA && at < end && *at == ',') {
         scan->reader.place = MM_JSON_NEXT_VALUE;
@@ -98,8 +99,8 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         return;
     while (at < end) {
         void *element = mm_json_store_next(store, at, end);
-        const char *stop = read(at, end, element == NULL ? &unwanted : element, &held);
-        if (stop == NULL || stop == end || !held)
+        const char *stop = read(at, end, element == NULL ? &unwanted : element, &fits);
+        if (stop == NULL || stop == end || !fits)
             break;
         at = stop;
         store->used_bytes += element == NULL ? 0 : store->element_bytes;
@@ -131,7 +132,8 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* The query, or a member before this one, may have named the type. */
+/* Begins an operand. If it is the first one, its type may be known from the query or from an earlier member.
+ */
 static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
         if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)
@@ -164,13 +166,15 @@ static void end_array(struct mm_json_scan *scan) {
         scan->counts[level - 2]++;
 }
 
-/* Whether the first array of elements is empty. Then an array with elements is reported when it ends. */
+/* Whether the operand's first array of elements was empty. Then end_array reports an array that has elements.
+ */
 static bool is_known_empty(const struct mm_json_scanned *operand) {
     const unsigned rank = operand->shape.rank;
     return operand->known <= rank && operand->shape.dims[rank - 1] == 0;
 }
 
-/* Reads an item of the innermost array; is_open: only its beginning. */
+/* Reads an item of the innermost array. is_open: the item is an array or object, of which only the bracket
+ * was read. */
 static void read_item(struct mm_json_scan *scan, bool is_open, const char *text, size_t bytes) {
     struct mm_json_scanned *operand = scan->operand;
     const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
@@ -192,7 +196,8 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
 
 /* --- the text */
 
-/* Reads a value within `depth` arrays and objects; is_open: only its beginning. */
+/* Reads a value that lies within `depth` arrays and objects. is_open: the value is an array or object, of
+ * which only the bracket was read. */
 static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
     if (scan->level > 0 && depth == scan->level + 1) {

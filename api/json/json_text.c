@@ -1,5 +1,5 @@
-/* JSON's grammar as a table of places, and its tokens. A token that the end of a chunk cuts off is read again
- * from its beginning when more has arrived, so none of its state is kept. */
+/* JSON's grammar: the places in a text, and the tokens. If the end of a chunk cuts a token off, the reader
+ * reads the token again from its beginning when more has arrived. */
 #include "api/json/json_text.h"
 
 #include "api/number/number.h"
@@ -24,11 +24,11 @@ static const char *const expectations[] = {
     [MM_JSON_BEHIND] = "nothing after the object",
 };
 
-/* A token that is cut off and up to this long is read again with each chunk. A longer one waits until its
- * length has doubled; else a client that sends single bytes would make the time quadratic. */
+/* A cut-off token of up to this length is read again with each chunk. A longer token is read again when its
+ * length has doubled; otherwise a client that sends single bytes would make the time quadratic. */
 enum { TOKEN_SHORT = 128 };
 
-/* Whether a number or a word, valid or not, may contain the character. */
+/* Whether the character may be part of a number or a word, valid or not. */
 static bool is_of_word(char character) {
     const char lower = (char)(character | 0x20);
     return mm_is_digit(character) || (lower >= 'a' && lower <= 'z') || character == '-' || character == '+' ||
@@ -65,8 +65,8 @@ static int32_t read_code(const char *text, const char *end) {
     return code;
 }
 
-/* The bytes of the escape whose backslash stands here, and the character that it means; 0: there is none.
- * U+0000 is none here, because texts end with it. */
+/* Reads the escape that begins at the backslash. Returns its length, or 0 if it is no valid escape. U+0000 is
+ * not valid, because texts end by NUL. */
 static size_t read_escape(const char *text, const char *end, uint32_t *character) {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     if (end - text < 2)
@@ -97,7 +97,7 @@ static bool is_plain(char character) {
 
 static enum mm_json_event read_string(struct mm_json_reader *reader, const char *text, size_t bytes,
                                       bool is_all) {
-    enum { LONGEST = 12 }; /* bytes that are read as one: two escapes that make one character */
+    enum { LONGEST = 12 }; /* bytes of the longest character: two escapes */
     const char *const end = text + bytes;
     const char *at = text + reader->at + 1;
     for (;;) {
@@ -113,7 +113,7 @@ static enum mm_json_event read_string(struct mm_json_reader *reader, const char 
         size_t step = 0;
         if (is_escape)
             step = read_escape(at, end, &character);
-        else if (left > 0 && (unsigned char)*at >= ' ') /* DEL is allowed */
+        else if (left > 0 && (unsigned char)*at >= ' ')
             step = mm_utf8_bytes(at, end);
         if (step == 0) {
             const size_t shown = is_escape ? (left < 6 || at[1] != 'u' ? 2 : 6) : 1;
@@ -165,7 +165,7 @@ static size_t copy_string(const char *text, struct mm_json_token token, char buf
 
 /* --- other tokens */
 
-/* Where the number or the word at `at` ends, valid or not; at least one character on. */
+/* Returns the end of the number or word at `at`, valid or not; at least one character after `at`. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
     while (at < end && is_of_word(*at))
@@ -184,11 +184,11 @@ static enum mm_json_event fail_here(struct mm_json_reader *reader, const char *t
 }
 
 static bool read_number(const char *at, const char *stop, double *value) {
-    bool held = true;
-    return mm_number_float64(at, stop, value, &held) == stop;
+    bool fits = true;
+    return mm_number_float64(at, stop, value, &fits) == stop;
 }
 
-/* What to expect instead of an invalid word. */
+/* Returns what an error should say is expected instead of an invalid word. */
 static const char *expected_word(const struct mm_json_reader *reader, struct mm_slice word) {
     static const struct {
         const char *bare;
@@ -266,8 +266,8 @@ static enum mm_json_event read_value(struct mm_json_reader *reader, const char *
     return event;
 }
 
-/* Reads what is here, which is neither a space nor the end of the text. A comma and a colon are no events:
- * the function passes them and returns MM_JSON_WAIT. */
+/* Reads the next token. The reader is neither at a space nor at the end of the text. A comma and a colon are
+ * no events: the function passes them and returns MM_JSON_WAIT. */
 static enum mm_json_event read_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     const char first = text[reader->at];
@@ -308,7 +308,7 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
     if (!is_all && bytes < reader->retry_bytes)
         return MM_JSON_WAIT;
     if (bytes == 0)
-        text = ""; /* it may be NULL, and C forbids arithmetic with NULL */
+        text = ""; /* C forbids arithmetic with NULL */
     if (reader->at == 0 && !is_all && bytes < sizeof MM_BYTE_ORDER_MARK - 1 &&
         memcmp(text, MM_BYTE_ORDER_MARK, bytes) == 0)
         return MM_JSON_WAIT;

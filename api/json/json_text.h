@@ -1,11 +1,11 @@
 /* JSON's grammar (RFC 8259): reads an object token by token, while its text arrives or when it is complete.
- * It does not know what the members mean, and allocates nothing. */
+ * Does not know what the members mean, and allocates nothing. */
 #pragma once
 
 #include "api/value.h"
 #include "gpu/status.h"
 
-enum { MM_JSON_DEPTH_MAX = 64 }; /* of arrays and objects within each other; deeper is a fault */
+enum { MM_JSON_DEPTH_MAX = 64 }; /* how deep arrays and objects may be nested */
 
 /* What mm_json_next has read. */
 enum mm_json_event {
@@ -37,22 +37,23 @@ enum mm_json_place {
     MM_JSON_BEHIND /* nothing: the object is complete */
 };
 
-/* How far a text was read; begins as zeros. One thread at a time may use a reader. A caller may read elements
- * of an array itself, and then sets `at` and `place`: MM_JSON_COMMA behind an element, MM_JSON_NEXT_VALUE
- * behind a comma. */
+/* The state of reading one text; begins as zeros. One thread at a time may use a reader. A caller that reads
+ * elements of an array itself then sets `at` and `place`. `place` is MM_JSON_COMMA behind an element, and
+ * MM_JSON_NEXT_VALUE behind a comma. */
 struct mm_json_reader {
-    size_t at; /* everything before it was read */
+    size_t at; /* offset of the first byte that was not read */
     enum mm_json_place place;
     unsigned depth;             /* how many arrays and objects are open */
-    uint64_t objects;           /* bit d: the one at depth d + 1 is an object */
-    struct mm_json_token token; /* of the last event; the wrong text of a fault */
-    const char *expected;       /* set with a fault; NULL: the text must be an object */
+    uint64_t objects;           /* bit d: the value at depth d + 1 is an object, not an array */
+    struct mm_json_token token; /* the last event's token; after a fault, the wrong text */
+    const char *expected;       /* after a fault, what would be right; NULL: the text must be an object */
     size_t retry_bytes; /* a long cut-off token is not read again before this many bytes have arrived */
 };
 
-/* Reads the next event. `text` is all that has arrived, from the beginning, and may move between calls.
- * is_all: it is complete. It may begin with a byte order mark (RFC 8259, 8.1). No call follows MM_JSON_END or
- * MM_JSON_FAULT. The caller finds duplicate names. The time is linear in the text, however it is chunked. */
+/* Reads the next event. `text` is the text from its beginning, as far as it has arrived, and may move between
+ * calls. is_all: the text is complete. A byte order mark may begin the text (RFC 8259, 8.1). Do not call
+ * again after MM_JSON_END or MM_JSON_FAULT. The caller finds duplicate names. The time is linear in the text,
+ * however it is chunked. */
 enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text, size_t bytes, bool is_all);
 
 static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
@@ -65,7 +66,7 @@ static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
 enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_token token,
                                  const char *expected);
 
-/* Sets *error to MM_BAD_REQUEST for a fault, with line and column of the first wrong character. `example` is
+/* Fills in MM_BAD_REQUEST for a fault, with line and column of the first wrong character. `example` is
  * an object that the text could be. error may be NULL. */
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
@@ -74,8 +75,8 @@ enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *tex
  * could be. */
 enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
-/* Sets the error's line and column to those of the token's first character. A byte order mark does not count.
- * error may be NULL. */
+/* Sets the error's line and column to the place of the token's first character. A byte order mark does not
+ * count. error may be NULL. */
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
 
 enum { MM_JSON_TEXT_MAX = 256 }; /* size of a text's buffer; all texts that have a meaning are shorter */
@@ -93,14 +94,16 @@ enum mm_status mm_json_check(const char *text, size_t bytes, const char *example
 struct mm_json_member {
     struct mm_value name;
     struct mm_value value;
-    struct mm_json_token token; /* of the whole value */
+    struct mm_json_token token; /* the whole value */
     char name_buffer[MM_JSON_TEXT_MAX];
     char buffer[MM_JSON_TEXT_MAX];
 };
 
-/* Reads the next member of a checked text; false if there are no more. For the text's object `reader` begins
- * as zeros. For an array or object that is a member's value, `text` and `bytes` are the value's, and `reader`
- * begins as mm_json_within returns it. */
+/* Reads the next member of a checked text; false if there are no more. To read the text's object, begin with
+ * a reader of zeros. To read an array or object inside it, pass the text and length of that value, and begin
+ * with the reader that mm_json_within returns. */
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member);
+
+/* Returns a reader that begins inside an array or object, for mm_json_step. */
 struct mm_json_reader mm_json_within(const struct mm_value *value);

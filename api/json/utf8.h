@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* Bytes of the UTF-8 sequence at `text`, which is before `end`; 0 if it is malformed. The bounds of the
- * second byte exclude overlong forms, surrogates and everything beyond U+10FFFF. */
+/* Returns the length of the UTF-8 sequence at `text`, which is before `end`; 0 if it is malformed. The bounds
+ * of the second byte exclude overlong forms, surrogates and everything beyond U+10FFFF. */
 static inline size_t mm_utf8_bytes(const char *text, const char *end) {
     const unsigned char *byte = (const unsigned char *)text;
     const unsigned char first = byte[0];
@@ -26,8 +26,8 @@ static inline size_t mm_utf8_bytes(const char *text, const char *end) {
     return bytes;
 }
 
-/* Writes a text to `end` as a JSON string, and returns where the next character goes. Each byte takes six at
- * most. A byte that is not UTF-8 becomes U+FFFD. */
+/* Writes a text to `end` as a JSON string, and returns where the next character goes. Each byte of the text
+ * takes at most six bytes. A byte that is not UTF-8 becomes U+FFFD. */
 static inline char *mm_put_json_string(char *end, const char *text) {
     *end++ = '"';
     for (const char *text_end = text + strlen(text); text < text_end;) {

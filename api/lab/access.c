@@ -11,11 +11,11 @@ enum { WORD_COUNT = sizeof words / sizeof words[0] };
 
 static const char *const access_names[] = {"read", "write"};
 
-/* The values of each set, in words, and how many there are. Bit i of a set stands for value i. */
+/* The values that each set may have. Bit i of a set stands for value i. */
 static const struct {
     const char *expected;
     unsigned count;
-    bool is_single; /* a request names one value, no list */
+    bool is_single; /* a request names one value, not a list */
 } kinds[MM_ACCESS_SET_COUNT] = {
     [MM_ACCESS_PATTERNS] = {"any of linear, permuted, stride, same_bank and broadcast", MM_PATTERN_OFFSETS,
                             false},
@@ -49,7 +49,7 @@ static bool has(const uint32_t *sets, enum mm_access_set set, unsigned bit) {
     return (sets[set] & UINT32_C(1) << bit) != 0;
 }
 
-/* Adds one value. A list is bounded, because no value may be in it twice. */
+/* Adds one value to a set. Fails if the set has the value already, so a list cannot be long. */
 static enum mm_status read_one(enum mm_access_set kind, const char *name, const char *verb,
                                const struct mm_value *value, uint32_t *set, struct mm_error *error) {
     unsigned bit = 0;

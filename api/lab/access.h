@@ -21,7 +21,7 @@ enum mm_access_set {
 
 /* A request for accesses. Call mm_access_init first. */
 struct mm_access_request {
-    struct mm_parameters parameters;         /* first */
+    struct mm_parameters parameters;         /* the first member */
     uint64_t timeout_ms;                     /* 0: none was given */
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
     uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0: the set was not given */
@@ -33,7 +33,7 @@ struct mm_access_request {
 /* The most rows of shared memory that the table draws. */
 enum { MM_ACCESS_DRAWN_MAX = 8 };
 
-/* Begins a request. Its parameters are members of a JSON body. A set is a value or a list of different
+/* Clears a request. Its parameters are members of a JSON body. A set is a value or a list of different
  * values. `offsets` is a list of 1 to 32 numbers and nulls; lanes after its end are inactive. */
 void mm_access_init(struct mm_access_request *request);
 
@@ -48,9 +48,8 @@ enum mm_status mm_access_combine(const struct mm_access_request *request, struct
 /* The number of a probe's accesses in shared memory. They come first. */
 size_t mm_access_shared_count(const struct mm_probe *probe);
 
-/* Return malloc'ed text, which ends by NUL and which the caller frees, or NULL if memory runs out. *length is
- * in bytes. The text has a finished probe's times and predictions; for a probe without a job, only
- * predictions. */
+/* Write a finished probe's times and predictions; without a job, only predictions. Both return malloc'ed
+ * text, which ends by NUL and which the caller frees, or NULL if memory runs out. *length is in bytes. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
 

@@ -1,5 +1,5 @@
-/* The times of a probe beside the model's predictions, as JSON and as tables. A figure that was not measured
- * is null or a dash. */
+/* Writes the times of a probe and the model's predictions, as JSON and as tables. A figure that was not
+ * measured is null or a dash. */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -15,8 +15,8 @@ struct row {
     struct mm_access_time time;
     uint32_t offsets[MM_WARP_LANES];
     unsigned bank_bytes;
-    struct mm_bank_cost banks;     /* of shared memory */
-    struct mm_sector_cost sectors; /* of global memory */
+    struct mm_bank_cost banks;     /* for an access in shared memory */
+    struct mm_sector_cost sectors; /* for an access in global memory */
 };
 
 static struct row row_at(const struct mm_probe *probe, size_t index) {
@@ -32,12 +32,12 @@ static struct row row_at(const struct mm_probe *probe, size_t index) {
     return row;
 }
 
-/* The bytes that the warp reads in a cycle. */
+/* Returns the bytes that the warp reads in a cycle. */
 static double bytes_per_cycle(const struct row *row) {
     return MM_WARP_LANES * row->access->word_bytes / row->time.cycles;
 }
 
-/* A figure that was not measured is 0, and a quotient by it is not finite. */
+/* Whether a figure was measured. If it was not, it is 0, or a quotient with a divisor of 0. */
 static bool is_known(double value) {
     return value > 0 && isfinite(value);
 }
@@ -46,7 +46,7 @@ static json_t *make_measured(double value) {
     return is_known(value) ? json_real(round(value * 1e3) / 1e3) : json_null();
 }
 
-/* The bank of each lane, or null for an inactive lane. */
+/* Returns a list with the bank of each lane, or null for an inactive lane. */
 static json_t *make_banks(const struct row *row) {
     json_t *list = json_array();
     int failed = 0;

@@ -34,7 +34,6 @@ const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benc
     return op;
 }
 
-/* All rows of a backend ran on one device, so there are few names. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes) {
     const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
     size_t length = 0;

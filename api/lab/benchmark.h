@@ -1,7 +1,7 @@
-/* Benchmarks on the wire: a JSON request, and the reply as JSON or as a table. It knows no queue.
+/* Benchmarks on the wire: a JSON request, and the reply as JSON or as a table. Knows no queue.
  *
- * Any thread that owns the arguments may call these functions. No pointer but `error` may be NULL, unless its
- * comment allows it. */
+ * Any thread that owns the arguments may call these functions. No pointer may be NULL, except `error` and
+ * where a comment allows NULL. */
 #pragma once
 
 #include "api/lab/occupancy.h"
@@ -9,7 +9,7 @@
 #include "gpu/lab/benchmark.h"
 #include "gpu/lab/probe.h"
 
-enum { MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10, MM_BENCHMARK_REPEATS = 20 /* the default */ };
+enum { MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10, MM_BENCHMARK_REPEATS = 20 /* the default of `repeats` */ };
 
 /* A body that works, for the details of errors. */
 #define MM_BENCHMARK_EXAMPLE "{\"m\": 1024, \"k\": 1024, \"n\": 1024}"
@@ -30,16 +30,19 @@ struct mm_benchmark_op {
     const char *name;
     enum mm_benchmark_kind kind;
     enum mm_op op;
-    const char *rate; /* the JSON member with mm_benchmark_rate */
+    const char *rate; /* name of the JSON member with mm_benchmark_rate */
     const char *rate_unit;
-    const char *of_yardstick; /* the JSON member with a row's of_yardstick */
+    const char *of_yardstick; /* name of the JSON member with a row's of_yardstick */
     const char *yardstick;
 };
 
-/* The table of operations (static; the first is the default), and a benchmark's row in it. */
+/* Returns the static table of operations; the first one is the default. */
 const struct mm_benchmark_op *mm_benchmark_ops(size_t *count);
+
+/* Finds a benchmark's row in the table of operations. */
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark);
 
+/* A decoded request. `op` decides which members are used. */
 struct mm_benchmark_call {
     const struct mm_benchmark_op *op;
     uint64_t timeout_ms; /* 0: none was given */
@@ -51,7 +54,7 @@ struct mm_benchmark_call {
 
     /* MM_BENCHMARK_OF_ACCESSES. */
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
-    struct mm_probe probe;                   /* without accesses for other kinds */
+    struct mm_probe probe;                   /* no accesses if op is of another kind */
 
     /* MM_BENCHMARK_OF_OCCUPANCY; the compute capability may be missing. */
     struct mm_occupancy_request occupancy;
@@ -64,11 +67,11 @@ enum mm_status mm_benchmark_check_type(const char *content_type, bool body_seen,
 
 /* Reads a complete body, which may hold any bytes. MM_BAD_REQUEST (with line, column, field if they help),
  * MM_TOO_LARGE (a dimension, or the number of rows), MM_UNSUPPORTED (the op, the dtype), MM_NO_SUCH_MATRIX,
- * MM_BAD_SHAPE (stored operands do not fit). *call is undefined on failure. `held` gets references to the
- * stored operands, also on failure, and the caller releases them. If `held` is NULL, stored operands are not
- * supported. */
+ * MM_BAD_SHAPE (stored operands do not fit). *call is undefined on failure. The function adds the
+ * stored operands to *references, also on failure, and the caller releases them. If `references` is NULL,
+ * stored operands are not supported. */
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
-                                   struct mm_held *held, struct mm_benchmark_call *call,
+                                   struct mm_references *references, struct mm_benchmark_call *call,
                                    struct mm_error *error);
 
 /* A format of the reply. Its functions return malloc'ed text, which ends by NUL and which the caller frees,
@@ -89,6 +92,7 @@ enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_be
 /* Writes the names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);
 
-/* The formats' functions for a benchmark. */
+/* Write a benchmark's reply as JSON, and as tables. Both return malloc'ed text, which ends by NUL and which
+ * the caller frees, or NULL if memory runs out. */
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length);
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length);

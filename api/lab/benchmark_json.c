@@ -1,4 +1,4 @@
-/* A benchmark's reply as JSON. */
+/* Writes a benchmark's reply as JSON. */
 #include "api/lab/benchmark.h"
 #include "api/number/float_text.h"
 #include "api/json/json_value.h"
@@ -28,7 +28,8 @@ static json_t *make_count(uint64_t figure) {
     return figure == MM_TRAFFIC_UNKNOWN ? json_null() : mm_json_count(figure);
 }
 
-/* A row of the host has only the loads: its caches hide the other figures. */
+/* Adds the predicted memory traffic. A row of the host has only the loads, because caches hide the other
+ * figures. */
 static int put_traffic(json_t *object, const struct mm_benchmark *benchmark, const struct mm_traffic *traffic,
                        bool is_host) {
     const double intensity = mm_benchmark_intensity(benchmark, traffic);
@@ -93,6 +94,6 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
-    /* With 15 digits a time of whole or half nanoseconds has no tail of noise. */
+    /* With 15 digits, times in whole or half nanoseconds show no rounding errors. */
     return mm_json_print(mm_json_finish(body, failed), JSON_REAL_PRECISION(15), length);
 }

@@ -1,5 +1,5 @@
-/* A benchmark's request: reads its members and checks them in the contract's order. It does not know the
- * variants that the names stand for. */
+/* Reads a benchmark's request, and checks its members in the order of docs/http-api.md. Does not look up the
+ * names of variants. */
 #include "api/lab/access.h"
 #include "api/json/json_text.h"
 #include "api/lab/benchmark.h"
@@ -38,8 +38,8 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
                          member.value.text, known);
 }
 
-/* Keeps the failure that docs/http-api.md checks first: a malformed request, then an exceeded limit, then
- * something that is not supported. enum mm_status has this order. True if *kept is now `other`. */
+/* Sets *kept to the error that docs/http-api.md checks first: a malformed request, then an exceeded limit,
+ * then something unsupported. enum mm_status has this order. True if *kept became *other. */
 static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
     const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
     if (is_first)
@@ -62,7 +62,8 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
             mm_fail_field(&one, MM_BAD_REQUEST, name->text, "%s is given twice; give it once", name->text);
         else
             (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
-        /* Only the first failure gets a line and a column, because that reads the text from its beginning. */
+        /* Only the first failure gets a line and a column: to find them, the text is read from its beginning.
+         */
         if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(text->start, member.token, first);
     }
@@ -71,9 +72,9 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
 /* --- a benchmark of variants */
 
 struct values {
-    struct mm_call call; /* first */
+    struct mm_call call; /* the first member */
     uint64_t repeats;
-    struct mm_benchmark_call *into; /* gets the names */
+    struct mm_benchmark_call *into; /* receives the names of variants */
 };
 
 /* Reads [BACKEND:]VARIANT[/TILE]; false if a part is missing, or the tile is no whole number from 1 on. */
@@ -128,7 +129,7 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     return MM_OK;
 }
 
-/* {"from": "NAME"} */
+/* Reads the operand {"from": "NAME"}. */
 static enum mm_status read_operand(struct mm_parameters *values, const struct mm_parameter *row,
                                    const struct mm_value *given, struct mm_error *error) {
     struct mm_operands *operands = (struct mm_operands *)values;
@@ -149,7 +150,7 @@ static enum mm_status read_operand(struct mm_parameters *values, const struct mm
 #define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct values, member)
 #define OPERAND(name, index)                                                                                 \
     MM_PARAMETER_READ(name, OPERAND, MM_IN_JSON, struct values, call.operands.of[index], read_operand)
-#define FROM(name, index) /* is given by its operand */                                                      \
+#define FROM(name, index) /* set by read_operand, not by a member */                                         \
     MM_PARAMETER(name, SOURCE, 0, struct values, call.operands.of[index].source)
 #define VARIANTS MM_PARAMETER_READ("variants", OWN, MM_IN_JSON, struct values, into, read_variants)
 
@@ -188,20 +189,21 @@ static const struct mm_operands_kind kinds[MM_OP_COUNT] = {
     [MM_TRANSPOSE] = MM_CALL_KIND(MM_TRANSPOSE, transposition_rows, struct values),
 };
 
-/* The first dimension that neither the request nor an operand names. A wrong value counts as named. */
+/* Returns the first dimension that neither the request nor an operand sets. A dimension with a wrong value
+ * counts as set. */
 static const char *find_missing(struct mm_operands *operands) {
     struct mm_parameters *parameters = &operands->parameters;
-    const uint64_t told = parameters->told;
-    parameters->told |= parameters->named;
+    const uint64_t derived = parameters->derived;
+    parameters->derived |= parameters->named;
     for (unsigned index = 0; index < operands->count; index++) {
         const struct mm_operand *operand = &operands->of[index];
         const bool is_named = (parameters->named & mm_parameter_bit(parameters, operand)) != 0;
         if (is_named && !mm_operand_is_generated(operand))
-            parameters->told |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
-                                mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
+            parameters->derived |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
+                                   mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
     }
     const char *missing = mm_operands_missing_dimension(operands);
-    parameters->told = told;
+    parameters->derived = derived;
     return missing;
 }
 
@@ -242,13 +244,13 @@ static enum mm_status complete_operands(struct mm_call *call, struct mm_error *e
 }
 
 static enum mm_status decode_variants(const struct mm_slice *text, const struct mm_limits *limits,
-                                      struct mm_held *held, struct mm_benchmark_call *into,
+                                      struct mm_references *references, struct mm_benchmark_call *into,
                                       struct mm_error *error) {
     struct values values;
     struct mm_call *call = &values.call;
     struct mm_operands *operands = &call->operands;
     mm_call_init_kind(call, &kinds[into->op->op]);
-    operands->held = held;
+    operands->references = references;
     values.repeats = MM_BENCHMARK_REPEATS;
     values.into = into;
     read_members(text, limits, &operands->parameters, error);
@@ -301,7 +303,7 @@ static enum mm_status decode_occupancy(const struct mm_slice *text, const struct
 }
 
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
-                                   struct mm_held *held, struct mm_benchmark_call *call,
+                                   struct mm_references *references, struct mm_benchmark_call *call,
                                    struct mm_error *error) {
     const struct mm_slice text = {body, bytes};
     struct mm_error unwanted;
@@ -315,7 +317,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
         return status;
     switch (call->op->kind) {
     case MM_BENCHMARK_OF_VARIANTS:
-        return decode_variants(&text, limits, held, call, error);
+        return decode_variants(&text, limits, references, call, error);
     case MM_BENCHMARK_OF_ACCESSES:
         return decode_accesses(&text, limits, call, error);
     case MM_BENCHMARK_OF_OCCUPANCY:

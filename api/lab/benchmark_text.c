@@ -1,4 +1,5 @@
-/* A benchmark's reply for a terminal: a title, a table of times, and a table of traffic if it is known. */
+/* Writes a benchmark's reply for a terminal: a title, a table of times, and a table of memory traffic if the
+ * traffic is known. */
 #include "api/lab/benchmark.h"
 
 #include "api/text.h"
@@ -24,8 +25,8 @@ enum column {
     COLUMN_COUNT
 };
 
-/* The table of traffic begins with the columns up to BACKEND. The figures of mm_traffic without the loads
- * follow, and then the intensity. */
+/* The table of traffic begins with the columns up to BACKEND. Then follow the figures of mm_traffic without
+ * the loads, and the intensity. */
 enum { TRAFFIC_FIRST = BACKEND + 1, INTENSITY = TRAFFIC_FIRST + MM_TRAFFIC_COUNT - 1 };
 static_assert((unsigned)INTENSITY < COLUMN_COUNT, "a line of traffic is no longer than one of times");
 
@@ -125,7 +126,7 @@ static bool write_traffic(struct line *line, const struct mm_benchmark *benchmar
     return true;
 }
 
-/* Names to the left, numbers to the right. */
+/* Aligns names to the left and numbers to the right. */
 static void print_line(FILE *out, const struct line *line, const size_t *widths) {
     for (unsigned column = 0; column < COLUMN_COUNT; column++)
         if (widths[column] > 0)
@@ -136,7 +137,7 @@ static void print_line(FILE *out, const struct line *line, const size_t *widths)
     fputc('\n', out);
 }
 
-/* The head is the first line. */
+/* Writes a table whose first line is the head. */
 static void print_table(FILE *out, const struct line *lines, size_t count) {
     size_t widths[COLUMN_COUNT] = {0};
     for (size_t row = 0; row < count; row++)

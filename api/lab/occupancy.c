@@ -9,7 +9,7 @@
 
 #define EXAMPLE "{\"op\": \"occupancy\", \"threads_per_block\": 256, \"registers_per_thread\": 40}"
 
-/* The whole numbers that each list takes, also in words. Compute capabilities are names, not numbers. */
+/* The numbers that each list takes. Compute capabilities are names, not numbers. */
 static const struct {
     unsigned least, most;
     const char *expected;

@@ -6,7 +6,7 @@
 #include "api/parameter.h"
 #include "gpu/lab/occupancy.h"
 
-struct json_t; /* Jansson's */
+struct json_t; /* a JSON value of Jansson */
 
 enum { MM_OCCUPANCY_ROWS_MAX = 256, MM_OCCUPANCY_SHARED_BYTES_MAX = 1 << 20 };
 
@@ -21,12 +21,12 @@ enum mm_occupancy_list {
 
 /* Call mm_occupancy_init first. */
 struct mm_occupancy_request {
-    struct mm_parameters parameters;          /* first */
+    struct mm_parameters parameters;          /* the first member */
     unsigned counts[MM_OCCUPANCY_LIST_COUNT]; /* 0: the client gave no list */
     unsigned values[MM_OCCUPANCY_LIST_COUNT][MM_OCCUPANCY_ROWS_MAX];
 };
 
-/* Begins a request. Its parameters are members of a JSON body: each is a value or a list of values. Reading
+/* Clears a request. Its parameters are members of a JSON body: each is a value or a list of values. Reading
  * one fails with MM_TOO_LARGE (more than MM_OCCUPANCY_ROWS_MAX values) or MM_UNSUPPORTED (a compute
  * capability that the table lacks). */
 void mm_occupancy_init(struct mm_occupancy_request *request);

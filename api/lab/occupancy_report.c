@@ -1,4 +1,4 @@
-/* The rows of an `occupancy` request as JSON and as a table. */
+/* Writes the rows of an `occupancy` request as JSON and as a table. */
 #include "api/lab/occupancy.h"
 
 #include "api/json/json_value.h"
@@ -22,7 +22,7 @@ static size_t count_rows(const struct mm_occupancy_request *request) {
     return rows;
 }
 
-/* The row of an index. The last list changes fastest from row to row. */
+/* Computes the row with this index. The last list changes fastest from row to row. */
 static struct row row_at(const struct mm_occupancy_request *request, size_t index) {
     unsigned chosen[MM_OCCUPANCY_LIST_COUNT];
     struct row row;

@@ -1,5 +1,6 @@
 /* The .npy format: a magic, a version, the header's length, and the header, a Python dict of three literals.
- * It reads all that NumPy itself has ever written, and no other Python. */
+ * The reader
+ * accepts all that NumPy itself has ever written, and no other Python. */
 #include "api/npy/npy.h"
 
 #include "api/element.h"
@@ -15,7 +16,7 @@
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_BYTES = sizeof magic - 1, DESCR_SHOWN_MAX = 40, NUMBER_SHOWN_MAX = 40 };
 
-_Static_assert((int)MM_NPY_HEAD_BYTES_MAX <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
+_Static_assert((int)MM_NPY_HEAD_BYTES_MAX <= (int)MM_REPLY_HEAD_MAX, "a reply has space for the header");
 
 struct reader {
     const char *field;
@@ -69,8 +70,8 @@ static void skip_spaces(struct reader *reader) {
     reader->position = mm_skip_blanks(reader->position, reader->end);
 }
 
-/* Skips spaces, and the character if it comes next; false if another one does. */
-static bool take(struct reader *reader, char character) {
+/* Skips spaces, and then the character. False if another character comes next. */
+static bool accept(struct reader *reader, char character) {
     skip_spaces(reader);
     if (reader->position == reader->end || *reader->position != character)
         return false;
@@ -173,9 +174,9 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
     bool comma = true;
     skip_spaces(reader);
     const char *start = reader->position;
-    if (!take(reader, '('))
+    if (!accept(reader, '('))
         return fail_expected(reader, "the shape, a tuple such as (2, 3)");
-    while (!take(reader, ')')) {
+    while (!accept(reader, ')')) {
         uint64_t number;
         struct mm_slice digits;
         bool overflow;
@@ -189,7 +190,7 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
         if (rank < MM_RANK_MAX)
             shape.dims[rank] = number;
         rank++;
-        comma = take(reader, ',');
+        comma = accept(reader, ',');
     }
     if (rank == 1 && !comma)
         return fail_expected(reader, "a tuple, which of one number has a comma, as (3,)");
@@ -202,7 +203,7 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* The members of the dict. Each comes once, in any order. */
+/* Reads the members of the dict. Each member must come once; the order does not matter. */
 static const struct {
     const char *key;
     enum mm_status (*read)(struct reader *reader, struct mm_npy_header *header);
@@ -225,7 +226,7 @@ static enum mm_status read_member(struct reader *reader, struct mm_npy_header *h
         return fail_expected(reader, expected);
     }
     *seen |= 1u << index;
-    if (!take(reader, ':'))
+    if (!accept(reader, ':'))
         return fail_expected(reader, "':'");
     return members[index].read(reader, header);
 }
@@ -233,26 +234,26 @@ static enum mm_status read_member(struct reader *reader, struct mm_npy_header *h
 static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *header) {
     unsigned seen = 0;
     bool comma = true;
-    if (!take(reader, '{'))
+    if (!accept(reader, '{'))
         return fail_expected(reader, "'{'");
-    while (!take(reader, '}')) {
+    while (!accept(reader, '}')) {
         if (!comma)
             return fail_expected(reader, "',' or '}'");
         enum mm_status status = read_member(reader, header, &seen);
         if (status != MM_OK)
             return status;
-        comma = take(reader, ',');
+        comma = accept(reader, ',');
     }
     for (unsigned index = 0; index < MEMBER_COUNT; index++)
         if ((seen & 1u << index) == 0)
             return fail_file(reader->field, reader->error, "its header has no '%s'", members[index].key);
-    skip_spaces(reader); /* they pad the header up to its newline */
+    skip_spaces(reader); /* spaces pad the header up to its newline */
     if (reader->position < reader->end && *reader->position == '\n')
         reader->position++;
     return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
 }
 
-/* Shows how the data begin: with a file's name, if the client forgot curl's @. */
+/* Writes the first bytes of the data for an error. They are a file's name if the client forgot curl's @. */
 static enum mm_status fail_magic(const char *field, const char *data, size_t bytes, struct mm_error *error) {
     char got[24] = "is empty";
     size_t shown = 0;
@@ -316,7 +317,7 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
     end = mm_put_text(end, "', 'fortran_order': False, 'shape': ");
     end = mm_npy_shape_text(shape, end);
     end = mm_put_text(end, ", }");
-    const size_t used = (size_t)(end - head) + 1; /* with the newline */
+    const size_t used = (size_t)(end - head) + 1; /* counts the newline */
     const size_t bytes = used <= MM_NPY_HEAD_BYTES ? MM_NPY_HEAD_BYTES : mm_size_round_up(used, ALIGNMENT);
     const size_t length = bytes - START;
     assert(bytes <= MM_NPY_HEAD_BYTES_MAX && length < 256);
@@ -328,8 +329,8 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
 
 /* --- elements */
 
-/* Elements of the same size are copied alike: by rows of `to`, which the last index runs along, in tiles that
- * a cache holds, because neighbours in one order lie far apart in the other. Steps are in elements. */
+/* Defines a function that transposes a matrix of one element size. It works in tiles that fit in a cache,
+ * because neighbours in one order lie far apart in the other order. Steps are in elements. */
 #define TILE_COPIER(BITS)                                                                                    \
     static void copy_##BITS(const void *from, size_t from_step, void *to, size_t to_step, size_t rows,       \
                             size_t cols) {                                                                   \
@@ -347,8 +348,9 @@ TILE_COPIER(16)
 TILE_COPIER(32)
 TILE_COPIER(64)
 
-/* The first and the last dimension form a matrix to transpose, once for each index of the dimensions between
- * them. The second dimension changes fastest, because its neighbours share cache lines of `from`. */
+/* Transposes the matrix of the first and the last dimension, once for each index of the dimensions between
+ * them. The index of the second dimension changes fastest, because its neighbours share cache lines of
+ * `from`. */
 void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
     const size_t bytes = mm_dtype_bytes(dtype);
     const unsigned last = shape->rank - 1;
@@ -378,13 +380,13 @@ void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const voi
 
 /* --- the reply */
 
-/* The elements stay where they are; the header is sent before them. */
+/* Moves the result's buffer to the body. The header is in the body's head, so no element is copied. */
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->head_bytes = mm_npy_write_head(answer->shape, answer->matrix.dtype, body->head);
     mm_raw_codec.encode(answer, body);
 }
 
-/* A form sends .npy files as its parts, and PUT may send one alone. */
+/* The codec has no media_type: requests send .npy files only as parts of a form, or as a matrix to store. */
 const struct mm_codec mm_npy_codec = {
     .reply_type = MM_NPY_TYPE,
     .file_extension = ".npy",

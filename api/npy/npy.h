@@ -5,25 +5,26 @@
 
 #include "gpu/product/shape.h"
 
-/* A head has 128 bytes, enough up to rank 2, else a multiple of 64, because NumPy aligns its data to 64
- * bytes. */
+/* The size of a header that the server writes. It is a multiple of 64, because NumPy aligns elements to 64
+ * bytes; up to rank 2 it is MM_NPY_HEAD_BYTES. */
 enum { MM_NPY_HEAD_BYTES = 128, MM_NPY_HEAD_BYTES_MAX = 256, MM_NPY_SHAPE_TEXT_MAX = 22 * MM_RANK_MAX + 4 };
 
 #define MM_NPY_TYPE "application/x-npy"
 
 /* What a header says. */
 struct mm_npy_header {
-    size_t bytes; /* of the header, with the magic: the elements begin here */
+    size_t bytes; /* of the header with its magic, so the offset of the elements */
     char descr[4];
     enum mm_dtype dtype;
     bool is_void; /* NumPy does not know the type and wrote only its size: the client must name it */
     struct mm_shape shape;
-    bool is_fortran; /* the first index runs fastest */
+    bool is_fortran; /* Fortran order: the first index changes fastest */
 };
 
-/* Reads the header of a file, of which bytes_max bytes are at `data`. `field` names the array in errors.
- * MM_BAD_REQUEST: no .npy file, a malformed header, or a rank over MM_RANK_MAX. MM_UNSUPPORTED: an element
- * type that the server lacks. MM_TOO_LARGE: a dimension of 2⁶⁴ or more. *header is undefined on failure. */
+/* Reads the header of a file. The first bytes_max bytes of the file are at `data`. `field` names the array in
+ * errors. MM_BAD_REQUEST: no .npy file, a malformed header, or a rank over MM_RANK_MAX. MM_UNSUPPORTED: an
+ * element type that the server lacks. MM_TOO_LARGE: a dimension of 2⁶⁴ or more. *header is undefined on
+ * failure. */
 enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
                                   struct mm_npy_header *header, struct mm_error *error);
 

@@ -1,6 +1,6 @@
-/* float32 as text, by integer arithmetic alone: as printf's %g writes it with the fewest of six to nine
- * digits that read back. printf itself writes float64, with the C locale's point: this program never calls
- * setlocale. */
+/* Writes a float32 as printf's %g does, with the fewest digits from six to nine that read back. Uses only
+ * integer arithmetic. printf writes float64, with the C locale's point: this program never calls setlocale.
+ */
 #include "api/number/float_text.h"
 
 #include "api/number/digits.h"
@@ -49,13 +49,14 @@ static size_t special_text(double value, char *text) {
     return (size_t)(mm_put_text(mm_put_text(mm_put_text(text, "\""), mm_float_word(value)), "\"") - text);
 }
 
-/* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the last one that
- * counts: it is over 1 if the number is subnormal. */
+/* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the lowest bit that
+ * the type has: it is over 1 if the number is subnormal or of a narrow type. */
 struct parts {
     uint64_t mantissa;
     int exponent;
     uint64_t unit;
-    bool is_least; /* of its exponent, but not of all: the next number below is only half a unit away */
+    bool is_least; /* least number of its exponent, but not of the type: the next lower number is half a unit
+                      away */
 };
 
 static inline struct parts split(uint32_t bits) {
@@ -73,8 +74,8 @@ static inline uint64_t multiply(uint64_t a, uint64_t b) {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-/* The number times the power of ten that puts nine digits before the point, and the distances of the
- * midpoints to its neighbours, all in units of 2^-POINT. */
+/* The number times the power of ten that gives it nine digits before the point. `below` and `above` are the
+ * distances to the midpoints between the number and its neighbours. Units of 2^-POINT. */
 struct scaled {
     uint64_t value, below, above;
     int exponent; /* decimal exponent of the number itself */
@@ -83,12 +84,12 @@ struct scaled {
 
 enum { POINT = 33, DOUBT = 3 };
 
-/* The power is too small by less than one in its last place, and everything below 2^-POINT is cut off, so
- * each figure is too small by less than two units. That changes no decision. No float32 has a decimal of six
- * to eight digits that is so near to a midpoint without lying on it. None is so near to the middle of two
- * such decimals without lying in it. */
+/* Each result is too small by less than two units: the power of ten is too small by less than one in its last
+ * bit, and bits below 2^-POINT are cut off. This changes no decision. No decimal of six to eight digits is so
+ * near to a midpoint of float32 without being the midpoint. No float32 is so near to the middle of two such
+ * decimals without being the middle. */
 static inline struct scaled scale(const struct parts *parts) {
-    /* 78913/2¹⁸ is log10(2). The guess is right, or one too low; if it is too low, there are ten digits. */
+    /* 78913/2¹⁸ is log10(2). The guess is right or 1 too low. If it is too low, the result has ten digits. */
     int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
     int power = FLOAT_DIGITS_MAX - 1 - exponent;
     const int guessed_shift = parts->exponent + mm_ten_exponent(power) + POINT + 64 - 5;
@@ -105,22 +106,23 @@ static inline struct scaled scale(const struct parts *parts) {
                            .is_even = (parts->mantissa & parts->unit) == 0};
 }
 
-/* The nine digits nearest to the number. No float32 lies half way between two of them. */
+/* Rounds to nine digits. No float32 is half way between two decimals of nine digits. */
 static inline uint64_t round_to_one(const struct scaled *scaled) {
     return (scaled->value + (UINT64_C(1) << (POINT - 1))) >> POINT;
 }
 
-/* The nine digits nearest to the number that end in zeros, below the unit of 10, 100 or 1000; ties to
- * even. */
+/* Rounds the nine digits to a multiple of `unit`, a power of ten; ties to even. */
 static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
     const uint64_t whole = scaled->value >> POINT;
     const bool has_fraction = (scaled->value & ((UINT64_C(1) << POINT) - 1)) != 0;
     const uint64_t quotient = whole / unit;
-    const uint64_t twice = 2 * (whole % unit) + has_fraction; /* twice the rest, or slightly more */
+    const uint64_t twice =
+        2 * (whole % unit) + has_fraction; /* twice the remainder, plus 1 if there is a fraction */
     return (quotient + (twice + (quotient & 1) > unit)) * unit;
 }
 
-/* Without branches, because random numbers would mispredict half of them. */
+/* Whether the decimal reads back as the number. Has no branches, because random numbers would mispredict half
+ * of them. */
 static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
     const uint64_t decimal = digits << POINT;
     const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
@@ -133,8 +135,8 @@ static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
     return y ^ ((x ^ y) & -(uint64_t)first);
 }
 
-/* The fewest digits that read back, but six at least, so what was short comes out short; followed by
- * zeros, nine in all. If some read back, more do. */
+/* Returns nine digits, of which the last are zeros: the fewest digits from six on that read back. If a number
+ * of digits reads back, every larger number of digits does. */
 static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
     const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);
     const bool is_eight = reads_back(scaled, eight);
@@ -144,9 +146,9 @@ static inline uint64_t choose_digits(const struct scaled *scaled, int *precision
     return choose(is_six, six, choose(is_seven, seven, choose(is_eight, eight, round_to_one(scaled))));
 }
 
-/* Eight decimal digits, the highest in the lowest byte. The number is split into fours, then pairs, then
- * ones, all parts of the word at once. 10486/2²⁰ is 1/100 and 103/2¹⁰ is 1/10, precise enough for these
- * parts. */
+/* Returns eight decimal digits as bytes, the highest digit in the lowest byte. Splits the number into two
+ * fours, then pairs, then digits, in all parts of the word at once. 10486/2²⁰ is 1/100 and 103/2¹⁰ is 1/10,
+ * precisely enough. */
 static inline uint64_t spread_digits(uint64_t number) {
     number = number / 10000 | (number % 10000) << 32;
     const uint64_t hundreds = number * 10486 >> 20 & UINT64_C(0x0000007F0000007F);
@@ -155,8 +157,8 @@ static inline uint64_t spread_digits(uint64_t number) {
     return (number - tens * 10) << 8 | tens;
 }
 
-/* Nine digits as characters: the first one, and the others from the lowest byte on. `count` leaves out the
- * zeros at the end. */
+/* Nine digits as characters: the first digit, and the other digits from the lowest byte on. `count` does not
+ * count zeros at the end. */
 struct digits {
     char first;
     uint64_t others;
@@ -184,7 +186,7 @@ static inline size_t write_fraction(const struct digits *digits, int zeros, char
     return (size_t)(first + digits->count - text);
 }
 
-/* Writes the point even if no digit behind it counts; then the length leaves out the point. */
+/* Always writes the point, but the length does not count it if no digit follows. */
 static inline size_t write_fixed(const struct digits *digits, int whole, char *text) {
     text[0] = digits->first;
     put_eight(digits->others, text + 1);
@@ -203,10 +205,10 @@ static size_t write_exponent(const struct digits *digits, int exponent, char *te
     return (size_t)(end - text);
 }
 
-/* Writes number·10^(exponent − 8), a number of nine digits, as %g of this precision does. */
+/* Writes number·10^(exponent − 8) as %g with this precision does. `number` has nine digits. */
 static inline size_t write_number(bool is_negative, uint64_t number, int exponent, int precision,
                                   char *text) {
-    enum { FIXED_MIN = -4 };    /* the least decimal exponent that %g writes without an e */
+    enum { FIXED_MIN = -4 };    /* for smaller decimal exponents %g writes an e */
     if (number == 1000000000) { /* rounding added a digit */
         number /= 10;
         exponent++;
@@ -237,7 +239,7 @@ size_t mm_float_text(float value, char *text) {
     return write_number(bits >> 31, number, scaled.exponent, precision, text);
 }
 
-/* Sets which bit of the float32's mantissa is the last one of the narrow element. */
+/* Splits a float32 that is an element of a narrow type. `unit` is the last bit of the narrow mantissa. */
 static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
     const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* of normal numbers */
     struct parts parts = split(bits);
@@ -249,7 +251,7 @@ static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned
 }
 
 size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text) {
-    enum { PRECISION = 6 }; /* of %g: larger numbers are written with an exponent */
+    enum { PRECISION = 6 }; /* of %g: numbers from 10⁶ on are written with an exponent */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (is_special_of(bits))

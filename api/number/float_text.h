@@ -1,4 +1,4 @@
-/* float32 and float64 as text that reads back bit for bit. Any thread may call these functions. */
+/* Writes float32 and float64 as text that reads back bit for bit. Any thread may call these functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,16 +17,16 @@ enum {
 size_t mm_float_text(float value, char *text);
 
 /* Writes a float64 as a JSON token and returns its length, at most MM_DOUBLE_TEXT_MAX; nothing else is
- * written, and no NUL is added. Finite values have the fewest of 15, 16 and 17 digits that read back (10¹⁷ >
- * 2⁵³·10). -0, NaN and infinities are those of mm_float_text. */
+ * written, and no NUL is added. Finite values get the fewest of 15, 16 or 17 digits that read back. -0, NaN
+ * and infinities are written as mm_float_text writes them. */
 size_t mm_double_text(double value, char *text);
 
-/* Writes an element of a float type of so many bits of exponent and mantissa (gpu/matrix/narrow.h), as
- * mm_float_text writes a float32, but in the fewest digits that read back as this element: one to five. */
+/* Writes an element of a narrow float type (gpu/matrix/narrow.h), which has exponent_bits and mantissa_bits.
+ * Writes as mm_float_text does, but with the fewest digits that read back as this element: one to five. */
 size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text);
 
-/* The word for a value that is no number of JSON: "NaN", "Infinity", "-Infinity". Static. */
+/* Returns the word for a NaN or an infinity: "NaN", "Infinity", "-Infinity". Static. */
 const char *mm_float_word(double value);
 
-/* Finds the value of such a word; false if the word has none. */
+/* Sets *value to the value of "NaN", "Infinity" or "-Infinity"; false for other words. */
 bool mm_float_of_word(const char *word, float *value);

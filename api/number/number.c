@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_MAX = 19 }; /* they fit into 64 bits */
+enum { DIGITS_MAX = 19 }; /* so many decimal digits fit into 64 bits */
 
 /* ±digits·10^exponent. `more`: further digits follow, and one of them is not 0. */
 struct decimal {
@@ -35,14 +35,16 @@ static uint64_t load(const char *text) {
     return le64toh(bytes);
 }
 
-/* '0' to '9' are 0x30 to 0x39: the upper half is 3, and stays 3 when 6 is added. */
+/* Whether all bytes are digits. '0' to '9' are 0x30 to 0x39: the upper half is 3, and stays 3 when 6 is
+ * added. */
 static bool is_eight_digits(uint64_t bytes) {
     const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
     return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
            UINT64_C(0x3333333333333333);
 }
 
-/* The first byte is the highest digit. Digits are joined to pairs, pairs to fours, and fours to eight. */
+/* Returns the value of eight digits, of which the first byte is the highest. Combines digits to pairs, pairs
+ * to fours, and fours to eight. */
 static uint64_t eight_digits(uint64_t bytes) {
     const uint64_t mask = UINT64_C(0x000000FF000000FF);
     bytes -= UINT64_C(0x3030303030303030);
@@ -68,8 +70,8 @@ static inline const char *read_digits(const char *at, const char *end, uint64_t 
     return at;
 }
 
-/* Adds the exponent behind an e; NULL if there is none. The value is cut far beyond what the digits of any
- * text could make up for. */
+/* Adds the exponent after an e; returns NULL if there is none. The exponent has a bound, which no text is
+ * long enough to balance by digits. */
 static const char *read_exponent(const char *at, const char *end, int64_t *exponent) {
     const int64_t exponent_max = INT64_C(1) << 56;
     bool negative = at < end && *at == '-';
@@ -84,8 +86,8 @@ static const char *read_exponent(const char *at, const char *end, int64_t *expon
     return at > first ? at : NULL;
 }
 
-/* Reads the significant digits again, because there are more than DIGITS_MAX. Each one that is left out
- * raises the exponent, which counts for the last digit. */
+/* Reads the significant digits again if there are more than DIGITS_MAX. Each digit that is left out adds 1 to
+ * the exponent. */
 static void truncate_digits(struct decimal *decimal) {
     int count = 0;
     decimal->digits = 0;
@@ -101,7 +103,7 @@ static void truncate_digits(struct decimal *decimal) {
     }
 }
 
-/* Splits a number and returns where it ends; NULL if there is none. Inlined in each reader: a call and a
+/* Splits a number and returns its end; NULL if there is no number. Inlined in each reader: a call and a
  * struct in memory would cost a third of the time. */
 __attribute__((always_inline)) static inline const char *parse(const char *text, const char *end,
                                                                struct decimal *decimal) {
@@ -139,13 +141,13 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
     return at;
 }
 
-/* Enough digits to decide a float64: a midpoint of two has at most 767. Of further digits it only matters
- * whether one is not 0. */
+/* Enough digits to round to a float64: the midpoint of two has at most 767. Of the digits after these it only
+ * matters whether one is not 0. */
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
-/* Writes the number without its sign, as digits and an exponent alone, so no locale's point matters.
- * decimal->exponent counts for the last of the first DIGITS_MAX digits. The exponent is cut where every
- * number is 0 or infinite. */
+/* Writes the number without its sign, as digits and an exponent. There is no point, because its character
+ * depends on the locale. decimal->exponent belongs to the last of the first DIGITS_MAX digits. The exponent
+ * has bounds beyond which every number is 0 or infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
@@ -169,8 +171,8 @@ static void copy_bounded(const struct decimal *decimal, char *copy) {
     snprintf(copy + count, COPY_BYTES - (size_t)count, "e%" PRId64, exponent);
 }
 
-/* Rounds once: to the nearest float32 if `narrow`, else to the nearest float64. */
-static double read_slowly(const struct decimal *decimal, bool narrow) {
+/* Returns the nearest float32 if `narrow`, else the nearest float64. Rounds only once. */
+static double read_by_strtod(const struct decimal *decimal, bool narrow) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
     return narrow ? (double)strtof(copy, NULL) : strtod(copy, NULL);
@@ -178,11 +180,13 @@ static double read_slowly(const struct decimal *decimal, bool narrow) {
 
 enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
 
-/* The bits of the float32 nearest to digits·10^exponent; false if the product cannot tell.
+/* Computes the bits of the float32 nearest to digits·10^exponent; false if the product is too near a midpoint
+ * to decide.
  *
- * digits, shifted up until its highest bit is set, times the power's 64 bits has 127 or 128 bits. The power
- * is too small by less than 1 in its last place, which is less than 1 in the upper 64 bits of the product.
- * The lower half, which is dropped, is less than 1 too. So the number lies in [upper, upper + 2). */
+ * `digits` is shifted up until its highest bit is set. Its product with the power's 64 bits has 127 or 128
+ * bits. The power is too small by less than 1 in its last bit, which is less than 1 in the product's upper 64
+ * bits. The lower 64 bits, which are dropped, are also less than 1. So the number lies in [upper, upper + 2).
+ */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
     if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷, and half the least float32 is 7·10⁻⁴⁶ */
         *bits = 0;
@@ -198,7 +202,7 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     const int top = (int)(upper >> 63);
     int biased = FLOAT_BIAS + 126 + top - shift + mm_ten_exponent((int)exponent);
     int dropped = 64 - FLT_MANT_DIG - 1 + top;
-    if (biased < 1) { /* subnormal: fewer of its bits count */
+    if (biased < 1) { /* a subnormal number has fewer bits */
         dropped += 1 - biased;
         biased = 1;
         if (dropped > 63)
@@ -208,12 +212,12 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     const uint64_t rest = upper & ((half << 1) - 1);
     if (rest - (half - 1) <= 1) /* the number may be on either side of the midpoint */
         return false;
-    /* The mantissa's highest bit, and a carry out of it, add to the exponent. */
+    /* The mantissa's highest bit, and a carry out of the mantissa, add to the exponent. */
     *bits = ((uint32_t)(biased - 1) << (FLT_MANT_DIG - 1)) + (uint32_t)(upper >> dropped) + (rest > half);
     return true;
 }
 
-const char *mm_number_float32(const char *text, const char *end, void *element, bool *held) {
+const char *mm_number_float32(const char *text, const char *end, void *element, bool *fits) {
     struct decimal decimal;
     const char *stop = parse(text, end, &decimal);
     if (stop == NULL)
@@ -224,11 +228,11 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
         value = (float)(int64_t)decimal.digits; /* rounded once, by the processor */
         memcpy(&bits, &value, sizeof bits);
     } else if (decimal.more || !round_float32(decimal.digits, decimal.exponent, &bits)) {
-        value = (float)read_slowly(&decimal, true);
+        value = (float)read_by_strtod(&decimal, true);
         memcpy(&bits, &value, sizeof bits);
     }
     if (bits >= FLOAT_BITS_INFINITE)
-        *held = false;
+        *fits = false;
     bits |= (uint32_t)decimal.negative << 31;
     memcpy(element, &bits, sizeof bits);
     return stop;
@@ -252,24 +256,24 @@ static bool round_float64(const struct decimal *decimal, double *value) {
     return true;
 }
 
-const char *mm_number_float64(const char *text, const char *end, void *element, bool *held) {
+const char *mm_number_float64(const char *text, const char *end, void *element, bool *fits) {
     struct decimal decimal;
     const char *stop = parse(text, end, &decimal);
     if (stop == NULL)
         return NULL;
     double value;
     if (!round_float64(&decimal, &value))
-        value = read_slowly(&decimal, false);
+        value = read_by_strtod(&decimal, false);
     if (isinf(value))
-        *held = false;
+        *fits = false;
     value = decimal.negative ? -value : value;
     memcpy(element, &value, sizeof value);
     return stop;
 }
 
-/* Compares the number, without its sign, with the float64 nearest to it: negative, 0 or positive. strtod
- * rounds in the direction that fesetround sets. */
-static int compare_slowly(const struct decimal *decimal, double nearest) {
+/* Compares the number, without its sign, with the float64 nearest to it: returns a negative value, 0 or a
+ * positive value. strtod rounds in the direction that fesetround sets. */
+static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
     fesetround(FE_TOWARDZERO);
@@ -280,8 +284,8 @@ static int compare_slowly(const struct decimal *decimal, double nearest) {
     return (above > nearest) - (below < nearest);
 }
 
-/* Reads a number as a float32 from which narrower types round as from the number itself. The nearest float64
- * lies on the number's side of each midpoint, unless it is that midpoint; then the digits decide. */
+/* Reads a number as a float32 that rounds to a narrower type exactly as the number itself does. The nearest
+ * float64 is on the number's side of each midpoint, or is a midpoint itself; then the digits decide. */
 static const char *read_to_odd(const char *text, const char *end, float *odd) {
     struct decimal decimal;
     double value;
@@ -290,12 +294,12 @@ static const char *read_to_odd(const char *text, const char *end, float *odd) {
         return NULL;
     const bool is_quick = round_float64(&decimal, &value);
     if (!is_quick)
-        value = read_slowly(&decimal, false);
+        value = read_by_strtod(&decimal, false);
     *odd = mm_round_to_odd(value);
     if (value != 0.0 && isfinite(value) && (double)*odd == value) {
         const double past = is_quick && decimal.exponent <= 0
                                 ? fma(value, tens[-decimal.exponent], -(double)(int64_t)decimal.digits)
-                                : -(double)compare_slowly(&decimal, value);
+                                : -(double)compare_by_strtod(&decimal, value);
         if (past != 0.0)
             *odd = mm_round_to_odd(nextafter(value, past > 0.0 ? 0.0 : (double)INFINITY));
     }
@@ -304,14 +308,14 @@ static const char *read_to_odd(const char *text, const char *end, float *odd) {
 }
 
 #define NARROW_READER(TYPE)                                                                                  \
-    const char *mm_number_##TYPE(const char *text, const char *end, void *element, bool *held) {             \
+    const char *mm_number_##TYPE(const char *text, const char *end, void *element, bool *fits) {             \
         float odd;                                                                                           \
         const char *stop = read_to_odd(text, end, &odd);                                                     \
         if (stop == NULL)                                                                                    \
             return NULL;                                                                                     \
         const mm_##TYPE nearest = mm_##TYPE##_of(odd);                                                       \
         if (!isfinite(mm_##TYPE##_value(nearest)))                                                           \
-            *held = false;                                                                                   \
+            *fits = false;                                                                                   \
         memcpy(element, &nearest, sizeof nearest);                                                           \
         return stop;                                                                                         \
     }
@@ -321,8 +325,8 @@ NARROW_READER(bfloat16)
 NARROW_READER(float8_e4m3fn)
 NARROW_READER(float8_e5m2)
 
-/* Computes digits·10^exponent; false if it is no whole number or passes 64 bits. */
-static bool make_whole(const struct decimal *decimal, uint64_t *magnitude) {
+/* Computes digits·10^exponent; false if it is no whole number or exceeds 64 bits. */
+static bool to_whole(const struct decimal *decimal, uint64_t *magnitude) {
     uint64_t value = decimal->digits;
     int64_t exponent = decimal->exponent;
     if (decimal->more)
@@ -343,26 +347,26 @@ static bool is_float64(uint64_t magnitude) {
     return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= DBL_MANT_DIG;
 }
 
-/* Reads a whole number from `least` to `most`; least is 0 or -most − 1. */
+/* Reads a whole number from `least` to `most`. `least` must be 0 or -most − 1. */
 static const char *read_whole(const char *text, const char *end, int64_t least, int64_t most, int64_t *value,
-                              bool *held) {
+                              bool *fits) {
     struct decimal decimal;
     uint64_t magnitude = 0;
     const char *stop = parse(text, end, &decimal);
     if (stop == NULL)
         return NULL;
     const uint64_t magnitude_max = decimal.negative ? -(uint64_t)least : (uint64_t)most;
-    if (!make_whole(&decimal, &magnitude) || magnitude > magnitude_max ||
+    if (!to_whole(&decimal, &magnitude) || magnitude > magnitude_max ||
         (!decimal.whole && !is_float64(magnitude)))
-        *held = false;
+        *fits = false;
     *value = (int64_t)(decimal.negative ? -magnitude : magnitude);
     return stop;
 }
 
 #define WHOLE_READER(NAME, TYPE, LEAST, MOST)                                                                \
-    const char *mm_number_##NAME(const char *text, const char *end, void *element, bool *held) {             \
+    const char *mm_number_##NAME(const char *text, const char *end, void *element, bool *fits) {             \
         int64_t value = 0;                                                                                   \
-        const char *stop = read_whole(text, end, LEAST, MOST, &value, held);                                 \
+        const char *stop = read_whole(text, end, LEAST, MOST, &value, fits);                                 \
         const TYPE narrow = (TYPE)value;                                                                     \
         if (stop != NULL)                                                                                    \
             memcpy(element, &narrow, sizeof narrow);                                                         \

@@ -1,4 +1,4 @@
-/* The rows of matrices as text, written at once or in parts. */
+/* Writes the rows of matrices as text, at once or in parts. */
 #include "api/number/rows_text.h"
 
 #include "api/codec.h"
@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* A part is worth another thread's while: 32768 elements take it half a millisecond. It has rows of its own,
- * and room for the longest text of each, and a margin, because the writer of a number may write a little
- * behind it. */
+/* A part is written by one thread. Its 32768 elements take half a millisecond, much longer than starting a
+ * thread's work. A part has space for the longest text of its rows, and MM_FLOAT_TEXT_BUFFER more bytes,
+ * which the writer of the last number may overwrite. */
 enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
 
 static unsigned count_parts(const struct mm_matrix *matrix) {
@@ -20,7 +20,7 @@ static unsigned count_parts(const struct mm_matrix *matrix) {
     return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
 }
 
-/* Most bytes of a row with its marks; false if they pass SIZE_MAX. */
+/* Sets *bytes to the most bytes of a row with its marks; false if they exceed SIZE_MAX. */
 static bool row_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
     const size_t element_bytes = mm_element(matrix->dtype)->text_max + 1;
     const size_t around_bytes = strlen(marks->begin) + strlen(marks->end);
@@ -46,8 +46,8 @@ static char *remove_quotes(char *row, char *end) {
     return kept;
 }
 
-/* Writes what comes between a row and the one before it. */
-static char *write_seam(const struct mm_row_marks *marks, size_t row, char *end) {
+/* Writes the marks between a row and the previous row. */
+static char *write_marks_between(const struct mm_row_marks *marks, size_t row, char *end) {
     unsigned groups = 0;
     while (groups < marks->group_count && row % marks->group_rows[groups] == 0)
         groups++;
@@ -65,7 +65,7 @@ static char *write_rows(const struct mm_matrix *matrix, const struct mm_row_mark
     const size_t row_bytes = matrix->ld * mm_dtype_bytes(matrix->dtype);
     for (; row < rows_end; row++) {
         if (row > 0)
-            end = write_seam(marks, row, end);
+            end = write_marks_between(marks, row, end);
         end = mm_put_text(end, marks->begin);
         char *const begin = end;
         if (matrix->cols > 0)
@@ -77,7 +77,7 @@ static char *write_rows(const struct mm_matrix *matrix, const struct mm_row_mark
     return end;
 }
 
-/* The rows in parts: each part's own space in the text, and its length. */
+/* Rows that are written in parts. texts[i] and bytes[i] are the text of part i and its length. */
 struct parts {
     const struct mm_matrix *matrix;
     const struct mm_row_marks *marks;
@@ -86,7 +86,7 @@ struct parts {
     size_t bytes[PARTS_MAX];
 };
 
-/* Cannot overflow: the text of every row is in memory. */
+/* The product cannot overflow, because the text of every row is in memory. */
 static size_t first_row(const struct parts *parts, unsigned part) {
     return parts->matrix->rows * part / parts->count;
 }
@@ -99,10 +99,11 @@ static void write_part(void *data, unsigned part) {
     parts->bytes[part] = (size_t)(end - text);
 }
 
-/* Writes each part into its own space, then moves it behind the part before it. */
+/* Writes all parts in parallel, each into its own space. Then moves each part to the end of the previous
+ * part. */
 static char *write_in_parts(const struct mm_matrix *matrix, const struct mm_row_marks *marks, unsigned count,
                             struct mm_helpers *helpers, char *text) {
-    struct parts parts; /* kilobytes, so not cleared */
+    struct parts parts; /* not cleared, because it has kilobytes */
     char *end = text;
     size_t row_bytes = 0;
     parts.matrix = matrix;

@@ -1,6 +1,6 @@
-/* The raw format: the bytes of A, then those of B if the operation has one, row-major and little-endian. The
- * query has their shapes, whole or as m, k and n. A generated or stored operand has no bytes in the body.
- * Views point into the body, and the reply is the result's own buffer, so nothing is copied. */
+/* The raw format: the bytes of A, then the bytes of B if the operation has one, row-major and little-endian.
+ * The query has their shapes, whole or as m, k and n. A generated or stored operand has no bytes in the body.
+ * Nothing is copied: views point into the body, and the reply is the result's own buffer. */
 #include "api/codec.h"
 
 #include <assert.h>
@@ -48,7 +48,7 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
     return MM_BAD_REQUEST;
 }
 
-/* Finds the shapes and the type, sets the views without data, and finds the size of each operand. */
+/* Sets the shapes, the type and the views without data, and bytes[i], the size of operand i. */
 static enum mm_status place_operands(struct mm_operands *into, const struct mm_limits *limits,
                                      size_t bytes[MM_OPERANDS_MAX], struct mm_error *error) {
     enum mm_status status = set_shapes(into, error);

@@ -27,7 +27,7 @@ except ImportError:
 TYPES = "float64 float32 float16 int64 int32 int8 uint8 bool".split()
 if ml_dtypes:
     TYPES += ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
-# What C is of, if it is not of the operands' type.
+# The type of C for operands of each type, if the types differ.
 WIDER = {"int8": "int32", "uint8": "int32", "bool": "int32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
 
 
@@ -61,7 +61,7 @@ class Server:
 
 
 class Fake:
-    """A server that plays a script: each request gets the next reply, raw, and a closed connection. An empty one just closes."""
+    """A server that sends the next raw reply of a script to each request, and closes the connection. A reply may be b""."""
 
     def __init__(self, *replies, reads_bodies=True):
         self.reads_bodies = reads_bodies
@@ -345,7 +345,7 @@ class Keys(WithServer):
         error = self.refused("unauthorized", matmuld.Client(self.server.url, "wrong").matmul, TWO, TWO)
         self.assertEqual(error.status, 401)
         self.assertEqual(pickle.loads(pickle.dumps(error)).code, "unauthorized")
-        large = np.zeros((1500, 1500), np.float32)  # The refusal comes before the body has been sent.
+        large = np.zeros((1500, 1500), np.float32)  # The server rejects the request before the client has sent the body.
         self.refused("unauthorized", matmuld.Client(self.server.url).matmul, large, large)
 
 
@@ -405,13 +405,13 @@ class Retries(unittest.TestCase):
     def test_old_connections_carry_no_result_to_store(self):
         client = matmuld.Client("http://127.0.0.1:1")
         for repeatable, age_s, is_reused in (True, 60, True), (False, 1, True), (False, 60, False):
-            connection = client._call._take(True)
+            connection = client._call._acquire(True)
             client._call._free.append((os.getpid(), time.monotonic() - age_s, connection))
-            self.assertIs(client._call._take(repeatable) is connection, is_reused)
+            self.assertIs(client._call._acquire(repeatable) is connection, is_reused)
 
     def test_threads_that_close_a_client(self):
         client = matmuld.Client("http://127.0.0.1:1")
-        connection = client._call._take(True)
+        connection = client._call._acquire(True)
         client._call._free.extend([(0, 0.0, connection)] * 100_000)
         failed = []
 

@@ -20,7 +20,7 @@ FORK, SPAWN = (multiprocessing.get_context(method) for method in ("fork", "spawn
 
 
 def is_right(edge):
-    """Multiplies by the function of the module, whose client the parent may have used already."""
+    """Multiplies by the module's function. The parent may have used its client already."""
     return (matmuld.matmul(np.full((1, edge), edge, np.float32), np.ones((edge, 1), np.float32)) == edge * edge).all()
 
 

@@ -11,11 +11,11 @@
 
 struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
-    bool is_the_one;                /* this request runs the only benchmark of the process */
-    struct mm_held held;            /* stored operands */
-    struct mm_benchmark *benchmark; /* NULL: the request is a probe */
-    struct mm_probe *probe;         /* NULL: the request is a benchmark */
-    struct mm_task task;            /* the current one */
+    bool is_the_one;                 /* this request runs the only benchmark of the process */
+    struct mm_references references; /* stored operands */
+    struct mm_benchmark *benchmark;  /* NULL: the request is a probe */
+    struct mm_probe *probe;          /* NULL: the request is a benchmark */
+    struct mm_task task;             /* the current one */
 };
 
 _Static_assert(_Alignof(struct mm_benchmark_run) <= _Alignof(struct mm_request), "it lies behind that");
@@ -69,10 +69,10 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
     enum mm_status status = check_type(request, true, mm_request_first_character(request));
     if (status != MM_OK)
         return status;
-    struct mm_held *held = &run_of(request)->held;
-    *held = (struct mm_held){.store = request->server->store, .space = request->space};
+    struct mm_references *references = &run_of(request)->references;
+    *references = (struct mm_references){.store = request->server->store, .space = request->space};
     return mm_benchmark_decode(request->upload.body.data, request->upload.body_bytes,
-                               &request->server->limits, held, call, &request->error);
+                               &request->server->limits, references, call, &request->error);
 }
 
 /* The variant of this name if it has a model and no device here can run it; else NULL. */
@@ -162,7 +162,7 @@ static enum mm_status check(struct mm_request *request, struct mm_benchmark_call
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     struct mm_benchmark_run *run = run_of(request);
-    mm_held_release(&run->held);
+    mm_references_release(&run->references);
     if (!run->is_the_one)
         return;
     if (run->benchmark != NULL)

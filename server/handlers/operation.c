@@ -88,7 +88,7 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     if (status != MM_OK)
         return status;
     operation->job.verify = call->verify;
-    mm_call_turn(call, &operation->job.product);
+    mm_call_apply_layout(call, &operation->job.product);
     return mm_operation_reserve_out(request, error);
 }
 
@@ -229,7 +229,7 @@ static void release_operands(struct mm_request *request) {
     mm_operands_release(&operation->call.operands, &request->memory);
     mm_reservation_free(&request->memory, &request->upload.body);
     mm_reservation_free(&request->memory, &operation->scratch);
-    mm_held_release(&operation->held);
+    mm_references_release(&operation->references);
     mm_request_trim(request);
 }
 
@@ -334,7 +334,7 @@ static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     drop_memory(request);
     mm_input_release(&operation->input);
-    mm_held_release(&operation->held);
+    mm_references_release(&operation->references);
 }
 
 const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_operation),

@@ -10,11 +10,11 @@
  * the request was abandoned. */
 struct mm_operation {
     struct mm_call call;
-    struct mm_input input;          /* its operands are call.operands */
-    struct mm_held held;            /* stored operands of the call */
-    const struct mm_codec *encoder; /* NULL: the reply has no body */
-    bool accepts_facts;             /* Accept allows JSON without elements */
-    struct mm_shape shape;          /* of the wanted part of the result */
+    struct mm_input input;           /* its operands are call.operands */
+    struct mm_references references; /* stored operands of the call */
+    const struct mm_codec *encoder;  /* NULL: the reply has no body */
+    bool accepts_facts;              /* Accept allows JSON without elements */
+    struct mm_shape shape;           /* of the wanted part of the result */
     struct mm_window part;     /* the wanted part; the job points to it if a part or figures are wanted */
     struct mm_stack stack;     /* the job's product points to it if there are several products */
     struct mm_store_slot slot; /* for the result under the name `out` */

@@ -70,8 +70,8 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     request->work = &operation->job.work;
     mm_call_init(&operation->call, op);
     operation->input.operands = &operation->call.operands;
-    operation->held = (struct mm_held){.store = request->server->store, .space = request->space};
-    operation->call.operands.held = &operation->held;
+    operation->references = (struct mm_references){.store = request->server->store, .space = request->space};
+    operation->call.operands.references = &operation->references;
     enum mm_status status = read_query(request);
     if (status != MM_OK)
         return status;

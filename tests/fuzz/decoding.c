@@ -125,7 +125,7 @@ static void require_turnable(const struct mm_call *call) {
     REQUIRE(product.m * mm_product_count(&product) == product.c.rows && product.n == product.c.cols);
     REQUIRE(elements_of(&shape) == product.c.rows * product.c.cols);
     struct mm_product turned = product;
-    mm_call_turn(call, &turned);
+    mm_call_apply_layout(call, &turned);
     if (product.stack == NULL && stack.count == 1) {
         REQUIRE(mm_product_conform(call->operands.kind->op, &turned, NULL) == MM_OK);
         REQUIRE(turned.m == product.m && turned.n == product.n && turned.k == product.k);
@@ -230,7 +230,7 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
     REQUIRE(x->call.operands.of[0].column_major == y->call.operands.of[0].column_major &&
             x->call.operands.of[1].column_major == y->call.operands.of[1].column_major);
     const struct mm_parameters *values = &x->call.operands.parameters, *others = &y->call.operands.parameters;
-    REQUIRE(values->given == others->given && values->told == others->told);
+    REQUIRE(values->given == others->given && values->derived == others->derived);
     REQUIRE(x->call.operands.dtype == y->call.operands.dtype);
     for (unsigned index = 0; index < values->table->count; index++) {
         const struct mm_parameter *row = &values->table->rows[index];

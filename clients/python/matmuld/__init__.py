@@ -42,23 +42,23 @@ __all__ = ["Benchmark", "Client", "Error", "Product", "Reply", "Stored", "matmul
 Part = Union[slice, str, None]
 Result = TypeVar("Result")
 
-# These parameters are the business of Product's methods: the query says them of the operands that it sends.
+# Product's methods set these parameters themselves, so callers may not.
 _OWN = {"a_from", "b_from", "a_shape", "b_shape", "m", "k", "n", "lda", "ldb", "dtype", "out", "reply", "reduce"}
 
-# These parameters are true or false. Product._encode inverts a transpose, so it must know which.
+# These parameters are true or false. Product._encode may invert transpose_a and transpose_b.
 _FLAGS = {"transpose_a", "transpose_b", "verify"}
 
 
 class Client:
-    """A matmuld at an address. Any number of threads may use one client: each request has a connection to itself, which is
-    kept for later requests. Processes may use one too: a child of a fork opens connections of its own, and a pickled client,
-    which contains the key, can be used anywhere.
+    """A client of the server at `url`. Any number of threads may use one client: each request has its own connection, which
+    is kept for later requests. Processes may share a client: after a fork, the child opens its own connections. A client can
+    be pickled; the pickle contains the key.
 
     url        http://HOST:PORT or https://HOST:PORT
     key        an API key, if the server has them
     timeout_s  how long the server may be silent, connecting included
-    retry_s    how long in all a request may wait and be sent again while the server answers 429 or 503 with Retry-After
-    context    for https: whom to trust, by default the system's certificates
+    retry_s    how long a request may wait in total, while the server replies 429 or 503 with Retry-After
+    context    for https: the certificates to trust, by default those of the system
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Client:
         self._arguments = {"url": url, "key": key, "timeout_s": timeout_s, "retry_s": retry_s, "context": context}
         self._call = Transport(url, key, timeout_s, retry_s, context)
         self._local = threading.local()
-        # By name: the digest and the ETag of what this client has stored last. Single reads and writes are atomic.
+        # By name: the digest and the ETag of the matrix that this client stored last. Single reads and writes are atomic.
         self._known: Dict[str, Tuple[bytes, str]] = {}
 
     def __enter__(self) -> Client:
@@ -90,38 +90,38 @@ class Client:
         return functools.partial(type(self), **self._arguments), ()
 
     def close(self) -> None:
-        """Closes the kept connections. The client can be used on; it then opens new ones."""
+        """Closes the idle connections. Later requests open new ones."""
         self._call.close()
 
     @property
     def last(self) -> Optional[Reply]:
-        """What the server said about this thread's last product. None before it."""
+        """The facts of this thread's last product; None before the first product."""
         return getattr(self._local, "last", None)
 
     def product(self, a: Any, b: Any) -> Product:
-        """The product of a and b, not yet computed. Each is an array, anything that numpy.asarray takes, or a Stored."""
+        """The product of a and b, not yet computed. An operand is a Stored, or anything that numpy.asarray takes."""
         return Product(self, a, b)
 
     def matmul(self, a: Any, b: Any, **parameters: Any) -> Any:
-        """a·b as numpy.matmul has it: an array, or a NumPy number if both are vectors.
+        """Multiplies as numpy.matmul does. Returns an array, or a NumPy number if both operands are vectors.
 
-        Arrays in C order are sent without a copy, and so are those in Fortran order; others are copied first. Parameters
-        are those of POST /v1/matmul by name: variant, backend, result_dtype, transpose_a, transpose_b, timeout_ms, tile,
-        vendor, accuracy, verify, and rows and cols, which are slices. If `verify` finds an error, this does not raise:
-        see `last.verify`.
+        Arrays in C or Fortran order are sent without a copy; others are copied first. Parameters are named as in POST
+        /v1/matmul: variant, backend, result_dtype, transpose_a, transpose_b, timeout_ms, tile,
+        vendor, accuracy, verify, and rows and cols, which are slices. If `verify` finds an error, no
+        exception is raised: see `last.verify`.
         """
         return Product(self, a, b).get(**parameters)
 
     def put(self, array: Any, name: str, *, ttl_s: Optional[int] = None) -> Stored:
-        """Stores the array under the name, and returns a handle. Uploads it only if the server no longer has what this
-        client stored there, or if the array has other bytes, another shape or type by now. `ttl_s` is how long an upload
-        lives. The handle keeps the array, not a copy: a change to it reaches the server with the next put or sync."""
+        """Stores the array under the name, and returns a handle. Uploads the array only if it has changed after this client
+        stored it, or if the server no longer has it. The server deletes the matrix after `ttl_s`. The handle keeps the
+        array, not a copy: the next put or sync uploads a change of the array."""
         stored = Stored(self, name, np.asarray(array), ttl_s)
         stored.sync()
         return stored
 
     def stored(self, name: str) -> Stored:
-        """A handle of what is stored under the name already. Error `no_such_matrix` if there is nothing."""
+        """Returns a handle of the matrix that is stored under the name. Error `no_such_matrix` if there is none."""
         headers, _ = self._call.call("HEAD", _path(name), headers={"Accept": RAW})
         stored = Stored(self, name, None, None)
         stored.etag = headers["etag"]
@@ -145,7 +145,7 @@ def _path(name: str) -> str:
 
 
 def _part(part: Part) -> str:
-    """A range of rows or columns as the query has it. The server checks the bounds."""
+    """Writes a range of rows or columns for the query. The server checks the bounds."""
     if not isinstance(part, slice):
         return str(part)
     if part.step not in (None, 1):
@@ -154,7 +154,7 @@ def _part(part: Part) -> str:
 
 
 def _query(parameters: Mapping[str, Any]) -> Dict[str, Any]:
-    """Parameters as texts of a query; those that are None are left out."""
+    """Writes parameters as texts of a query. Leaves out parameters that are None."""
     query: Dict[str, Any] = {}
     for name, value in parameters.items():
         if name in ("rows", "cols") and value is not None:
@@ -173,11 +173,12 @@ def _little_endian(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Stored:
-    """A matrix on the server, from Client.put, Client.stored or Product.store. It multiplies by `@` with arrays and with
-    other handles of its client. A product uses what the name stands for at that moment: if another client may have
-    replaced the matrix, call `sync` first. A matrix that has vanished is uploaded again, once, if the handle has it."""
+    """A handle of a matrix on the server, from Client.put, Client.stored or Product.store. It multiplies by `@` with arrays
+    and with other handles of its client. A product uses the matrix that the name has at that moment: if another client may
+    have replaced the matrix, call `sync` first. If the server has lost the matrix, and the handle has its array, the client
+    uploads the array again, once."""
 
-    __array_ufunc__ = None  # An array leaves `array @ handle` to __rmatmul__.
+    __array_ufunc__ = None  # So NumPy calls __rmatmul__ for `array @ handle`.
 
     def __init__(self, client: Client, name: str, array: Optional[np.ndarray[Any, Any]], ttl_s: Optional[int]) -> None:
         self.client, self.name, self.array, self._ttl_s = client, name, array, ttl_s
@@ -193,8 +194,8 @@ class Stored:
         return Product(self.client, other, self)
 
     def sync(self) -> bool:
-        """Uploads the handle's array unless the server still has it; tells whether it did. A handle without an array
-        uploads nothing."""
+        """Uploads the handle's array unless the server still has it. Returns whether it was uploaded. A handle without an
+        array uploads nothing."""
         if self.array is None:
             return False
         if self.array.ndim == 0:
@@ -222,12 +223,13 @@ class Stored:
         return True
 
     def get(self, *, rows: Part = None, cols: Part = None) -> Any:
-        """The matrix, or a part of it: `rows=slice(0, 4)`. Bounds are counted from the first; negative ones are refused."""
+        """Returns the matrix, or a part of it, such as `rows=slice(0, 4)`. The server rejects negative bounds."""
         query = _query({"rows": rows, "cols": cols})
-        return _heal([self], lambda: self.client._call.call("GET", _path(self.name), query, headers={"Accept": RAW}))[1]
+        headers = {"Accept": RAW}
+        return _call_with_uploads([self], lambda: self.client._call.call("GET", _path(self.name), query, headers=headers))[1]
 
     def delete(self) -> None:
-        """Deletes the matrix, if it is there."""
+        """Deletes the matrix. No error if the server does not have it."""
         self.client._known.pop(self.name, None)
         try:
             self.client._call.call("DELETE", _path(self.name))
@@ -236,8 +238,8 @@ class Stored:
                 raise
 
 
-def _heal(operands: Iterable[Any], call: Callable[[], Result]) -> Result:
-    """Calls; if a stored matrix has vanished, uploads those that the handles have and calls once more."""
+def _call_with_uploads(operands: Iterable[Any], call: Callable[[], Result]) -> Result:
+    """Calls `call`. If the server has lost a stored matrix, uploads the arrays of the handles and calls once more."""
     try:
         return call()
     except Error as error:
@@ -252,10 +254,10 @@ def _heal(operands: Iterable[Any], call: Callable[[], Result]) -> Result:
 
 
 class Product:
-    """A product that the server has not computed yet, from Client.product or by `@` with a handle. Each call of get,
-    store or reduce computes it, and takes the parameters of Client.matmul."""
+    """A product that the server has not computed yet, from Client.product or by `@` with a handle. Each call of get, store
+    or reduce computes the product, and takes the parameters of Client.matmul."""
 
-    __array_ufunc__ = None  # `product @ array` is a TypeError, as a product has no elements yet.
+    __array_ufunc__ = None  # So `product @ array` is a TypeError: a product has no elements yet.
 
     def __init__(self, client: Client, a: Any, b: Any) -> None:
         self.client = client
@@ -267,13 +269,13 @@ class Product:
         self.a, self.b = (x if isinstance(x, Stored) else np.asarray(x) for x in (a, b))
 
     def get(self, **parameters: Any) -> Any:
-        """Computes the product and returns it, or the part that `rows` and `cols` say."""
+        """Computes the product. Returns it, or the part that `rows` and `cols` select."""
         result = self._run(parameters, {"Accept": RAW})[1]
         return result if result.ndim else result[()]
 
     def store(self, name: str, *, ttl_s: Optional[int] = None, **parameters: Any) -> Stored:
-        """Computes the product and stores it under the name; nothing of it comes back. The request is not sent again if
-        its connection breaks, because it may have replaced one of its operands."""
+        """Computes the product and stores it under the name, without returning elements. If the connection breaks, the
+        request is not sent again, because it may have replaced one of its operands."""
         headers, _ = self._run(parameters, {}, {"out": name, "reply": "none", "ttl_s": ttl_s})
         self.client._known.pop(name, None)
         stored = Stored(self.client, name, None, None)
@@ -281,8 +283,8 @@ class Product:
         return stored
 
     def reduce(self, *figures: str, **parameters: Any) -> Dict[str, Any]:
-        """Figures about the product, or its part: sum, trace, min, max, max_abs, norm, finite. The server computes them,
-        and returns no matrix. Of integers they are exact."""
+        """Computes figures of the product, or of its part, on the server: sum, trace, min, max, max_abs, norm, finite.
+        Figures of integers are exact."""
         reduced = self._run(parameters, {}, {"reduce": ",".join(figures)})[1]["reduce"]
         return {name: float(value) if isinstance(value, str) else value for name, value in reduced.items()}
 
@@ -296,7 +298,7 @@ class Product:
         query.update(_query(own or {}))
         headers = {"Content-Type": RAW, **headers}
         begun = time.perf_counter()
-        reply_headers, result = _heal(
+        reply_headers, result = _call_with_uploads(
             (self.a, self.b),
             lambda: self.client._call.call("POST", "/v1/matmul", query, body, headers, repeatable="out" not in query),
         )
@@ -304,7 +306,7 @@ class Product:
         return reply_headers, result
 
     def _encode(self, query: Dict[str, Any]) -> Tuple[Dict[str, Any], List[memoryview]]:
-        """The query that describes the operands, and the bytes of those that are arrays."""
+        """Returns the query that describes the operands, and the bytes of operands that are arrays."""
         body = []
         arrays = [x for x in (self.a, self.b) if not isinstance(x, Stored)]
         dtype = np.result_type(*(x.dtype for x in arrays)) if arrays else None

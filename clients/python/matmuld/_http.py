@@ -20,22 +20,22 @@ import numpy as np
 __version__ = "0.1.0"
 RAW = "application/octet-stream"
 
-# By names in lower case.
+# HTTP headers by their names in lower case.
 Headers = Dict[str, str]
 
 # The server closes a connection that has been idle for a minute, or earlier if it runs short of descriptors. A request that
-# must not be sent twice takes only a connection that was used less than this long ago.
+# must not be sent twice uses only a connection that was used less than this long ago.
 FRESH_S = 5.0
 
-# What a request meets, with TLS, on a connection that the server has closed. They are no ConnectionError.
+# The errors of a TLS connection that the server has closed. They are no subclasses of ConnectionError.
 CLOSED_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class Error(Exception):
-    """The server refused a request, or failed to serve it.
+    """The server rejected a request, or failed to compute it.
 
-    code         for programs, such as "bad_shape" or "busy"; docs/http-api.md lists them. If something between client and
-                 server replied, such as a proxy: "http_502" for status 502.
+    code         for programs, such as "bad_shape" or "busy"; docs/http-api.md lists them. If a proxy replied instead of
+                 the server: "http_502" for status 502.
     detail       for people: what was wrong, what was expected, what to do.
     status       the HTTP status.
     problem      all members of the reply: `field`, `limit`, `request_id` and so on.
@@ -55,7 +55,7 @@ class Error(Exception):
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The NumPy type of an element type's name, little-endian. ImportError if it needs ml_dtypes, which is not there."""
+    """Returns the little-endian NumPy type of this name. ImportError if the type needs ml_dtypes, and it is missing."""
     try:
         dtype = np.dtype(name)
     except TypeError:
@@ -66,17 +66,17 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
-    """The bytes of a C-contiguous array, not copied. Also of types that have no buffer of their own, as bfloat16."""
+    """Returns the bytes of a C-contiguous array without a copy, also for types such as bfloat16."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def shape_of(headers: Headers) -> Tuple[int, ...]:
-    """The header Matmul-Shape, which is empty for a number."""
+    """Reads the header Matmul-Shape, which is empty for a number."""
     return tuple(int(part) for part in headers.get("matmul-shape", "").split(",") if part.strip())
 
 
 def _read_array(response: http.client.HTTPResponse, headers: Headers) -> np.ndarray[Any, Any]:
-    """The elements in a raw reply, of the shape and type that its headers tell."""
+    """Reads the elements of a raw reply. The headers have the shape and type."""
     array = np.empty(shape_of(headers), dtype_of(headers.get("matmul-dtype", "")))
     rest = bytes_of(array)
     if response.length is not None and response.length != len(rest):
@@ -86,7 +86,7 @@ def _read_array(response: http.client.HTTPResponse, headers: Headers) -> np.ndar
         if count == 0:
             raise ConnectionError(f"the connection ended {len(rest)} bytes before the end of the reply")
         rest = rest[count:]
-    response.read()  # The end of the reply, after which the connection is free for the next request.
+    response.read()  # http.client requires this before the next request.
     return array
 
 
@@ -101,12 +101,12 @@ def _read_error(response: http.client.HTTPResponse, headers: Headers) -> Error:
 
 
 class Transport:
-    """Connections to one server. Any number of threads may call it; each request has a connection of its own meanwhile."""
+    """Connections to one server. Any number of threads may call its functions. Requests do not share a connection."""
 
     def __init__(
         self, url: str, key: Optional[str], timeout_s: float, retry_s: float, context: Optional[ssl.SSLContext]
     ) -> None:
-        # Free connections, the process that used each last, and when. A deque's append and pop are atomic.
+        # Idle connections, each with the process that used it last, and when. A deque's append and pop are atomic.
         self._free: Deque[Tuple[int, float, http.client.HTTPConnection]] = collections.deque()
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -117,7 +117,7 @@ class Transport:
         self._headers: Dict[str, str] = {"Authorization": f"Bearer {key}"} if key else {}
 
     def close(self) -> None:
-        """Closes the free connections. A later request opens a new one."""
+        """Closes the idle connections. A later request opens a new one."""
         try:
             while True:
                 self._free.pop()[-1].close()
@@ -135,12 +135,12 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         repeatable: bool = True,
     ) -> Tuple[Headers, Any]:
-        """Sends a request; returns the reply's headers, and an array, the value of JSON, text, or None without a body.
+        """Sends a request. Returns the reply's headers and its body: an array, a JSON value, text, or None.
 
-        Raises Error for a status of 300 or more. 429 and 503 mean that the server has done nothing: if they come with
-        Retry-After, the request is sent again after that time, within the seconds that the client may wait in all. If the
-        connection breaks before the reply begins, it is sent once more, but only if it is repeatable. Otherwise, and if
-        the reply breaks off, ConnectionError. If the server is silent for too long, TimeoutError (socket.timeout).
+        Raises Error for a status of 300 or more. After 429 or 503 with Retry-After the server has done nothing, so the
+        request is sent again after that time, for up to retry_s in total. If the connection breaks before the reply begins,
+        a repeatable request is sent once more. Raises ConnectionError if the connection breaks otherwise, and TimeoutError
+        (socket.timeout) if the server is silent for too long.
         """
         target = self._prefix + path + ("?" + urllib.parse.urlencode(query, safe=",:()") if query else "")
         fields = {**self._headers, **(headers or {})}
@@ -149,27 +149,27 @@ class Transport:
         deadline = time.monotonic() + self._retry_s
         while True:
             try:
-                return self._exchange(method, target, body, fields, repeatable)
+                return self._send_once(method, target, body, fields, repeatable)
             except Error as error:
                 wait_s = error.retry_after
                 if error.status not in (429, 503) or wait_s is None or time.monotonic() + wait_s > deadline:
                     raise
             time.sleep(max(wait_s, 0.1))
 
-    def _exchange(
+    def _send_once(
         self, method: str, target: str, body: Sequence[memoryview], headers: Dict[str, str], repeatable: bool
     ) -> Tuple[Headers, Any]:
-        connection = self._take(repeatable)
+        connection = self._acquire(repeatable)
         try:
             try:
                 response, is_sent = self._begin(connection, method, target, body, headers)
             except (ConnectionError, *CLOSED_TLS):
                 if not repeatable:
                     raise
-                # The server may have closed a kept connection, or it was started again.
+                # The server may have closed an idle connection, or may have been restarted.
                 connection.close()
                 response, is_sent = self._begin(connection, method, target, body, headers)
-            # A plain dictionary, since http.client's compares all names for each that it looks up.
+            # A dictionary: a look-up in http.client's headers compares all names.
             reply_headers = {name.lower(): value for name, value in response.headers.items()}
             media_type = reply_headers.get("content-type", "").split(";")[0].strip()
             if response.status >= 300:
@@ -203,21 +203,21 @@ class Transport:
         body: Sequence[memoryview],
         headers: Dict[str, str],
     ) -> Tuple[http.client.HTTPResponse, bool]:
-        """Sends the request, and returns once the head of the reply is there. Tells whether the whole request was sent."""
+        """Sends the request, and waits for the head of the reply. Returns also whether the whole request was sent."""
         try:
             connection.request(method, target, iter(body) if body else None, headers)
         except (BrokenPipeError, ConnectionResetError):
             if connection.sock is None:
                 raise
-            # The server refuses some requests before it has read the body. Its reply may have arrived, and says why.
+            # The server rejects some requests before it has read the body. Its reply, with the reason, may have arrived.
             return connection.getresponse(), False
         return connection.getresponse(), True
 
-    def _take(self, repeatable: bool) -> http.client.HTTPConnection:
-        """A free connection, or a new one, which connects with the request."""
+    def _acquire(self, repeatable: bool) -> http.client.HTTPConnection:
+        """Returns an idle connection, or a new one, which connects when it sends the request."""
         try:
             process, used, connection = self._free.pop()
-            # After a fork the parent goes on with its connections. The child's close sends nothing, not even with TLS.
+            # After a fork the parent still uses its connections. When the child closes them, nothing is sent, even with TLS.
             while process != os.getpid():
                 connection.close()
                 process, used, connection = self._free.pop()

@@ -1,5 +1,4 @@
-"""What the server says beside a matrix: the timing and checks of a product, the rows of a benchmark. Both show as tables in
-a notebook."""
+"""The facts in replies: the timing and checks of a product, and the rows of a benchmark. A notebook shows both as tables."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server said about a product. `timing` has milliseconds: receive, decode, queue, upload, kernel, download,
+    """The facts about a product. `timing` has milliseconds: receive, decode, queue, upload, kernel, download,
     encode and total, as docs/http-api.md explains. `round_trip_ms` is the client's time from call to result. `verify` is
-    None unless you asked for it, else residual, bound, passed, rows_unjudged and relative_error."""
+    None unless you asked for it. Otherwise it has residual, bound, passed, rows_unjudged and relative_error."""
 
     shape: Tuple[int, ...]
     dtype: str
@@ -45,7 +44,7 @@ class Reply:
 
 
 def _parse_verify(text: str) -> Dict[str, Any]:
-    """The header Matmul-Verify, a dictionary of structured fields. `passed` is None if no row could be judged."""
+    """Reads the header Matmul-Verify, a dictionary of structured fields. `passed` is None if no row could be checked."""
     values: Dict[str, Any] = {"passed": None, "relative_error": None}
     for name, value in re.findall(r'(\w+)(?:="?([^",]*)"?)?', text):
         if name == "passed":
@@ -101,7 +100,7 @@ class Benchmark:
 
     def __str__(self) -> str:
         lines = [self.COLUMNS, *self.cells()]
-        # The last cell of a line is not padded, and may be the long sentence of an error.
+        # The last cell of a line is not padded: it may be an error's long sentence.
         widths = [max(len(line[i]) for line in lines if len(line) > i + 1) for i in range(len(self.COLUMNS) - 1)]
         return "\n".join("  ".join([cell.ljust(w) for cell, w in zip(line[:-1], widths)] + [line[-1]]) for line in lines)
 

@@ -7,10 +7,10 @@
 
 static const enum mm_dtype narrow[] = {MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN, MM_FLOAT8_E5M2};
 
-static uint32_t read_back(enum mm_dtype dtype, const char *text, bool *held) {
+static uint32_t read_back(enum mm_dtype dtype, const char *text, bool *fits) {
     uint32_t bits = 0;
-    *held = true;
-    assert_ptr_equal(mm_element(dtype)->read(text, text + strlen(text), &bits, held), text + strlen(text));
+    *fits = true;
+    assert_ptr_equal(mm_element(dtype)->read(text, text + strlen(text), &bits, fits), text + strlen(text));
     return bits;
 }
 
@@ -34,7 +34,7 @@ static void every_element_reads_back(void **state) {
             const double value = mm_dtype_get(dtype, &bits, 0);
             char text[64], fewest[64];
             int digits = 0;
-            bool held;
+            bool fits;
             *mm_element(dtype)->write(&bits, 1, text) = '\0';
             assert_true(strlen(text) <= mm_element(dtype)->text_max);
             assert_int_equal(*text == '"', !isfinite(value));
@@ -42,8 +42,8 @@ static void every_element_reads_back(void **state) {
                 continue;
             do {
                 snprintf(fewest, sizeof fewest, "%.*e", digits++, value);
-            } while (read_back(dtype, fewest, &held) != bits || !held);
-            if (read_back(dtype, text, &held) != bits || !held ||
+            } while (read_back(dtype, fewest, &fits) != bits || !fits);
+            if (read_back(dtype, text, &fits) != bits || !fits ||
                 significant_digits(text) != significant_digits(fewest))
                 fail_msg("%s of %g is written as %s, not as %s", mm_dtype_name(dtype), value, text, fewest);
         }
@@ -58,20 +58,20 @@ static void midpoints_are_read_exactly(void **state) {
             const uint32_t next = bits + 1;
             const double below = mm_dtype_get(dtype, &bits, 0), above = mm_dtype_get(dtype, &next, 0);
             char text[400];
-            bool held;
+            bool fits;
             if (!isfinite(below) || !isfinite(above))
                 break;
             snprintf(text, sizeof text, "%.160f", (below + above) / 2);
-            assert_int_equal(read_back(dtype, text, &held), bits + (bits & 1));
+            assert_int_equal(read_back(dtype, text, &fits), bits + (bits & 1));
             strcat(text, "1");
-            assert_int_equal(read_back(dtype, text, &held), bits + 1);
+            assert_int_equal(read_back(dtype, text, &fits), bits + 1);
             text[strlen(text) - 1] = '\0';
             char *last = text + strlen(text) - 1; /* one less in the last digit */
             for (; *last == '0' || *last == '.'; last--)
                 *last = *last == '0' ? '9' : '.';
             --*last;
             if (*text != '0' || text[1] == '.') /* JSON allows no 0 before another digit */
-                assert_int_equal(read_back(dtype, text, &held), bits);
+                assert_int_equal(read_back(dtype, text, &fits), bits);
         }
     }
 }
@@ -96,11 +96,11 @@ static void what_is_past_the_largest_is_not_held(void **state) {
         {MM_FLOAT8_E5M2, "0", "1e309"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
-        bool held;
-        read_back(cases[index].dtype, cases[index].last, &held);
-        assert_true(held);
-        read_back(cases[index].dtype, cases[index].next, &held);
-        assert_false(held);
+        bool fits;
+        read_back(cases[index].dtype, cases[index].last, &fits);
+        assert_true(fits);
+        read_back(cases[index].dtype, cases[index].next, &fits);
+        assert_false(fits);
     }
 }
 
