@@ -36,7 +36,7 @@ struct mm_answer {
     struct mm_matrix matrix;      /* the returned elements, dense; without has_matrix only its dtype is set */
     const struct mm_shape *shape; /* the shape of `matrix` */
     bool has_matrix;              /* the reply has the elements; false only in JSON */
-    uint64_t figures;             /* bits of enum mm_figure; not 0 only in JSON */
+    uint64_t figures;             /* bits of enum mm_figure; always 0 except in JSON */
     const struct mm_reduction *reduction; /* the values of the figures */
     struct mm_buffer *result;   /* holds the matrix's elements; an encoder may move it to the body */
     const uint64_t *span_ns;    /* by enum mm_span; encode and total are final only in `finish` */

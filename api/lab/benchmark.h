@@ -32,7 +32,7 @@ struct mm_benchmark_op {
     enum mm_op op;
     const char *rate; /* name of the JSON member with mm_benchmark_rate */
     const char *rate_unit;
-    const char *of_yardstick; /* name of the JSON member with a row's of_yardstick */
+    const char *of_yardstick; /* name of the JSON member that holds of_yardstick */
     const char *yardstick;
 };
 

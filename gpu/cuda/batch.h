@@ -36,8 +36,8 @@ struct mm_cuda_stack {
 };
 
 /* The parameter of a batch kernel, passed by value (at most 4 KiB). Layer z of the grid computes item z; for
- * a stack, layer z computes product first + z. A block computes block_rows × block_cols elements of C. Every
- * layer has as many blocks as the largest item needs, so smaller items have idle blocks. */
+ * a stack, layer z computes product number `first + z`. A block computes block_rows × block_cols elements of
+ * C. Every layer has as many blocks as the largest item needs, so smaller items have idle blocks. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
     struct mm_cuda_stack stack;

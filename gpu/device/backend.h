@@ -142,8 +142,8 @@ struct mm_backend {
                             struct mm_error *error);
 };
 
-/* Plans one job, runs it in the device's lane 0, and waits. The caller has set the job's members that
- * belong to its owner. Returns job->work.error.status. Only the thread that uses the device calls this. */
+/* Plans one job, runs it in the device's lane 0, and waits. The caller has set the members that struct mm_job
+ * marks as the owner's. Returns job->work.error.status. Only the thread that uses the device calls this. */
 enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job);
 
 /* Returns how many threads use the device: one for all lanes, or one for each lane. */

@@ -72,7 +72,8 @@ struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, ui
  * counts as begun. Never blocks. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
-/* How long the work has waited in the queue until now; it does not wait any more. Any thread. */
+/* Returns how long the work waited in the queue. Call it only after the work has left the queue. Any
+ * thread. */
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {

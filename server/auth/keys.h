@@ -38,8 +38,8 @@ void mm_key_set_close(struct mm_key_set *set);
 /* Adds the keys of a key file. A line is `KEY` or `NAME KEY`, with spaces or tabs around them, or empty, or
  * begins with #. A key is 16 to 256 printable ASCII characters without spaces, and comes once. A name begins
  * with a letter, has at most 15 characters of [A-Za-z0-9._-], and may have several keys. The label of a key
- * without a name is the number of its line. MM_BAD_REQUEST in *error, which shows no part of a line, if a
- * line is malformed, or if there are no keys or more than MM_KEYS_MAX. After a failure the set may only be
+ * without a name is the number of its line. MM_BAD_REQUEST if a line is malformed, or if
+ * there are no keys or more than MM_KEYS_MAX; *error never quotes a line. After a failure the set may only be
  * closed. */
 enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes,
                                    struct mm_error *error);

@@ -105,7 +105,7 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
     return status;
 }
 
-/* Chooses all usable variants of the default backend for this shape, because the request names none. Lessons
+/* Chooses all usable variants of the default backend for this shape, because the request names none. Variants
  * that are wrong on purpose run only if a request names them. */
 static enum mm_status choose_all(const struct mm_engine *engine, struct mm_benchmark_request *spec,
                                  struct mm_error *error) {

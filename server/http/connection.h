@@ -100,8 +100,8 @@ bool mm_connection_all_quiet(struct mm_server *server);
  * thread. */
 void mm_connection_widen(struct mm_connection *connection);
 
-/* Ends our reading side: the connection's thread reads an end, and closes the connection. With server->mutex
- * held. */
+/* Shuts down the socket for reading: the connection's thread finds its end, and closes the connection. With
+ * server->mutex held. */
 void mm_connection_stop_reading(struct mm_connection *connection);
 
 /* Resets the connection; what waits to be sent is lost. With server->mutex held. */

@@ -45,7 +45,8 @@ struct mm_place {
 
 void mm_line_open(struct mm_line *line);
 
-/* Call these with server->mutex held. */
+/* Adds a request to its line, or removes it. lacked_bytes: how much more memory the request's next step
+ * needs. Call these with server->mutex held. */
 void mm_line_enter(struct mm_request *request, size_t lacked_bytes);
 void mm_line_leave(struct mm_request *request);
 

@@ -104,7 +104,8 @@ enum mm_status mm_upload_reserve_first(struct mm_request *request) {
                                  &request->error);
 }
 
-/* Reserves space for the first `bytes` of the body, and up to the next step. */
+/* Makes the buffer large enough for the first `bytes` of the body. What it must reserve for that, it reserves
+ * in whole steps. */
 static enum mm_status reserve_space(struct mm_request *request, size_t bytes) {
     struct mm_reservation *memory = &request->memory;
     const size_t most = buffered_bytes(request, bytes_max(request));

@@ -97,7 +97,7 @@ def check_document(document, node, path):
 def find_response(document, method, path, status):
     """Returns the documented response and the operation. HEAD is documented as GET."""
     any_path = document.root["x-any-path"]
-    # An unknown path belongs to the last template that is its beginning.
+    # An unknown path is looked up under the last template whose text before `{` begins the path.
     paths = document.root["paths"]
     templates = [known for known in paths if "{" in known and path.startswith(known.partition("{")[0])]
     item = paths.get(path) or (paths[templates[-1]] if templates else {})

@@ -42,7 +42,7 @@ struct set {
     double allowed; /* largest norm that a claim of float32 accuracy allows; negative: no claim */
 };
 
-/* What is measured, and the counters of rows. */
+/* What is measured, and how many rows were measured or failed. */
 struct survey {
     const struct options *options;
     struct subject *subjects; /* owned */

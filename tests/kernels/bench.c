@@ -219,7 +219,7 @@ static void print_row(struct table *table, const struct timed_row *row, const st
     } while (table_end(table));
 }
 
-/* What is timed, and the counters of rows. */
+/* What is timed, and how many rows were timed or failed. */
 struct field {
     const struct options *options;
     struct entrant entrants[DEVICES_MAX];

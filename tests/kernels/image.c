@@ -48,7 +48,7 @@ static void image_make(struct image *image, enum mm_dtype dtype, size_t rows, si
     image->view.data = image->host + image->before;
 }
 
-/* Packs op(X), dense and rows × cols, as X or as its transpose. */
+/* x is dense, rows × cols. Stores x in the image, or the transpose of x if `transpose`. */
 static void pack(struct image *image, enum mm_dtype dtype, const unsigned char *x, size_t rows, size_t cols,
                  bool transpose, size_t extra, size_t shift) {
     image_make(image, dtype, transpose ? cols : rows, transpose ? rows : cols, extra, shift);

@@ -132,7 +132,7 @@ static void test_valid(void **state) {
 struct refused {
     const char *body, *field;
     unsigned line, column; /* of the first wrong character; line 0: no position, column 0: any */
-    const char *detail;    /* a part of the detail */
+    const char *detail;    /* the error's detail must contain this */
     enum mm_status status; /* MM_OK stands for MM_BAD_REQUEST */
 };
 
