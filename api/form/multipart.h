@@ -64,7 +64,7 @@ enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
                                   struct mm_error *error);
 
-/* Reads the next event. `body` is the body from its beginning, as far as it has arrived, and may move between
+/* Reads the next event. `body` is all of the body that has arrived, from its beginning. It may move between
  * calls. is_all: the body is complete. The caller keeps *part between calls. MM_MULTIPART_FAULT ends the
  * reading; *error is then MM_BAD_REQUEST or MM_TOO_LARGE. The time is linear in the body, however it is
  * chunked. */

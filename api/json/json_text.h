@@ -50,7 +50,7 @@ struct mm_json_reader {
     size_t retry_bytes; /* a long cut-off token is not read again before this many bytes have arrived */
 };
 
-/* Reads the next event. `text` is the text from its beginning, as far as it has arrived, and may move between
+/* Reads the next event. `text` is all of the text that has arrived, from its beginning. It may move between
  * calls. is_all: the text is complete. A byte order mark may begin the text (RFC 8259, 8.1). Do not call
  * again after MM_JSON_END or MM_JSON_FAULT. The caller finds duplicate names. The time is linear in the text,
  * however it is chunked. */

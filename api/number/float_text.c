@@ -135,7 +135,7 @@ static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
     return y ^ ((x ^ y) & -(uint64_t)first);
 }
 
-/* Returns nine digits, of which the last are zeros: the fewest digits from six on that read back. If a number
+/* Returns nine digits: the fewest that read back as the number, but at least six, then zeros. If a number
  * of digits reads back, every larger number of digits does. */
 static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
     const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);

@@ -43,8 +43,8 @@ static bool is_eight_digits(uint64_t bytes) {
            UINT64_C(0x3333333333333333);
 }
 
-/* Returns the value of eight digits, of which the first byte is the highest. Combines digits to pairs, pairs
- * to fours, and fours to eight. */
+/* Returns the value of eight digits; the first byte is the most significant digit. Combines digits to pairs,
+ * pairs to fours, and fours to eight. */
 static uint64_t eight_digits(uint64_t bytes) {
     const uint64_t mask = UINT64_C(0x000000FF000000FF);
     bytes -= UINT64_C(0x3030303030303030);

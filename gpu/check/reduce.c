@@ -62,7 +62,7 @@ static struct mm_figure_value extreme_of(enum mm_figure figure, bool is_whole,
     return is_whole ? whole(mm_int128_of(sums->whole_max)) : real(sums->max);
 }
 
-/* Returns the largest absolute value, which is that of the minimum or of the maximum. If one of them is
+/* Returns the larger of the absolute values of the minimum and the maximum. If one of them is
  * NaN, both are. */
 static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reduction *sums) {
     if (sums->count == 0)

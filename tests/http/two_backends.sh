@@ -1,5 +1,5 @@
 #!/bin/sh
-# A benchmark of two backends, of which the second fails while the first is measured: the reply has the first one's
+# A benchmark of two backends. The second fails while the first is measured: the reply has the first one's
 # results, and a reason for the second.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"

@@ -151,7 +151,7 @@ __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, uns
 
 /* --- elements of 1 and 2 bytes ------------------------------------------------------------------- */
 
-/* The square of C for elements of 1 or 2 bytes, of which a word has LENGTH neighbours. Row j·WORDS + x has
+/* The square of C for elements of 1 or 2 bytes. A word has LENGTH neighbouring elements. Row j·WORDS + x has
  * column LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
 template <typename ELEMENT> struct narrow_tile {
     static constexpr unsigned LENGTH = sizeof(unsigned) / sizeof(ELEMENT);

@@ -14,7 +14,7 @@ static bool count_naive(const struct mm_product *product, bool is_down, struct m
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
     const struct mm_matrix *spread = is_down ? &product->a : &product->b;
     const bool is_along = is_down ? product->transpose_a : !product->transpose_b;
-    const size_t lines = is_down ? product->m : product->n; /* lines of which a warp reads 32 */
+    const size_t lines = is_down ? product->m : product->n; /* a warp reads 32 of these lines */
     const size_t others = is_down ? product->n : product->m;
     *traffic =
         (struct mm_traffic){.figures = {

@@ -268,7 +268,7 @@ static void each_product_is_brought_into_form(void **state) {
     assert_int_equal(count, 4 * COUNT(all_gaps) * 13);
 }
 
-/* Operands that the library supports as they lie are neither copied nor rounded. */
+/* Operands whose layout the library supports are neither copied nor rounded. */
 static void what_suits_is_left_as_it_is(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;

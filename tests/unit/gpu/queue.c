@@ -261,7 +261,7 @@ static void ask_and_count(struct mm_work *work) {
     count_done(work);
 }
 
-/* The devices get jobs in turn, of which the first two run. The done callback may call the queue. */
+/* The devices get jobs in turn, and the first two jobs run. The done callback may call the queue. */
 static void abort_ends_those_that_wait(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     for (int index = 0; index < 6; index++) {
