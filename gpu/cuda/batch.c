@@ -13,6 +13,11 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
+/* Whether a kernel can read an addend or a bias in host memory. In a body they may begin at any address. */
+static bool is_readable(const struct mm_matrix *matrix) {
+    return is_dense(matrix) && (uintptr_t)matrix->data % mm_dtype_bytes(matrix->dtype) == 0;
+}
+
 /* The first job that uses a stored operand runs alone, and copies the operand to the device. */
 static bool are_operands_there(const struct mm_job *job) {
     return mm_job_absent_bytes(job, job->plan.device) == 0;
@@ -42,7 +47,8 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
         (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
         job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
-        !is_dense(&product->c) || !are_operands_there(job))
+        !is_dense(&product->c) || !is_readable(&product->addend) || !is_readable(&product->bias) ||
+        !are_operands_there(job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);
@@ -58,30 +64,39 @@ static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
-/* The kernel reads operands in host memory if it reads each element once, or if one block reads all of them
+/* The kernel reads A and B in host memory if it reads each element once, or if one block reads all of them
  * in a few steps. Several blocks would read any other operand from host memory again and again. Limits from
- * 4 to 64 KiB made no difference on an H200. */
+ * 4 to 64 KiB made no difference on an H200. The kernel reads each element of the addend once, and the bias
+ * is small. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     const struct mm_layout *layout = &job->plan.layout;
     const struct mm_product *product = &job->product;
     return source->kind == MM_SOURCE_HOST &&
-           (layout->reads_once || !begins_with_word(&product->a) || !begins_with_word(&product->b) ||
+           (layout->reads_once || source >= &job->sources[MM_OPERAND_ADDEND] ||
+            !begins_with_word(&product->a) || !begins_with_word(&product->b) ||
             (product->m <= layout->block_rows && product->n <= layout->block_cols &&
              mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX));
 }
 
-static struct mm_cuda_item item_of(const struct mm_job *job) {
-    const struct mm_product *product = &job->product;
-    const unsigned split_depth = job->plan.layout.split_depth;
+struct mm_cuda_item mm_cuda_item_for(const struct mm_product *product, unsigned split_depth) {
     return (struct mm_cuda_item){.a = product->a.data,
                                  .b = product->b.data,
                                  .c = product->c.data,
+                                 .addend = product->addend.data,
+                                 .bias = product->bias.data,
+                                 .alpha = product->epilogue.alpha,
+                                 .beta = product->epilogue.beta,
                                  .m = (unsigned)product->m,
                                  .n = (unsigned)product->n,
                                  .k = (unsigned)product->k,
-                                 .c_dtype = product->c.dtype,
-                                 .split_depth = split_depth > 0 ? split_depth : (unsigned)product->k};
+                                 .split_depth = split_depth,
+                                 .c_dtype = (uint8_t)product->c.dtype,
+                                 .activation = (uint8_t)product->epilogue.activation,
+                                 .has_epilogue = product->epilogue.is_set,
+                                 .has_addend = product->addend.rows > 0,
+                                 .has_bias = product->bias.rows > 0,
+                                 .transpose_addend = product->transpose_addend};
 }
 
 /* Adds a copy of the operand to device memory. If k is 0, there is nothing to copy. */
@@ -137,11 +152,15 @@ static void describe_jobs(struct mm_job *const *jobs, unsigned count, const stru
         struct mm_job *job = jobs[index];
         struct mm_cuda_item *item = &items->items[index];
         const struct mm_cuda_placed *placed = &memory->placed[index];
-        *item = item_of(job);
+        *item = mm_cuda_item_for(&job->product, job->plan.layout.split_depth);
+        if (item->split_depth == 0)
+            item->split_depth = item->k;
         job->outcome.batched = count;
         job->outcome.flops_or_bytes = flops_or_bytes;
         item->a = prepare(before, job, MM_OPERAND_A, placed->operands[MM_OPERAND_A]);
         item->b = prepare(before, job, MM_OPERAND_B, placed->operands[MM_OPERAND_B]);
+        item->addend = prepare(before, job, MM_OPERAND_ADDEND, placed->operands[MM_OPERAND_ADDEND]);
+        item->bias = prepare(before, job, MM_OPERAND_BIAS, placed->operands[MM_OPERAND_BIAS]);
         if (job->product.c.data == NULL)
             item->c = placed->c;
     }

@@ -17,11 +17,20 @@ struct mm_cuda_item {
     const void *a;
     const void *b;
     void *c;
+    const void *addend; /* of C's type; used if has_addend */
+    const void *bias;   /* of C's type; used if has_bias */
+    union mm_scale alpha;
+    union mm_scale beta;
     unsigned m;
     unsigned n;
     unsigned k;
     unsigned split_depth; /* k is cut into parts of this length; 0: k is not cut */
-    enum mm_dtype c_dtype;
+    uint8_t c_dtype;      /* enum mm_dtype */
+    uint8_t activation;   /* enum mm_activation */
+    bool has_epilogue;
+    bool has_addend;
+    bool has_bias;
+    bool transpose_addend;
 };
 
 /* Where the matrices of a stack's products begin, relative to the matrices of product 0, which are in
@@ -32,6 +41,7 @@ struct mm_cuda_stack {
     size_t dims[MM_STACK_RANK_MAX];
     size_t a_steps[MM_STACK_RANK_MAX];
     size_t b_steps[MM_STACK_RANK_MAX];
+    size_t addend_steps[MM_STACK_RANK_MAX];
     size_t c_step;
 };
 
@@ -75,6 +85,9 @@ static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copi
 
 /* Enqueues one kernel that makes all copies. A copy engine takes microseconds for each copy. */
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream);
+
+/* Returns the item of one product of dense matrices. */
+struct mm_cuda_item mm_cuda_item_for(const struct mm_product *product, unsigned split_depth);
 
 struct mm_cuda_device;
 

@@ -61,18 +61,12 @@ static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm
     const struct mm_product first = mm_product_item(product, 0);
     const size_t a_bytes = mm_matrix_bytes(&first.a), b_bytes = mm_matrix_bytes(&first.b);
     struct mm_cuda_items items = {.stack = {.rank = stack->rank, .c_step = mm_matrix_bytes(&first.c)}};
-    items.items[0] = (struct mm_cuda_item){.a = first.a.data,
-                                           .b = first.b.data,
-                                           .c = first.c.data,
-                                           .m = (unsigned)first.m,
-                                           .n = (unsigned)first.n,
-                                           .k = (unsigned)first.k,
-                                           .split_depth = plan->layout.split_depth,
-                                           .c_dtype = first.c.dtype};
+    items.items[0] = mm_cuda_item_for(&first, plan->layout.split_depth);
     for (unsigned dim = 0; dim < stack->rank; dim++) {
         items.stack.dims[dim] = stack->dims[dim];
         items.stack.a_steps[dim] = stack->a_steps[dim] * a_bytes;
         items.stack.b_steps[dim] = stack->b_steps[dim] * b_bytes;
+        items.stack.addend_steps[dim] = stack->addend_steps[dim] * mm_matrix_bytes(&first.addend);
     }
     return items;
 }

@@ -49,14 +49,18 @@ enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, str
 }
 
 size_t mm_product_bytes(const struct mm_product *product) {
-    return mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c);
+    size_t bytes = mm_matrix_bytes(&product->c);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        bytes += mm_matrix_bytes(mm_product_operand(product, index));
+    return bytes;
 }
 
 struct mm_product mm_product_dense(const struct mm_product *product) {
     struct mm_product dense = *product;
-    dense.a = mm_matrix_dense(product->a.dtype, product->a.rows, product->a.cols, NULL);
-    dense.b = mm_matrix_dense(product->b.dtype, product->b.rows, product->b.cols, NULL);
-    dense.c = mm_matrix_dense(product->c.dtype, product->c.rows, product->c.cols, NULL);
+    struct mm_matrix *const matrices[] = {&dense.a, &dense.b, &dense.c, &dense.addend, &dense.bias};
+    for (unsigned index = 0; index < MM_PRODUCT_MATRICES; index++)
+        *matrices[index] =
+            mm_matrix_dense(matrices[index]->dtype, matrices[index]->rows, matrices[index]->cols, NULL);
     return dense;
 }
 
@@ -71,18 +75,34 @@ static void pick(struct mm_matrix *matrix, size_t count, size_t index) {
 struct mm_product mm_product_item(const struct mm_product *product, size_t index) {
     const struct mm_stack *stack = product->stack;
     struct mm_product item = *product;
-    size_t left = index, a = 0, b = 0;
+    size_t left = index, a = 0, b = 0, addend = 0;
     if (stack == NULL)
         return item;
     for (unsigned dim = stack->rank; dim-- > 0; left /= stack->dims[dim]) {
         a += left % stack->dims[dim] * stack->a_steps[dim];
         b += left % stack->dims[dim] * stack->b_steps[dim];
+        addend += left % stack->dims[dim] * stack->addend_steps[dim];
     }
     item.stack = NULL;
     pick(&item.a, stack->a_count, a);
     pick(&item.b, stack->b_count, b);
+    if (item.addend.rows > 0)
+        pick(&item.addend, stack->addend_count, addend);
     pick(&item.c, stack->count, index);
     return item;
+}
+
+void mm_product_drop_unread(struct mm_product *product) {
+    struct mm_epilogue *epilogue = &product->epilogue;
+    if (!epilogue->is_set)
+        return;
+    const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
+    if (mm_scale_is(sum, &epilogue->alpha, 0))
+        product->k = 0;
+    if (mm_scale_is(sum, &epilogue->beta, 0))
+        product->addend = mm_matrix_dense(product->c.dtype, 0, 0, NULL);
+    epilogue->is_set = !mm_scale_is(sum, &epilogue->alpha, 1) || product->addend.rows > 0 ||
+                       product->bias.rows > 0 || epilogue->activation != MM_ACTIVATION_NONE;
 }
 
 double mm_product_flops(const struct mm_product *product) {

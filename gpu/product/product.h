@@ -3,7 +3,7 @@
  * these functions. */
 #pragma once
 
-#include "gpu/matrix/matrix.h"
+#include "gpu/product/epilogue.h"
 
 /* One row for each operation: constant, name in the API. */
 #define MM_OP_TABLE(X)                                                                                       \
@@ -15,25 +15,28 @@ enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 const char *mm_op_name(enum mm_op op);
 
 /* Describes how the products of a stack find their operands. The view of A covers a_count matrices, one
- * below another; the view of B covers b_count, and the view of C covers `count`. Product i writes matrix i
- * of C. Each dimension has a step for A and a step for B: how many matrices further the operand of the
- * next product along the dimension is. If a step is 0, all products along the dimension share the operand. */
+ * below another. The views of B and of the addend cover b_count and addend_count, and the view of C covers
+ * `count`. Product i writes matrix i of C. Each dimension has a step for each of these operands: how many
+ * matrices further the operand of the next product along the dimension is. If a step is 0, all products along
+ * the dimension share the operand. */
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
     size_t count; /* products; at least 2 */
     size_t a_count;
     size_t b_count;
+    size_t addend_count;
     unsigned rank; /* at least 1 */
     size_t dims[MM_STACK_RANK_MAX];
     size_t a_steps[MM_STACK_RANK_MAX];
     size_t b_steps[MM_STACK_RANK_MAX];
+    size_t addend_steps[MM_STACK_RANK_MAX];
 };
 
 /* Indices into each list of a product's operands. */
-enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERANDS_MAX };
+enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERAND_ADDEND, MM_OPERAND_BIAS, MM_OPERANDS_MAX };
 
-/* The matrices of a product: a, b and c. */
+/* The matrices of a product: its operands and the result. */
 enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
@@ -51,8 +54,12 @@ struct mm_product {
     struct mm_matrix a;
     struct mm_matrix b;
     struct mm_matrix c;
+    struct mm_matrix addend; /* m×n, or n×m if transpose_addend is set; no rows: there is no addend */
+    struct mm_matrix bias;   /* 1×n; no rows: there is no bias */
+    struct mm_epilogue epilogue;
     bool transpose_a;
     bool transpose_b;
+    bool transpose_addend;
     bool allow_vendor; /* on a GPU, `auto` may choose a library of the device's vendor */
     bool allow_tf32;   /* on a GPU, `auto` may choose `tf32` for float32 operands */
     unsigned tile;     /* the caller's tile, for a variant with several; 0: the variant's default */
@@ -63,13 +70,45 @@ struct mm_product {
 
 static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
                                                          enum mm_operand_index index) {
-    return index == MM_OPERAND_A ? &product->a : &product->b;
+    const struct mm_matrix *const operands[] = {&product->a, &product->b, &product->addend, &product->bias};
+    return operands[index];
 }
 
 static inline void mm_product_place_operand(struct mm_product *product, enum mm_operand_index index,
                                             void *data) {
-    *(index == MM_OPERAND_A ? &product->a.data : &product->b.data) = data;
+    struct mm_matrix *const operands[] = {&product->a, &product->b, &product->addend, &product->bias};
+    operands[index]->data = data;
 }
+
+/* Returns the terms of the elements of D, which is C here. */
+MM_HOST_AND_DEVICE struct mm_terms mm_product_terms(const struct mm_product *product) {
+    const struct mm_matrix *addend = &product->addend;
+    struct mm_terms terms;
+    terms.epilogue = product->epilogue;
+    terms.dtype = product->c.dtype;
+    terms.addend = addend->rows == 0 ? NULL : addend->data;
+    terms.addend_row_step = product->transpose_addend ? 1 : addend->ld;
+    terms.addend_col_step = product->transpose_addend ? addend->ld : 1;
+    terms.bias = product->bias.rows == 0 ? NULL : product->bias.data;
+    return terms;
+}
+
+/* Stores element (row, col) of D, which is C here, from its sum. */
+#define MM_STORE_C(SUM)                                                                                      \
+    MM_HOST_AND_DEVICE void mm_store_c_##SUM(const struct mm_product *product, size_t row, size_t col,       \
+                                             SUM sum) {                                                      \
+        const struct mm_matrix *c = &product->c;                                                             \
+        if (product->epilogue.is_set) {                                                                      \
+            const struct mm_terms terms = mm_product_terms(product);                                         \
+            sum = mm_finish_##SUM(&terms, row, col, sum);                                                    \
+        }                                                                                                    \
+        mm_store_##SUM(c->dtype, c->data, row * c->ld + col, sum);                                           \
+    }
+
+MM_STORE_C(float)
+MM_STORE_C(double)
+MM_STORE_C(uint32_t)
+MM_STORE_C(uint64_t)
 
 /* Returns the number of products: 1 without a stack. */
 static inline size_t mm_product_count(const struct mm_product *product) {
@@ -89,7 +128,11 @@ enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, str
  * and the flags. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
-/* Returns the bytes of all three matrices together. The caller has checked that their sizes do not
+/* If the product has an epilogue: drops the operands that D does not depend on, the addend if beta is 0, and
+ * A and B (by k = 0) if alpha is 0. Then clears epilogue.is_set if D is the sums. */
+void mm_product_drop_unread(struct mm_product *product);
+
+/* Returns the bytes of all matrices together. The caller has checked that their sizes do not
  * overflow. */
 size_t mm_product_bytes(const struct mm_product *product);
 

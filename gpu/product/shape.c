@@ -93,8 +93,9 @@ enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, en
 
 enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
                               size_t bytes[MM_OPERANDS_MAX + 1], struct mm_error *error) {
-    static const char *const names[] = {"a", "b", "c"};
-    const struct mm_matrix *matrices[] = {&product->a, &product->b, &product->c};
+    static const char *const names[] = {"a", "b", "c", "bias", "the result"};
+    const struct mm_matrix *matrices[] = {&product->a, &product->b, &product->addend, &product->bias,
+                                          &product->c};
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index <= MM_OPERANDS_MAX && status == MM_OK; index++) {
         const struct mm_shape shape = mm_shape_of_matrix(matrices[index]->rows, matrices[index]->cols);
@@ -144,33 +145,40 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
 /* --- stacks */
 
 /* Adds a dimension at the front. If its steps continue the steps of the first dimension, merges the two. */
-static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t b_step) {
+static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t b_step, size_t addend_step) {
     if (stack->rank > 0 && a_step == stack->a_steps[0] * stack->dims[0] &&
-        b_step == stack->b_steps[0] * stack->dims[0]) {
+        b_step == stack->b_steps[0] * stack->dims[0] &&
+        addend_step == stack->addend_steps[0] * stack->dims[0]) {
         stack->dims[0] *= length;
         return;
     }
     memmove(stack->dims + 1, stack->dims, stack->rank * sizeof stack->dims[0]);
     memmove(stack->a_steps + 1, stack->a_steps, stack->rank * sizeof stack->a_steps[0]);
     memmove(stack->b_steps + 1, stack->b_steps, stack->rank * sizeof stack->b_steps[0]);
+    memmove(stack->addend_steps + 1, stack->addend_steps, stack->rank * sizeof stack->addend_steps[0]);
     stack->dims[0] = length;
     stack->a_steps[0] = a_step;
     stack->b_steps[0] = b_step;
+    stack->addend_steps[0] = addend_step;
     stack->rank++;
 }
 
-/* Makes the stack of two shapes that broadcast. */
-static void make_stack(const struct mm_shape *a, const struct mm_shape *b, struct mm_stack *stack) {
+/* Makes the stack of shapes that broadcast. Without an addend its steps are those of C's matrices. */
+static void make_stack(const struct mm_shape *a, const struct mm_shape *b, const struct mm_shape *addend,
+                       struct mm_stack *stack) {
     const unsigned rank = stack_rank(a) > stack_rank(b) ? stack_rank(a) : stack_rank(b);
-    *stack = (struct mm_stack){.count = 1, .a_count = 1, .b_count = 1};
+    *stack = (struct mm_stack){.count = 1, .a_count = 1, .b_count = 1, .addend_count = 1};
     for (unsigned dim = rank; dim-- > 0;) {
         const size_t of_a = stack_dim(a, rank, dim), of_b = stack_dim(b, rank, dim);
         const size_t length = of_a == 1 ? of_b : of_a;
+        const size_t of_addend = addend == NULL ? length : stack_dim(addend, rank, dim);
         if (length != 1)
-            add_dim(stack, length, of_a == 1 ? 0 : stack->a_count, of_b == 1 ? 0 : stack->b_count);
+            add_dim(stack, length, of_a == 1 ? 0 : stack->a_count, of_b == 1 ? 0 : stack->b_count,
+                    of_addend == 1 ? 0 : stack->addend_count);
         stack->count *= length;
         stack->a_count *= of_a;
         stack->b_count *= of_b;
+        stack->addend_count *= of_addend;
     }
 }
 
@@ -235,17 +243,56 @@ static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const
     return MM_OK;
 }
 
-enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b,
+/* The matrix dimensions of the addend must equal those of the result, and its stack must broadcast to the
+ * result's without enlarging it. */
+static enum mm_status check_addend(const struct mm_shape *addend, const struct mm_shape *result,
+                                   struct mm_error *error) {
+    const unsigned result_stack = stack_rank(result), rank = result->rank - result_stack;
+    bool suits = addend->rank >= rank && addend->rank <= result->rank;
+    for (unsigned dim = 0; dim < rank && suits; dim++)
+        suits = addend->dims[addend->rank - rank + dim] == result->dims[result_stack + dim];
+    for (unsigned dim = 0; dim < result_stack && suits; dim++) {
+        const size_t length = stack_dim(addend, result_stack, dim);
+        suits = length == 1 || length == result->dims[dim];
+    }
+    if (suits)
+        return MM_OK;
+    char addend_text[MM_SHAPE_TEXT_MAX], result_text[MM_SHAPE_TEXT_MAX];
+    mm_shape_text(addend, addend_text);
+    mm_shape_text(result, result_text);
+    return mm_fail_field(error, MM_BAD_SHAPE, "c",
+                         "c is %s, but the result is %s: the last two dimensions must be equal, and each "
+                         "dimension before them equal or 1",
+                         addend->rank == 0 ? "a number" : addend_text,
+                         result->rank == 0 ? "a number" : result_text);
+}
+
+static enum mm_status check_bias(const struct mm_shape *bias, bool has_columns, size_t n,
+                                 struct mm_error *error) {
+    if (has_columns && bias->rank == 1 && bias->dims[0] == n)
+        return MM_OK;
+    char text[MM_SHAPE_TEXT_MAX];
+    mm_shape_text(bias, text);
+    if (!has_columns)
+        return mm_fail_field(error, MM_BAD_SHAPE, "bias",
+                             "bias is %s, but b is a vector, so the result has no columns to add it to", text);
+    return mm_fail_field(error, MM_BAD_SHAPE, "bias",
+                         "bias is %s, but it must be a vector of %zu elements, one for each column of the "
+                         "result",
+                         bias->rank == 0 ? "a number" : text, n);
+}
+
+enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *const shapes[MM_OPERANDS_MAX],
                                 struct mm_product *product, struct mm_stack *stack, struct mm_error *error) {
     const enum mm_dtype c_dtype = product->c.dtype;
+    const struct mm_shape *a = shapes[MM_OPERAND_A], *addend = shapes[MM_OPERAND_ADDEND];
+    const struct mm_shape *b = op == MM_MATMUL ? shapes[MM_OPERAND_B] : a;
     struct mm_shape c;
     enum mm_status status = check_rank(op, "a", a, error);
     if (status == MM_OK && op == MM_MATMUL)
         status = check_rank(op, "b", b, error);
     if (status != MM_OK)
         return status;
-    if (op == MM_TRANSPOSE)
-        b = a;
     if (a->rank == 1)
         product->transpose_a = false;
     if (b->rank == 1)
@@ -253,18 +300,25 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *a, const s
     if (!mm_shape_result(op, a, b, product->transpose_a, product->transpose_b, &c))
         return fail_shapes(a, b, error);
     status = conform_one(op, a, b, product, error);
+    if (status == MM_OK && addend != NULL)
+        status = check_addend(addend, &c, error);
+    if (status == MM_OK && shapes[MM_OPERAND_BIAS] != NULL)
+        status = check_bias(shapes[MM_OPERAND_BIAS], b->rank > 1, product->n, error);
     if (status != MM_OK)
         return status;
-    make_stack(a, b, stack);
+    make_stack(a, b, addend, stack);
     product->stack = NULL;
     if (stack->count == 0) {
         product->m = 0;
     } else if (op == MM_MATMUL && stack->b_count == 1 && !product->transpose_a &&
+               stack->addend_count == stack->count &&
                product->m <= INT32_MAX / stack->count) { /* libraries and GPUs count rows in 31 bits */
         product->m *= stack->count;
     } else if (stack->count > 1) {
         product->stack = stack;
     }
     product->c = mm_matrix_dense(c_dtype, product->m * mm_product_count(product), product->n, NULL);
+    if (op == MM_MATMUL)
+        mm_product_drop_unread(product);
     return MM_OK;
 }

@@ -47,11 +47,12 @@ struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enu
 bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b, bool transpose_a,
                      bool transpose_b, struct mm_shape *c);
 
-/* Completes a product whose operands have these shapes; product->a and b are their views (mm_shape_view).
+/* Completes a product whose operands have these shapes, by their index (NULL: there is no such operand). The
+ * product has their views (mm_shape_view) and the epilogue's factors.
  * Sets m, n and k of each product of the stack. Sets product->stack to `stack` if there are several products.
  * Clears the transpose flag of a vector. product->c keeps its element type and becomes the dense view of all
- * results, without data. If B is one matrix and A is not transposed, the whole stack becomes one product.
- * MM_BAD_SHAPE names both shapes: the inner dimensions differ, the stacks do not broadcast, or an operand has
- * too few dimensions. */
-enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b,
+ * results, without data. If B is one matrix, A is not transposed, and no two products share an addend, the
+ * whole stack becomes one product. MM_BAD_SHAPE names both shapes: the inner dimensions differ, the stacks do
+ * not broadcast, an operand has too few dimensions, or the addend or the bias does not suit the result. */
+enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *const shapes[MM_OPERANDS_MAX],
                                 struct mm_product *product, struct mm_stack *stack, struct mm_error *error);

@@ -22,6 +22,12 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
     part.n = cols;
     cut(&part.c, false, false, row, rows);
     cut(&part.c, false, true, col, cols);
+    if (product->addend.rows > 0) {
+        cut(&part.addend, product->transpose_addend, false, row, rows);
+        cut(&part.addend, product->transpose_addend, true, col, cols);
+    }
+    if (product->bias.rows > 0)
+        cut(&part.bias, false, true, col, cols);
     cut(&part.a, product->transpose_a, false, row, rows);
     if (op == MM_TRANSPOSE)
         cut(&part.a, product->transpose_a, true, col, cols);

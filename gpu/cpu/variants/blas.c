@@ -4,7 +4,6 @@
 #include "gpu/cpu/variants.h"
 
 #include "gpu/queue/progress.h"
-#include "gpu/matrix/sums.h"
 
 #if MATMULD_WITH_OPENBLAS
 #include <assert.h>
@@ -12,7 +11,6 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *mm_cpu_blas_missing(const struct mm_device *device) {
     return NULL;
@@ -37,13 +35,6 @@ static bool has_memory(void) {
 /* OpenBLAS needs leading dimensions of at least 1, also if a matrix has no columns. */
 static int leading_dimension(const struct mm_matrix *matrix) {
     return matrix->ld > 0 ? (int)matrix->ld : 1;
-}
-
-/* Sets C to zeros. If k is 0, the operands may have no memory, so OpenBLAS is not called. */
-static void clear(const struct mm_matrix *c) {
-    const size_t bytes = mm_dtype_bytes(c->dtype);
-    for (size_t row = 0; row < c->rows; row++)
-        memset((char *)c->data + row * c->ld * bytes, 0, c->cols * bytes);
 }
 
 static enum mm_status check(const struct mm_product *product, struct mm_error *error) {
@@ -83,25 +74,25 @@ static void multiply(const struct mm_product *product) {
  * row or column. */
 enum { BLOCK = 1024 };
 
-/* Computes the sums in a block of memory, and rounds them to C's narrower type. */
-static enum mm_status multiply_and_round(const struct mm_product *product, struct mm_error *error) {
+/* Computes the sums in a block of memory, and stores them in C, which has a narrower type or an epilogue. */
+static enum mm_status multiply_and_store(const struct mm_product *product, struct mm_error *error) {
     void *sums = malloc((size_t)BLOCK * BLOCK * mm_dtype_bytes(product->a.dtype));
     if (sums == NULL)
         return mm_fail(error, MM_INTERNAL, "the system is out of memory (block of sums); try again later");
     for (size_t row = 0; row < product->m; row += BLOCK) {
         for (size_t col = 0; col < product->n; col += BLOCK) {
-            struct mm_product block =
+            const struct mm_product part =
                 mm_product_part(product, MM_MATMUL, row, mm_size_min(BLOCK, product->m - row), col,
                                 mm_size_min(BLOCK, product->n - col));
-            const struct mm_matrix c = block.c;
+            struct mm_product block = part;
             block.c = mm_matrix_dense(product->a.dtype, block.m, block.n, sums);
             multiply(&block);
             for (size_t r = 0; r < block.m; r++)
-                for (size_t at = r * block.n, end = at + block.n, to = r * c.ld; at < end; at++, to++)
+                for (size_t c = 0; c < block.n; c++)
                     if (product->a.dtype == MM_FLOAT64)
-                        mm_store_double(c.dtype, c.data, to, ((const double *)sums)[at]);
+                        mm_store_c_double(&part, r, c, ((const double *)sums)[r * block.n + c]);
                     else
-                        mm_store_float(c.dtype, c.data, to, ((const float *)sums)[at]);
+                        mm_store_c_float(&part, r, c, ((const float *)sums)[r * block.n + c]);
         }
     }
     free(sums);
@@ -112,10 +103,10 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
     enum mm_status status = check(product, error);
     if (status != MM_OK)
         return status;
-    if (product->k == 0)
-        clear(&product->c);
-    else if (product->c.dtype != product->a.dtype)
-        status = multiply_and_round(product, error);
+    if (product->k == 0) /* the operands may have no memory */
+        return mm_cpu_naive(product, lane, error);
+    if (product->c.dtype != product->a.dtype || product->epilogue.is_set)
+        status = multiply_and_store(product, error);
     else
         multiply(product);
     return status;
@@ -165,8 +156,7 @@ static void multiply_block(const struct mm_product *product, struct blocks *bloc
     }
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
-            mm_store_float(product->c.dtype, product->c.data, (row + r) * product->c.ld + col + c,
-                           blocks->c[r * cols + c]);
+            mm_store_c_float(product, row + r, col + c, blocks->c[r * cols + c]);
 }
 
 enum mm_status mm_cpu_blas_narrow(const struct mm_product *product, struct mm_lane *lane,
@@ -174,10 +164,8 @@ enum mm_status mm_cpu_blas_narrow(const struct mm_product *product, struct mm_la
     enum mm_status status = check(product, error);
     if (status != MM_OK)
         return status;
-    if (product->k == 0) {
-        clear(&product->c);
-        return MM_OK;
-    }
+    if (product->k == 0)
+        return mm_cpu_naive(product, lane, error);
     struct blocks *blocks = malloc(sizeof *blocks);
     if (blocks == NULL)
         return mm_fail(error, MM_INTERNAL,

@@ -2,7 +2,6 @@
  * depth, as in the definition. This is the reference of all other variants, so it stays simple. For each
  * element it reads a whole column of B, which uses cache lines badly. The tiled variants avoid this. */
 #include "gpu/cpu/variants.h"
-#include "gpu/matrix/sums.h"
 
 /* A transposed operand is the stored matrix with its two strides exchanged. */
 #define NAIVE(constant, name, type, word, sum_type, value, ...)                                              \
@@ -20,7 +19,7 @@
                 for (size_t depth = 0; depth < product->k; depth++)                                          \
                     sum += (sum_type)value(a[row * a_row_step + depth * a_depth_step]) *                     \
                            (sum_type)value(b[depth * b_depth_step + col * b_col_step]);                      \
-                mm_store_##sum_type(product->c.dtype, product->c.data, row * product->c.ld + col, sum);      \
+                mm_store_c_##sum_type(product, row, col, sum);                                               \
             }                                                                                                \
         }                                                                                                    \
     }

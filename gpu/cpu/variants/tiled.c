@@ -7,7 +7,6 @@
  * quarter of a usual L1 cache. Each element of C is still one sum in the order of depth. The CUDA kernel
  * `tiled` does this in shared memory. Here one thread copies and adds, so there are no barriers. */
 #include "gpu/cpu/variants.h"
-#include "gpu/matrix/sums.h"
 
 #include <string.h>
 
@@ -73,8 +72,7 @@ ACCUMULATE(uint64_t)
                 }                                                                                            \
                 for (size_t r = 0; r < rows; r++)                                                            \
                     for (size_t c = 0; c < cols; c++)                                                        \
-                        mm_store_##SUM(product->c.dtype, product->c.data,                                    \
-                                       (row + r) * product->c.ld + col + c, sums[r * tile + c]);             \
+                        mm_store_c_##SUM(product, row + r, col + c, sums[r * tile + c]);                     \
             }                                                                                                \
         }                                                                                                    \
     }

@@ -2,7 +2,6 @@
  * element of C. For kernel files only. */
 #pragma once
 
-#include "gpu/matrix/sums.h"
 #include "gpu/product/product.h"
 
 /* Returns a·b + sum, rounded once. Integers wrap around. */
@@ -20,9 +19,9 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
 }
 
 /* An element type of A and B, for kernels that take it as a template parameter. `type` is its type in the C
- * language. Sums have the type `sum_type`, and `value` converts an element to it exactly. `store` rounds a
- * sum to the type of the matrix C, which only the running kernel knows, and stores it. Each row of
- * MM_DTYPE_TABLE becomes one such struct. */
+ * language. Sums have the type `sum_type`, and `value` converts an element to it exactly. `store` applies the
+ * epilogue to a sum, rounds the result to the type of C, which only the running kernel knows, and stores it
+ * as element (row, col) of C. Each row of MM_DTYPE_TABLE becomes one such struct. */
 template <enum mm_dtype DTYPE> struct mm_cuda_element;
 
 #define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
@@ -32,9 +31,9 @@ template <enum mm_dtype DTYPE> struct mm_cuda_element;
         static __device__ __forceinline__ sum_type value(type element) {                                     \
             return static_cast<sum_type>(VALUE(element));                                                    \
         }                                                                                                    \
-        static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index,                \
-                                                     sum_type sum) {                                         \
-            mm_store_##SUM(c.dtype, c.data, index, sum);                                                     \
+        static __device__ __forceinline__ void store(const struct mm_product &product, size_t row,           \
+                                                     size_t col, sum_type sum) {                             \
+            mm_store_c_##SUM(&product, row, col, sum);                                                       \
         }                                                                                                    \
     };
 MM_DTYPE_TABLE(X)
@@ -42,8 +41,13 @@ MM_DTYPE_TABLE(X)
 
 /* Operands and C of float32, the most frequent case. It has its own kernels, which do not check C's type. */
 struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
-    static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index, float sum) {
-        static_cast<float *>(c.data)[index] = sum;
+    static __device__ __forceinline__ void store(const struct mm_product &product, size_t row, size_t col,
+                                                 float sum) {
+        if (product.epilogue.is_set) {
+            const struct mm_terms terms = mm_product_terms(&product);
+            sum = mm_finish_float(&terms, row, col, sum);
+        }
+        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
     }
 };
 
@@ -51,7 +55,7 @@ struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
 template <class ELEMENT = mm_cuda_float32>
 __device__ __forceinline__ void mm_store_c(const struct mm_product &product, size_t row, size_t col,
                                            typename ELEMENT::sum_type sum) {
-    ELEMENT::store(product.c, row * product.c.ld + col, sum);
+    ELEMENT::store(product, row, col, sum);
 }
 
 /* Stores the sum of element (row, col) of C, unless the element lies past an edge of C. */
@@ -62,17 +66,41 @@ __device__ __forceinline__ void mm_store_c_guarded(const struct mm_product &prod
         mm_store_c<ELEMENT>(product, row, col, sum);
 }
 
+/* Stores four sums by a product's epilogue, in row `row` of C: (row, col), (row, col + step) and so on,
+ * unless they lie past the last column. Not inlined, because a thread may have dozens of sums. */
+__device__ __noinline__ static inline void mm_finish_four(struct mm_terms terms, float *to, size_t row,
+                                                          unsigned col, unsigned step, size_t n,
+                                                          float4 four) {
+    const float sums[] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+    for (unsigned j = 0; j < 4; j++)
+        if (col + j * step < n)
+            to[j * step] = mm_finish_float(&terms, row, col + j * step, sums[j]);
+}
+
+template <unsigned STEP>
+__device__ __forceinline__ void mm_store_four(const struct mm_product &product, unsigned row, unsigned col,
+                                              const float *sums) {
+    mm_finish_four(mm_product_terms(&product),
+                   static_cast<float *>(product.c.data) + row * product.c.ld + col, row, col, STEP, product.n,
+                   make_float4(sums[0], sums[1], sums[2], sums[3]));
+}
+
 /* Stores sums of elements of one row of C: (row, col), (row, col + STEP) and so on, unless they lie past an
  * edge of C. */
-template <unsigned STEP, class ELEMENT = mm_cuda_float32, unsigned COUNT>
+template <unsigned STEP, unsigned COUNT>
 __device__ __forceinline__ void mm_store_c_row(const struct mm_product &product, unsigned row, unsigned col,
-                                               const typename ELEMENT::sum_type (&sums)[COUNT]) {
-    const struct mm_matrix c = product.c;
-    const size_t first = row * c.ld + col;
+                                               const float (&sums)[COUNT]) {
+    static_assert(COUNT % 4 == 0, "sums are finished four at a time");
+    float *to = static_cast<float *>(product.c.data) + row * product.c.ld + col;
     if (row >= product.m)
         return;
 #pragma unroll
+    for (unsigned j = 0; j < COUNT; j += 4)
+        if (product.epilogue.is_set)
+            mm_store_four<STEP>(product, row, col + j * STEP, &sums[j]);
+#pragma unroll
     for (unsigned j = 0; j < COUNT; j++)
-        if (col + j * STEP < product.n)
-            ELEMENT::store(c, first + j * STEP, sums[j]);
+        if (!product.epilogue.is_set && col + j * STEP < product.n)
+            to[j * STEP] = sums[j];
 }

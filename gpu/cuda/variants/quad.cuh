@@ -1,7 +1,7 @@
 /* Quads: four neighbouring floats, which one access of 16 bytes reads or stores. For kernel files only. */
 #pragma once
 
-#include "gpu/product/product.h"
+#include "gpu/cuda/variants/element.cuh"
 
 constexpr unsigned MM_QUAD = 4;
 
@@ -24,6 +24,10 @@ __device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
 __device__ __forceinline__ void mm_store_quad(const struct mm_product &product, bool wide, unsigned row,
                                               unsigned col, const float *sums) {
     float *to = static_cast<float *>(product.c.data) + row * product.c.ld + col;
+    if (product.epilogue.is_set) {
+        mm_store_four<1>(product, row, col, sums);
+        return;
+    }
     if (wide && col + MM_QUAD <= product.n) {
         *reinterpret_cast<float4 *>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
         return;

@@ -347,6 +347,7 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
         return enqueue_main(plan, product, lane, run_flag, error);
     struct mm_product splits = *product;
     splits.c = workspace_of(plan, product, workspace);
+    splits.epilogue.is_set = false; /* simt_sum applies it */
     const enum mm_status status = enqueue_main(plan, &splits, lane, run_flag, error);
     return status == MM_OK ? enqueue_sum(plan, product, &splits.c, lane, run_flag, error) : status;
 }

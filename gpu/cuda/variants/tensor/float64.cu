@@ -264,13 +264,14 @@ template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {
     if (walk.work.end - walk.work.begin == plan.schedule.steps) {
-        store<T>(mm_tensor_item(plan, walk.tile.product), walk.tile.row + row, walk.tile.col + col, sums);
+        store<T>(mm_tensor_item(plan, walk.tile), walk.tile.row + row, walk.tile.col + col, sums);
         return;
     }
     mm_product partial = plan.product;
     partial.m = T::ROWS;
     partial.n = partial.c.ld = T::COLS;
     partial.c.dtype = MM_FLOAT64;
+    partial.epilogue.is_set = false;
     partial.c.data = static_cast<double *>(plan.sums) +
                      static_cast<size_t>(mm_tensor_slot<T>(plan, walk.work)) * (T::ROWS * T::COLS);
     store<T>(partial, row, col, sums);

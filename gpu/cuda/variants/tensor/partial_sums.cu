@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
             for (unsigned j = 0; j < 4; j++)
                 total[j] += loaded[i].sums[j];
     }
-    const mm_product product = mm_tensor_item(plan, tile.product);
+    const mm_product product = mm_tensor_item(plan, tile);
     mm_tile at;    /* position of the first two elements in the tile */
     mm_tile apart; /* distance from the first two elements to the other two */
     if constexpr (std::is_same<SUM, double>::value) {

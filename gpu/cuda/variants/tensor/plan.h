@@ -37,6 +37,7 @@ struct mm_tensor_plan {
     unsigned dims[MM_STACK_RANK_MAX];
     unsigned a_steps[MM_STACK_RANK_MAX]; /* matrices of A from one index of a dimension to the next */
     unsigned b_steps[MM_STACK_RANK_MAX]; /* matrices of B from one index of a dimension to the next */
+    unsigned addend_steps[MM_STACK_RANK_MAX]; /* matrices of the addend, likewise */
 };
 
 /* A kernel and its sizes. */

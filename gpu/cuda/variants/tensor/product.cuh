@@ -73,6 +73,7 @@ struct mm_tensor_tile {
     unsigned product; /* index of the product in its stack */
     unsigned a;       /* index of the product's A */
     unsigned b;       /* index of the product's B */
+    unsigned addend;  /* index of the product's addend */
 };
 
 /* Returns the tile of block `rank` in a cluster of `cluster` blocks. Tiles have rows×cols elements. */
@@ -90,6 +91,7 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
             left /= plan.dims[dim];
             tile.a += at * plan.a_steps[dim];
             tile.b += at * plan.b_steps[dim];
+            tile.addend += at * plan.addend_steps[dim];
         }
     }
     const mm_tile of_cluster = mm_cluster_tile_of(plan.schedule, cluster_tile);
@@ -98,12 +100,15 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
     return tile;
 }
 
-/* Returns product `index` of a stack. Only C is correct; A and B are those of product 0. */
-__device__ __forceinline__ mm_product mm_tensor_item(const mm_tensor_plan &plan, unsigned index) {
+/* Returns the tile's product. Only C and the addend are correct; A and B are those of the stack's first
+ * product. */
+__device__ __forceinline__ mm_product mm_tensor_item(const mm_tensor_plan &plan, const mm_tensor_tile &tile) {
     mm_product product = plan.product;
     const mm_dtype dtype = product.c.dtype;
     const unsigned bytes = dtype == MM_FLOAT64 ? 8 : dtype == MM_FLOAT16 || dtype == MM_BFLOAT16 ? 2 : 4;
-    product.c.data = static_cast<char *>(product.c.data) + index * (product.m * product.n) * bytes;
+    const size_t c_bytes = product.m * product.n * bytes;
+    product.c.data = static_cast<char *>(product.c.data) + tile.product * c_bytes;
+    product.addend.data = static_cast<char *>(product.addend.data) + tile.addend * c_bytes;
     return product;
 }
 

@@ -158,20 +158,21 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
 
 /* --- stores to any C */
 
-/* Copies a part to C; the part's first element is at (row, col) of product `index` of the stack. All threads
+/* Copies a part to C; the part's first element is at (row, col) of the tile's product. All threads
  * of the consumer have staged the part. */
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
-                                                unsigned row, unsigned col, unsigned index, bool is_narrow) {
+                                                unsigned row, unsigned col, const mm_tensor_tile &tile,
+                                                bool is_narrow) {
     if (plan.maps_c) {
         if (mm_my_thread() == 0)
-            mm_tma_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row), static_cast<int>(index),
-                         staged.part);
+            mm_tma_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row),
+                         static_cast<int>(tile.product), staged.part);
         return;
     }
     if (is_narrow)
-        mm_copy_staged<uint16_t>(staged, mm_tensor_item(plan, index), row, col);
+        mm_copy_staged<uint16_t>(staged, mm_tensor_item(plan, tile), row, col);
     else
-        mm_copy_staged<uint32_t>(staged, mm_tensor_item(plan, index), row, col);
+        mm_copy_staged<uint32_t>(staged, mm_tensor_item(plan, tile), row, col);
 }
 
 /* Stages and copies the parts of the tile from the thread's sum FIRST on. */
@@ -198,23 +199,77 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
         mm_async_proxy_fence();
         mm_consumer_sync();
         mm_store_staged(plan, {at, left, PART == 0, FIRST + EACH == T::SUMS},
-                        tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2, tile.product,
+                        tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2, tile,
                         IS_NARROW);
         mm_tensor_store<T, IS_NARROW, FIRST + EACH>(plan, staged, tile, sums);
+    }
+}
+
+__device__ __forceinline__ float mm_combine(const mm_epilogue &epilogue, float sum, const float *addend,
+                                            const float *bias) {
+    const float x = mm_combine_float(&epilogue, sum, addend, bias);
+    return epilogue.activation == MM_ACTIVATION_NONE ? x : MM_RELU(x);
+}
+__device__ __forceinline__ uint32_t mm_combine(const mm_epilogue &epilogue, uint32_t sum,
+                                               const uint32_t *addend, const uint32_t *bias) {
+    const uint32_t x = mm_combine_uint32_t(&epilogue, sum, addend, bias);
+    return epilogue.activation == MM_ACTIVATION_NONE ? x : max(static_cast<int32_t>(x), 0);
+}
+
+/* Returns the two neighbours at an even `index` of the addend or of the bias, as sums. */
+template <bool IS_NARROW>
+__device__ __forceinline__ mm_pair<float> mm_load_pair(mm_dtype dtype, const void *elements, size_t index,
+                                                       float) {
+    if (!IS_NARROW)
+        return static_cast<const mm_pair<float> *>(elements)[index / 2];
+    const mm_pair<uint16_t> pair = static_cast<const mm_pair<uint16_t> *>(elements)[index / 2];
+    return {{mm_load_float(dtype, &pair, 0), mm_load_float(dtype, &pair, 1)}};
+}
+template <bool IS_NARROW>
+__device__ __forceinline__ mm_pair<uint32_t> mm_load_pair(mm_dtype, const void *elements, size_t index,
+                                                          uint32_t) {
+    return static_cast<const mm_pair<uint32_t> *>(elements)[index / 2];
+}
+
+/* Applies an epilogue for which mm_tensor_finishes is true (plan.h) to a consumer's sums of the tile. */
+template <bool IS_NARROW, typename SUM, unsigned COUNT>
+__device__ __forceinline__ void mm_tensor_finish(const mm_product &product, const mm_tensor_tile &tile,
+                                                 SUM (&sums)[COUNT]) {
+    const mm_terms terms = mm_product_terms(&product);
+    const bool has_addend = terms.addend != nullptr, has_bias = terms.bias != nullptr;
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        const mm_tile at = mm_fragment_position(i);
+        const unsigned row = tile.row + at.row, col = tile.col + at.col;
+        mm_pair<SUM> addend = {}, bias = {};
+        if (row < product.m && col < product.n && has_addend)
+            addend =
+                mm_load_pair<IS_NARROW>(terms.dtype, terms.addend, row * terms.addend_row_step + col, SUM());
+        if (col < product.n && has_bias)
+            bias = mm_load_pair<IS_NARROW>(terms.dtype, terms.bias, col, SUM());
+#pragma unroll
+        for (unsigned j = 0; j < 2; j++)
+            sums[i + j] = mm_combine(terms.epilogue, sums[i + j], has_addend ? &addend.elements[j] : nullptr,
+                                     has_bias ? &bias.elements[j] : nullptr);
     }
 }
 
 template <class T>
 __device__ __forceinline__ void
 mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared, const mm_tensor_tile &tile,
-                   const typename T::SUM (&sums)[T::SUMS]) {
+                   typename T::SUM (&sums)[T::SUMS]) {
     unsigned char *staged =
         shared.stages + T::STAGES * T::STAGE_BYTES + mm_my_consumer() * (T::BUFFERS * MM_C_BUFFER_BYTES);
     const bool is_narrow = plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
-    if (is_narrow)
+    if (is_narrow) {
+        if (plan.product.epilogue.is_set)
+            mm_tensor_finish<true>(mm_tensor_item(plan, tile), tile, sums);
         mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
-    else
+    } else {
+        if (plan.product.epilogue.is_set)
+            mm_tensor_finish<false>(mm_tensor_item(plan, tile), tile, sums);
         mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
+    }
 }
 
 /* --- without staging */
@@ -234,6 +289,20 @@ __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, 
         to[1] = pair.elements[1];
 }
 
+/* Stores an element of C by the product's epilogue. Not inlined, because a thread may have dozens of sums. */
+__device__ __noinline__ static inline void mm_store_finished(const mm_product product, size_t row, size_t col,
+                                                             float sum) {
+    mm_store_c_float(&product, row, col, sum);
+}
+__device__ __noinline__ static inline void mm_store_finished(const mm_product product, size_t row, size_t col,
+                                                             double sum) {
+    mm_store_c_double(&product, row, col, sum);
+}
+__device__ __noinline__ static inline void mm_store_finished(const mm_product product, size_t row, size_t col,
+                                                             uint32_t sum) {
+    mm_store_c_uint32_t(&product, row, col, sum);
+}
+
 /* Stores two sums that are neighbours in a row of C, unless they lie past an edge of C. */
 template <typename SUM>
 __device__ __forceinline__ void mm_store_neighbours(const mm_product &product, size_t row, size_t col,
@@ -243,6 +312,12 @@ __device__ __forceinline__ void mm_store_neighbours(const mm_product &product, s
     const mm_matrix &c = product.c;
     const size_t index = row * c.ld + col;
     const bool is_whole = col + 1 < product.n;
+    if (product.epilogue.is_set) {
+        mm_store_finished(product, row, col, first);
+        if (is_whole)
+            mm_store_finished(product, row, col + 1, second);
+        return;
+    }
     if (std::is_same<SUM, double>::value && c.dtype != MM_FLOAT64)
         mm_store_pair(c, index, is_whole, mm_round_pair<float>(false, first, second));
     else if (std::is_same<SUM, float>::value && c.dtype != MM_FLOAT32)

@@ -1,0 +1,134 @@
+/* The epilogue of a product: D = act(alpha·op(A)·op(B) + beta·C + bias). D is the result. The addend is the
+ * matrix that clients call C. A product without an epilogue stores its sums.
+ *
+ * The epilogue is computed in the type of the sums, and then rounded once to D's type. The functions serve C
+ * and CUDA; any thread may call them. */
+#pragma once
+
+#include <math.h>
+
+#include "gpu/matrix/matrix.h"
+#include "gpu/matrix/sums.h"
+
+/* One row for each activation: constant, name in the API. */
+#define MM_ACTIVATION_TABLE(X)                                                                               \
+    X(MM_ACTIVATION_NONE, "none")                                                                            \
+    X(MM_ACTIVATION_RELU, "relu")                                                                            \
+    X(MM_ACTIVATION_GELU, "gelu")                                                                            \
+    X(MM_ACTIVATION_GELU_TANH, "gelu_tanh")                                                                  \
+    X(MM_ACTIVATION_SILU, "silu")                                                                            \
+    X(MM_ACTIVATION_SIGMOID, "sigmoid")                                                                      \
+    X(MM_ACTIVATION_TANH, "tanh")
+
+enum mm_activation { MM_ACTIVATION_TABLE(MM_CONSTANT) MM_ACTIVATION_COUNT };
+
+const char *mm_activation_name(enum mm_activation activation);
+
+/* A factor in the type of the sums, which the member's name says. */
+union mm_scale {
+    float of_float;
+    double of_double;
+    uint32_t of_uint32_t; /* arithmetic is modulo 2³², so -1 is 2³² - 1 */
+    uint64_t of_uint64_t;
+};
+
+/* Sets a factor to a whole number in the type of the sums (mm_dtype_sum). */
+union mm_scale mm_scale_of(enum mm_dtype sum, int number);
+
+/* Whether a factor is this whole number. */
+bool mm_scale_is(enum mm_dtype sum, const union mm_scale *scale, int number);
+
+/* The factors and the activation. All zeros, apart from padding: the product has no epilogue. */
+struct mm_epilogue {
+    bool is_set; /* false: D is the sums, and the other members do not count */
+    enum mm_activation activation;
+    union mm_scale alpha;
+    union mm_scale beta; /* used if the product has an addend */
+};
+
+/* The terms of one element of D, as kernels read them. */
+struct mm_terms {
+    struct mm_epilogue epilogue;
+    enum mm_dtype dtype;    /* of the addend and the bias */
+    const void *addend;     /* elements of the addend; NULL: there is none */
+    size_t addend_row_step; /* elements of the addend from one row to the next */
+    size_t addend_col_step; /* elements of the addend from one column to the next */
+    const void *bias;       /* n elements; NULL: there is none */
+};
+
+/* Return alpha·sum + beta·addend + bias; NULL: the term is absent, and changes no bit. fma(alpha, sum, -0) is
+ * alpha·sum, rounded once; compilers cannot fuse it with the next term. Integers wrap around. */
+#define MM_COMBINE_FLOATS(SUM, FMA)                                                                          \
+    MM_HOST_AND_DEVICE SUM mm_combine_##SUM(const struct mm_epilogue *epilogue, SUM sum, const SUM *addend,  \
+                                            const SUM *bias) {                                               \
+        const SUM scaled = FMA(epilogue->alpha.of_##SUM, sum, -(SUM)0);                                      \
+        const SUM x = addend == NULL ? scaled : FMA(epilogue->beta.of_##SUM, *addend, scaled);               \
+        return bias == NULL ? x : x + *bias;                                                                 \
+    }
+
+#define MM_COMBINE_INTEGERS(SUM)                                                                             \
+    MM_HOST_AND_DEVICE SUM mm_combine_##SUM(const struct mm_epilogue *epilogue, SUM sum, const SUM *addend,  \
+                                            const SUM *bias) {                                               \
+        return epilogue->alpha.of_##SUM * sum + (addend == NULL ? 0 : epilogue->beta.of_##SUM * *addend) +   \
+               (bias == NULL ? 0 : *bias);                                                                   \
+    }
+
+MM_COMBINE_FLOATS(float, fmaf)
+MM_COMBINE_FLOATS(double, fma)
+MM_COMBINE_INTEGERS(uint32_t)
+MM_COMBINE_INTEGERS(uint64_t)
+
+/* In kernels the activations beyond relu are not inlined, because they have hundreds of instructions. */
+#ifdef __CUDACC__
+#define MM_ACTIVATION_FUNCTION __host__ __device__ __noinline__ static inline
+#else
+#define MM_ACTIVATION_FUNCTION static inline
+#endif
+
+/* gelu, gelu_tanh and silu of -∞ are 0. 1.59577 is √(8/π): gelu_tanh is x / (1 + e^(-2u)), which is
+ * x·(1 + tanh(u)) / 2. */
+#define MM_ACTIVATE(SUM, EXP, TANH, ERFC)                                                                    \
+    MM_ACTIVATION_FUNCTION SUM mm_activate_##SUM(enum mm_activation activation, SUM x) {                     \
+        const bool is_lowest = x == -(SUM)INFINITY;                                                          \
+        switch (activation) {                                                                                \
+        case MM_ACTIVATION_GELU:                                                                             \
+            return is_lowest ? 0 : (SUM)0.5 * x * ERFC(x * (SUM)-0.70710678118654752);                       \
+        case MM_ACTIVATION_GELU_TANH:                                                                        \
+            return is_lowest ? 0                                                                             \
+                             : x / (1 + EXP((SUM)-1.5957691216057308 * (x + (SUM)0.044715 * x * x * x)));    \
+        case MM_ACTIVATION_SILU:                                                                             \
+            return is_lowest ? 0 : x / (1 + EXP(-x));                                                        \
+        case MM_ACTIVATION_SIGMOID:                                                                          \
+            return 1 / (1 + EXP(-x));                                                                        \
+        default: /* MM_ACTIVATION_TANH */                                                                    \
+            return TANH(x);                                                                                  \
+        }                                                                                                    \
+    }
+
+MM_ACTIVATE(float, expf, tanhf, erfcf)
+MM_ACTIVATE(double, exp, tanh, erfc)
+
+#define MM_RELU(x) ((x) > 0 || (x) != (x) ? (x) : 0) /* a NaN stays a NaN */
+
+/* Returns element (row, col) of D from its sum. Integers have no activation but relu. */
+#define MM_FINISH(SUM, ACTIVATE)                                                                             \
+    MM_HOST_AND_DEVICE SUM mm_finish_##SUM(const struct mm_terms *terms, size_t row, size_t col, SUM sum) {  \
+        SUM addend = 0, bias = 0;                                                                            \
+        if (terms->addend != NULL)                                                                           \
+            addend = mm_load_##SUM(terms->dtype, terms->addend,                                              \
+                                   row * terms->addend_row_step + col * terms->addend_col_step);             \
+        if (terms->bias != NULL)                                                                             \
+            bias = mm_load_##SUM(terms->dtype, terms->bias, col);                                            \
+        const SUM x = mm_combine_##SUM(&terms->epilogue, sum, terms->addend == NULL ? NULL : &addend,        \
+                                       terms->bias == NULL ? NULL : &bias);                                  \
+        return terms->epilogue.activation == MM_ACTIVATION_NONE ? x : ACTIVATE;                              \
+    }
+
+#define MM_ACTIVATED(SUM)                                                                                    \
+    (terms->epilogue.activation == MM_ACTIVATION_RELU ? MM_RELU(x)                                           \
+                                                      : mm_activate_##SUM(terms->epilogue.activation, x))
+
+MM_FINISH(float, MM_ACTIVATED(float))
+MM_FINISH(double, MM_ACTIVATED(double))
+MM_FINISH(uint32_t, (int32_t)x < 0 ? 0 : x)
+MM_FINISH(uint64_t, (int64_t)x < 0 ? 0 : x)
