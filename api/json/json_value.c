@@ -1,4 +1,3 @@
-/* Builds JSON values that Jansson cannot build itself: text of any bytes, unsigned counts. */
 #include "api/json/json_value.h"
 
 #include "api/json/utf8.h"
