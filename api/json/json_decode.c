@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- errors */
-
 enum { PLACE_MAX = 2 + MM_RANK_MAX * 22 };
 
 /* Writes a place such as a[1][0]. is_first: writes the first place at that depth, a[0][0]. */
@@ -116,8 +114,6 @@ static enum mm_status check_elements(const struct mm_json_scan *scan, const char
             return fail_element(scan, &scan->operands[index], scan->into->of[index].role.name, text, error);
     return MM_OK;
 }
-
-/* --- the operands */
 
 /* Returns the shape of an operand; [] is a 0×0 matrix. */
 static struct mm_shape shape_of(const struct mm_json_scanned *operand) {

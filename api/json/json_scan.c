@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- elements */
-
 static struct mm_json_indices indices_here(const struct mm_json_scan *scan, unsigned count) {
     struct mm_json_indices indices = {.count = count};
     memcpy(indices.of, scan->counts, count * sizeof indices.of[0]);
@@ -118,8 +116,6 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         set_rank(scan->operand, scan->level);
 }
 
-/* --- operands */
-
 /* Records a fault in the operand's shape, unless it already has one. The place of the fault has `count`
  * indices. */
 static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
@@ -193,8 +189,6 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
         store_element(scan, text, bytes);
     scan->counts[scan->level - 1]++;
 }
-
-/* --- the text */
 
 /* Reads a value inside `depth` arrays and objects. is_open: the value is an array or object, and only its
  * opening bracket was read. */

@@ -1,3 +1,4 @@
+/* Grows the memory for the elements of a JSON request. */
 #include "api/json/json_store.h"
 
 #include <string.h>

@@ -224,7 +224,7 @@ static enum mm_json_event read_word(struct mm_json_reader *reader, const char *t
     return MM_JSON_VALUE;
 }
 
-/* --- the text */
+/* --- arrays and objects */
 
 static bool in_object(const struct mm_json_reader *reader) {
     return (reader->objects & UINT64_C(1) << (reader->depth - 1)) != 0;
