@@ -13,7 +13,7 @@
 
 enum mm_dimension { MM_DIMENSION_M, MM_DIMENSION_K, MM_DIMENSION_N, MM_DIMENSION_COUNT };
 
-/* How an operand takes part in an operation. */
+/* The role of an operand in an operation: its name on the wire and its dimensions. */
 struct mm_operand_role {
     const char *name;
     enum mm_dimension rows, cols; /* after transpose_a or transpose_b */
@@ -31,8 +31,7 @@ struct mm_operand {
     uint64_t ld; /* leading dimension in a raw body, in elements */
 
     struct mm_matrix view; /* all elements; data of an inline operand is in the body or the storage */
-    bool column_major; /* the elements are in Fortran order; the view is valid only after mm_call_apply_layout
-                        */
+    bool column_major;     /* Fortran order; the view is valid only after mm_call_apply_layout */
 };
 
 struct mm_operands;
@@ -80,6 +79,7 @@ static inline unsigned mm_operand_index(const struct mm_parameter *row) {
 /* Clears the endpoint's whole struct, and sets dtype to "float32". All operands are then inline. */
 void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kind *kind);
 
+/* Frees the storage, which came from `memory`, and clears the views. */
 void mm_operands_release(struct mm_operands *operands, struct mm_reservation *memory);
 
 /* --- operand.c */

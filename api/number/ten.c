@@ -1,5 +1,5 @@
-/* Powers of ten: floor(10^power / 2^e), with the e that makes the result 64 bits long. They were computed
- * exactly. tests/unit/api/number.c reads a number with each of them. */
+/* Powers of ten: floor(10^power / 2^e), where e makes the result 64 bits long. tests/unit/api/number.c uses
+ * each entry. */
 #include "api/number/ten.h"
 
 const uint64_t mm_tens[MM_TEN_MAX - MM_TEN_MIN + 1] = {
