@@ -41,22 +41,21 @@ void mm_call_init(struct mm_call *call, enum mm_op op);
 void mm_call_init_kind(struct mm_call *call, const struct mm_operands_kind *kind);
 
 /* Sets the element types of the operands and the result from their names in the call. `operands` must be the
- * first member of a struct mm_call. On failure both types are float32. MM_BAD_REQUEST: stored operands differ
- * in type from each other or from dtype. MM_UNSUPPORTED: a type is unknown; the error lists the types. */
+ * first member of a struct mm_call. Fails with MM_BAD_REQUEST if stored operands differ in type from each
+ * other or from dtype, and with MM_UNSUPPORTED if a type is unknown. On failure both types are float32. */
 enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *error);
 
 /* Checks the sizes of the operands and the result; call mm_operands_view first. `operands` must be the first
- * member of a struct mm_call. bytes[i] becomes the size of inline operand i, and 0 for other operands. On
- * failure `bytes` is undefined, and the status is MM_TOO_LARGE.
+ * member of a struct mm_call. bytes[i] becomes the size of inline operand i, and 0 for other operands. Fails
+ * with MM_TOO_LARGE; `bytes` is then undefined.
  *
  * The result's bytes are checked only if all matrices are in host memory on every backend. Otherwise
  * mm_call_check_memory must check them later. */
 enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm_limits *limits,
                              size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);
 
-/* Checks the host memory that the call needs: c_bytes for the result, plus the inline operands. is_host: the
- * backend computes in host memory, so generated operands, and those copied from a device, count too.
- * MM_TOO_LARGE. */
+/* Checks the host memory for the result (c_bytes) and the inline operands. is_host: the backend computes in
+ * host memory, so operands that are generated or copied from a device count too. Fails with MM_TOO_LARGE. */
 enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error);
 

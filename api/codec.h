@@ -28,8 +28,7 @@ struct mm_helpers {
 
 /* The content of a reply: a matrix or figures about it, and how it was computed. */
 struct mm_answer {
-    const struct mm_outcome *outcome; /* how the product ran; NULL if the matrix is a stored one, so `device`
-                                         and `operand_dtype` have no meaning */
+    const struct mm_outcome *outcome; /* how the product ran; NULL for a stored matrix */
     const struct mm_device *device;
     enum mm_dtype operand_dtype;
     struct mm_matrix matrix; /* the elements, dense; if has_matrix is false, only its dtype is set */
@@ -58,7 +57,7 @@ struct mm_body_reader {
     /* Begins to read a body of body_bytes bytes, or MM_LENGTH_UNKNOWN. `into` is the first member of the
      * endpoint's struct, which has the query's parameters; the reader copies the whole struct. The caller
      * keeps limits and memory until finish or cancel. Returns the state that the other functions take, or
-     * NULL if memory runs out. After NULL, mm_codec_decode may still read the complete body. */
+     * NULL if memory runs out. mm_codec_decode may still read the complete body then. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
@@ -89,8 +88,7 @@ extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
 
 /* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. */
 struct mm_codec {
-    const char *media_type; /* Content-Type of requests, lower case; NULL if the codec reads only matrices to
-                               store, with the Content-Type reply_type */
+    const char *media_type; /* Content-Type of requests, lower case; NULL if there are none */
     const char
         *reply_type; /* Content-Type of replies, matched with Accept; NULL if the codec writes no replies */
     const char *file_extension; /* such as ".npy"; NULL if a form or PUT cannot have such files */
@@ -107,13 +105,12 @@ struct mm_codec {
      * shapes. */
     const char *dimensions[MM_OP_COUNT];
 
-    /* Checks the parameters of the Content-Type. MM_BAD_REQUEST. NULL if they do not matter. */
+    /* Checks the parameters of the Content-Type. Fails with MM_BAD_REQUEST. NULL if they do not matter. */
     enum mm_status (*check_type)(const char *content_type, struct mm_error *error);
 
-    /* Checks the query's parameters and the body's length before the body arrives. MM_BAD_REQUEST,
-     * MM_TOO_LARGE, MM_UNSUPPORTED (the dtype). Allocates nothing. NULL if there is nothing to check. For a
-     * chunked body the length is MM_LENGTH_UNKNOWN; the caller calls `plan` again with the true length at the
-     * end. */
+    /* Checks the query's parameters and the body's length before the body arrives. Allocates nothing. Fails
+     * with MM_BAD_REQUEST, MM_TOO_LARGE or MM_UNSUPPORTED. For a chunked body, body_bytes is
+     * MM_LENGTH_UNKNOWN, and the caller calls `plan` again at the end. NULL if there is nothing to check. */
     enum mm_status (*plan)(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 
@@ -146,25 +143,24 @@ struct mm_codec {
 
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
 
-/* Chooses the codec by a request's Content-Type (NULL if absent). A type that is a client's default counts as
- * absent. If the type is absent and the query has all dimensions (has_dimensions), the body is raw. Otherwise
- * its first character that is not a space decides: `first`, or 0 if the body is empty. If this character must
- * decide but body_seen is false, sets *codec to NULL and returns MM_OK. MM_UNSUPPORTED_MEDIA_TYPE lists the
- * types. */
+/* Chooses the codec by a request's Content-Type (NULL if absent). A client's default type counts as absent.
+ * Without a type, the body is raw if the query has all dimensions (has_dimensions). Otherwise the body's
+ * first character that is not a space decides: `first`, or 0 if the body is empty. If it must decide but
+ * body_seen is false, sets *codec to NULL and returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
 
 /* Chooses the codec of a matrix to store by its Content-Type (NULL if absent). The body may also be a single
- * .npy or CSV file. If the query has dimensions (has_dimensions), a body without a type is raw. Otherwise
- * `first`, the body's first character, shows a .npy file if the type is absent, octet-stream or unknown. It
- * shows JSON only if the type is absent. If `first` must decide but body_seen is false, sets *codec to NULL
- * and returns MM_OK. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
+ * .npy or CSV file. Without a type, the body is raw if the query has dimensions (has_dimensions). Otherwise
+ * `first`, the body's first character, shows a .npy file if the type is absent, octet-stream or unknown, and
+ * shows JSON if the type is absent. If `first` must decide but body_seen is false, sets *codec to NULL and
+ * returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);
 
-/* Chooses the reply's codec by Accept (NULL if absent). `natural` is the request's codec, which is preferred,
- * or NULL. MM_NOT_ACCEPTABLE. */
+/* Chooses the reply's codec by Accept (NULL if absent). `natural` is the preferred codec, usually the
+ * request's, or NULL. Fails with MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error);
 
@@ -179,8 +175,8 @@ enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct m
                                     struct mm_error *error);
 
 /* Decodes a complete body, after the codec's plan has accepted the query and the body's length. The operands'
- * views point into the body or into their storage, which is empty on failure. MM_BAD_REQUEST (with line,
- * column and field if known), MM_BAD_SHAPE, MM_TOO_LARGE, MM_UNSUPPORTED, MM_NO_SUCH_MATRIX, MM_BUSY,
+ * views point into the body or into their storage, which is empty on failure. Fails with MM_BAD_REQUEST (with
+ * line, column and field if known), MM_BAD_SHAPE, MM_TOO_LARGE, MM_UNSUPPORTED, MM_NO_SUCH_MATRIX, MM_BUSY or
  * MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,
                                const struct mm_body *body, const struct mm_limits *limits,

@@ -17,8 +17,8 @@ bool mm_media_untyped(const char *content_type);
 /* Writes a list of types for an error, cut to fit. Skips NULL entries. */
 void mm_media_list(const char *const *types, size_t count, char *text, size_t text_bytes);
 
-/* Finds the index of the type that a Content-Type names. Skips NULL entries. MM_UNSUPPORTED_MEDIA_TYPE: there
- * is none, and the error lists the types. */
+/* Finds the index of the type that a Content-Type names. Skips NULL entries. Fails with
+ * MM_UNSUPPORTED_MEDIA_TYPE; the error lists the types. */
 enum mm_status mm_media_find(const char *content_type, const char *const *types, size_t count, size_t *found,
                              struct mm_error *error);
 
@@ -28,7 +28,7 @@ enum mm_status mm_media_find(const char *content_type, const char *const *types,
 int mm_media_weight(const char *accept, const char *type);
 
 /* Finds the index of the type with the highest weight by Accept. Among equal weights, `natural` (or NULL) is
- * preferred, then the first type. Skips NULL entries. MM_NOT_ACCEPTABLE: all weights are 0, and the error
- * lists the types. */
+ * preferred, then the first type. Skips NULL entries. Fails with MM_NOT_ACCEPTABLE if all weights are 0; the
+ * error lists the types. */
 enum mm_status mm_media_choose(const char *accept, const char *const *types, size_t count,
                                const char *natural, size_t *chosen, struct mm_error *error);

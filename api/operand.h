@@ -39,17 +39,15 @@ struct mm_operands;
 /* What the endpoints of one kind have in common. Constant. */
 struct mm_operands_kind {
     struct mm_parameter_table table;
-    size_t bytes;  /* size of the endpoint's struct, which begins with struct mm_operands; codecs copy it, so
-                      it must not point into itself */
-    enum mm_op op; /* decides the operands, their types and the examples */
+    size_t bytes;      /* size of the endpoint's struct, which must not point into itself */
+    enum mm_op op;     /* decides the operands, their types and the examples */
     bool is_row_major; /* matrices must be row-major, so column_major is never set */
 
-    /* Sets the element types from their names: mm_operands_resolve, and for a result also its type. On
-     * failure all types are float32. MM_BAD_REQUEST; MM_UNSUPPORTED lists the types. */
+    /* Calls mm_operands_resolve, and sets the result's type if there is a result. On failure all types are
+     * float32. */
     enum mm_status (*resolve)(struct mm_operands *operands, struct mm_error *error);
 
-    /* Checks sizes when the views are known: mm_operands_sizes, and for a result also its size.
-     * MM_TOO_LARGE. */
+    /* Calls mm_operands_sizes when the views are known, and checks the result's size if there is a result. */
     enum mm_status (*sizes)(const struct mm_operands *operands, const struct mm_limits *limits,
                             size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);
 };
@@ -97,8 +95,8 @@ struct mm_references {
 void mm_references_release(struct mm_references *references);
 
 /* Reads a source: "uniform(SEED)", "identity()" or the name of a stored matrix, which gets a reference in
- * operands->references. `written` is the parameter's name for errors. MM_UNSUPPORTED lists the sources;
- * MM_NO_SUCH_MATRIX; MM_BAD_REQUEST: the endpoint takes no sources, or the client gave a different one
+ * operands->references. `written` is the parameter's name for errors. Fails with MM_UNSUPPORTED,
+ * MM_NO_SUCH_MATRIX, or MM_BAD_REQUEST: the endpoint takes no sources, or the client gave a different one
  * before. */
 enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_operand *operand,
                                      const char *written, struct mm_slice text, struct mm_error *error);
@@ -117,12 +115,12 @@ static inline bool mm_operand_is_stored(const struct mm_operand *operand) {
 }
 unsigned mm_operands_inline_count(const struct mm_operands *operands);
 
-/* Sets operands->dtype to the type of stored operands, or to the type that the request names; float32 on
- * failure. MM_BAD_REQUEST: stored operands differ in type from each other or from the name. MM_UNSUPPORTED
- * lists the types. */
+/* Sets operands->dtype to the type of stored operands, or to the type that the request names. Fails with
+ * MM_BAD_REQUEST if stored operands differ in type from each other or from that name, and with MM_UNSUPPORTED
+ * if the name is unknown. On failure the type is float32. */
 enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error *error);
 
-/* Checks decoded inline operands: each element of type bool must be 0 or 1. MM_BAD_REQUEST. */
+/* Checks that elements of type bool are 0 or 1 in decoded inline operands. Fails with MM_BAD_REQUEST. */
 enum mm_status mm_operands_check_elements(const struct mm_operands *operands, struct mm_error *error);
 
 /* Fails with MM_BAD_REQUEST: an element of type bool is neither 0 nor 1. */
@@ -142,22 +140,22 @@ const char *mm_operands_missing_dimension(const struct mm_operands *operands);
 enum mm_status mm_operands_refuse_dimensions(const struct mm_operands *operands, struct mm_error *error);
 
 /* For a format without shapes of its own: sets the operands' shapes by the query and by stored matrices.
- * *missing becomes the name of a missing parameter, or NULL. MM_BAD_REQUEST: the client gave both dimensions
- * and whole shapes. MM_BAD_SHAPE: the query contradicts a stored operand. */
+ * *missing becomes the name of a missing parameter, or NULL. Fails with MM_BAD_REQUEST if the client gave
+ * both dimensions and whole shapes, and with MM_BAD_SHAPE if the query contradicts a stored operand. */
 enum mm_status mm_operands_set_shapes_by_query(struct mm_operands *operands, const char **missing,
                                                struct mm_error *error);
 
 /* For JSON: an array without elements, such as [[], []], shows dimensions only up to the first 0. The
- * function adds the other dimensions from the shape parameter, which then counts as not given. MM_BAD_SHAPE:
- * the array and the parameter differ. */
+ * function adds the other dimensions from the shape parameter, which then counts as not given. Fails with
+ * MM_BAD_SHAPE if the array and the parameter differ. */
 enum mm_status mm_operand_complete_shape(struct mm_operands *operands, struct mm_operand *operand,
                                          struct mm_shape *shape, struct mm_error *error);
 
 /* For a format that has shapes of its own: sets the shapes of all operands. shapes[i] is the shape of inline
  * operand i, and NULL for other operands. A generated operand gets its shape from its own parameter, or from
- * the dimensions, which may follow from other operands. MM_BAD_SHAPE: parameters and operands contradict each
- * other. MM_BAD_REQUEST: a dimension is missing; or all operands are inline, but a dimension was given; or an
- * operand is both inline and generated or stored. An operand without any source is not reported here. */
+ * the dimensions, which may follow from other operands. Fails with MM_BAD_SHAPE if parameters and operands
+ * contradict each other. Fails with MM_BAD_REQUEST if a dimension is missing or not needed, or if an operand
+ * is both inline and generated or stored. An operand without any source is not reported here. */
 enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
                                       const struct mm_shape *const shapes[MM_OPERANDS_MAX],
                                       struct mm_error *error);
@@ -167,6 +165,6 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
 void mm_operands_view(struct mm_operands *operands);
 
 /* Checks the sizes of the operands. bytes[i] becomes the size of inline operand i in memory. For other
- * operands only the dimensions are checked, and bytes[i] is 0. MM_TOO_LARGE. */
+ * operands only the dimensions are checked, and bytes[i] is 0. Fails with MM_TOO_LARGE. */
 enum mm_status mm_operands_sizes(const struct mm_operands *operands, const struct mm_limits *limits,
                                  size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);

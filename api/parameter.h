@@ -52,22 +52,22 @@ const struct mm_parameter *mm_parameter_find(const struct mm_parameters *values,
                                              enum mm_parameter_place place, const char *name,
                                              size_t name_length);
 
-/* Sets the parameter with this name from text of the query or of a form's field. MM_BAD_REQUEST names the
- * parameter: it is unknown or malformed, or the client gave a different value before. MM_TOO_LARGE: a
- * dimension exceeds limits->dimension_max. The row's own reader may return another status. name and text may
- * have any bytes; a text of NULL is empty. */
+/* Sets the parameter with this name from text of the query or of a form's field. Fails with MM_BAD_REQUEST if
+ * the name is unknown, the value is malformed, or the client gave a different value before. Fails with
+ * MM_TOO_LARGE if a dimension exceeds limits->dimension_max. The row's own reader may return another status.
+ * name and text may have any bytes; a text of NULL is empty. */
 enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_parameter_place place,
                                      const char *name, size_t name_length, const char *text, size_t length,
                                      const struct mm_limits *limits, struct mm_error *error);
 
-/* Sets the parameter with this name from a JSON value; see mm_parameter_set_text for the statuses. `limits`
- * may be NULL if no row is a dimension. */
+/* Sets the parameter with this name from a JSON value, and fails as mm_parameter_set_text does. `limits` may
+ * be NULL if no row is a dimension. */
 enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *name, size_t name_length,
                                       const struct mm_value *given, const struct mm_limits *limits,
                                       struct mm_error *error);
 
-/* Stores a value. Bytes of *value that the member does not use must be 0. MM_BAD_REQUEST: the client gave a
- * different value before. */
+/* Stores a value. Bytes of *value that the member does not use must be 0. Fails with MM_BAD_REQUEST if the
+ * client gave a different value before. */
 enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,
                                 const union mm_parameter_value *value, struct mm_error *error);
 

@@ -24,7 +24,7 @@ enum mm_kind {
     MM_KIND_FIGURES,    /* number: bits of enum mm_figure */
     MM_KIND_COUNT,      /* number from 1 to 2³²−1 */
     MM_KIND_WHOLE,      /* number from 1; larger than MM_PARAMETER_WHOLE_MAX becomes that */
-    MM_KIND_TIME,       /* number, as MM_KIND_WHOLE, but a JSON number must fit a double */
+    MM_KIND_TIME,       /* number like MM_KIND_WHOLE; rejects a JSON number beyond all doubles */
     MM_KIND_SECONDS,    /* number from 1 to a year's seconds */
     MM_KIND_DIMENSION,  /* number from 0; larger than 2⁶⁴−1 becomes that */
     MM_KIND_SIZE,       /* number: a dimension that must not be 0 */

@@ -19,11 +19,11 @@ struct mm_csv {
 };
 
 /* Finds the shape: the number of lines, and the number of fields in the first line. An empty file is 0×0.
- * rows·cols is at most bytes + 1. text must not be NULL. MM_BAD_REQUEST: lines have different numbers of
- * fields. */
+ * rows·cols is at most bytes + 1. text must not be NULL. Fails with MM_BAD_REQUEST if lines have different
+ * numbers of fields. */
 enum mm_status mm_csv_open(const char *field, const char *text, size_t bytes, enum mm_dtype dtype,
                            struct mm_csv *csv, struct mm_error *error);
 
-/* Reads all elements, row by row. `elements` must be aligned to the element size. MM_BAD_REQUEST: the type
- * cannot represent a field; *elements is then undefined. */
+/* Reads all elements, row by row. `elements` must be aligned to the element size. Fails with MM_BAD_REQUEST
+ * if the type cannot represent a field; *elements is then undefined. */
 enum mm_status mm_csv_read(const struct mm_csv *csv, void *elements, struct mm_error *error);

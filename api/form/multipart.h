@@ -59,8 +59,8 @@ struct mm_part {
 /* Fails with MM_BAD_REQUEST if the Content-Type has no valid boundary. */
 enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error *error);
 
-/* Initializes the state with the boundary from the Content-Type. MM_BAD_REQUEST: there is no valid
- * boundary. */
+/* Initializes the state with the boundary from the Content-Type. Fails with MM_BAD_REQUEST if there is no
+ * valid boundary. */
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
                                   struct mm_error *error);
 

@@ -88,7 +88,8 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
 
 /* --- short texts that are complete (json_members.c) */
 
-/* Checks the syntax of a whole text. MM_BAD_REQUEST gives line and column, unless the text is empty. */
+/* Checks the syntax of a whole text. Fails with MM_BAD_REQUEST; the error has line and column unless the text
+ * is empty. */
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error);
 
 /* A member of an object. For an element of an array, the name is empty. */

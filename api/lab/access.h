@@ -41,8 +41,8 @@ void mm_access_init(struct mm_access_request *request);
 /* Fills a probe with every combination of the sets, accesses in shared memory first. A set that the client
  * did not give has all values, with two exceptions: the access is a read, and the banks are as wide as the
  * device's. If `stride` is among the patterns, accesses in global memory follow, one for each word size and
- * stride. MM_BAD_REQUEST: strides without the pattern `stride`, or both offsets and patterns; the probe is
- * then untouched. */
+ * stride. Fails with MM_BAD_REQUEST if there are strides without the pattern `stride`, or both offsets and
+ * patterns; the probe is then untouched. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 

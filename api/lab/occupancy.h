@@ -30,9 +30,9 @@ struct mm_occupancy_request {
  * compute capability). */
 void mm_occupancy_init(struct mm_occupancy_request *request);
 
-/* Completes a request: without a list of shared memory, blocks use none. MM_BAD_REQUEST: the list of threads
- * or registers is missing. MM_TOO_LARGE: more than MM_OCCUPANCY_ROWS_MAX rows. If the client gave no compute
- * capability, the caller sets one afterwards. */
+/* Completes a request: without a list of shared memory, blocks use none. Fails with MM_BAD_REQUEST if the
+ * list of threads or registers is missing, and with MM_TOO_LARGE if there are more than MM_OCCUPANCY_ROWS_MAX
+ * rows. If the client gave no compute capability, the caller sets one afterwards. */
 enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struct mm_error *error);
 
 /* Write the rows of a complete request. Both return malloc'ed text, which the caller frees, or NULL if memory

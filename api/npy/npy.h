@@ -20,9 +20,9 @@ struct mm_npy_header {
 };
 
 /* Reads the header from the first bytes_max bytes of a file, which are at `data`. `field` names the array in
- * errors. MM_BAD_REQUEST: not a .npy file, a malformed header, or a rank over MM_RANK_MAX. MM_UNSUPPORTED: an
- * element type that the server lacks. MM_TOO_LARGE: a dimension of 2⁶⁴ or more. *header is undefined on
- * failure. */
+ * errors. Fails with MM_BAD_REQUEST if this is no .npy file, the header is malformed, or the rank exceeds
+ * MM_RANK_MAX. Fails with MM_UNSUPPORTED if the server lacks the element type, and with MM_TOO_LARGE if a
+ * dimension is 2⁶⁴ or more. *header is undefined on failure. */
 enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
                                   struct mm_npy_header *header, struct mm_error *error);
 
