@@ -31,8 +31,8 @@ struct mm_call {
 /* Initializes a call for /v1/matmul or /v1/transpose. */
 void mm_call_init(struct mm_call *call, enum mm_op op);
 
-/* Initializer of a struct mm_operands_kind for an endpoint with other parameters. `rows` is its parameter
- * table; `type` is its struct, which must begin with struct mm_call. */
+/* Initializer of a struct mm_operands_kind for an endpoint with other parameters. `rows` is the endpoint's
+ * parameter table. `type` is the endpoint's struct, which must begin with struct mm_call. */
 #define MM_CALL_KIND(op, rows, type)                                                                         \
     { MM_PARAMETER_TABLE(rows), sizeof(type), op, false, mm_call_resolve, mm_call_sizes }
 
@@ -67,6 +67,6 @@ struct mm_shape mm_call_result(const struct mm_call *call);
  * stack and c are 0 until mm_shape_conform sets them, except c's element type. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
-/* Adapts a product to column_major operands, after mm_shape_conform. Their memory contains the transpose, so
- * the function swaps the view's dimensions and inverts its transpose flag. */
+/* Adapts a product to column_major operands, after mm_shape_conform. The memory of such an operand contains
+ * its transpose, so the function swaps the view's dimensions and inverts its transpose flag. */
 void mm_call_apply_layout(const struct mm_call *call, struct mm_product *product);

@@ -86,14 +86,13 @@ struct mm_body_reader {
 /* Readers of bodies that are a single file. */
 extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
 
-/* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. */
+/* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. A codec
+ * without media_type reads only matrices to store, and their Content-Type is reply_type. */
 struct mm_codec {
-    const char *media_type; /* Content-Type of requests, lower case; NULL if there are none */
-    const char
-        *reply_type; /* Content-Type of replies, matched with Accept; NULL if the codec writes no replies */
-    const char *file_extension; /* such as ".npy"; NULL if a form or PUT cannot have such files */
-    const char
-        *natural_reply; /* Content-Type of the reply if Accept does not decide; NULL if it is reply_type */
+    const char *media_type;     /* Content-Type of requests, lower case; NULL if there are none */
+    const char *reply_type;     /* Content-Type of replies; NULL if there are none */
+    const char *file_extension; /* such as ".npy"; NULL if the format has no files */
+    const char *natural_reply;  /* reply type if Accept does not decide; NULL if reply_type */
 
     /* For each operation, a valid request for error messages: a JSON body, a query, or curl's arguments. */
     const char *example[MM_OP_COUNT];
@@ -143,10 +142,11 @@ struct mm_codec {
 
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
 
-/* Chooses the codec by a request's Content-Type (NULL if absent). A client's default type counts as absent.
- * Without a type, the body is raw if the query has all dimensions (has_dimensions). Otherwise the body's
- * first character that is not a space decides: `first`, or 0 if the body is empty. If it must decide but
- * body_seen is false, sets *codec to NULL and returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
+/* Chooses the codec by a request's Content-Type (NULL if absent). A type that clients send by default
+ * (mm_media_untyped) counts as absent. Without a type, the body is raw if the query has all dimensions
+ * (has_dimensions). Otherwise the body's first character that is not a space decides: `first`, or 0 if the
+ * body is empty. If `first` must decide but body_seen is false, sets *codec to NULL and returns MM_OK. Fails
+ * with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);

@@ -11,9 +11,9 @@ struct mm_element {
     /* Stores a NaN or an infinity; false if the type lacks this value. NULL if the type has neither. */
     bool (*put_special)(float value, void *element);
 
-    /* Writes `count` elements as JSON with commas between them, and returns the end. The text has at most
-     * text_max bytes for each element. The writer may also overwrite the bytes after the text, up to
-     * MM_FLOAT_TEXT_BUFFER bytes from the beginning of the last element. */
+    /* Writes `count` elements as JSON with commas between them, and returns the end. An element takes at most
+     * text_max bytes. The writer may also overwrite the bytes after the text, up to MM_FLOAT_TEXT_BUFFER
+     * bytes from the beginning of the last element. */
     char *(*write)(const void *elements, size_t count, char *end);
     size_t text_max;
 

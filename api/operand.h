@@ -39,7 +39,8 @@ struct mm_operands;
 /* What the endpoints of one kind have in common. Constant. */
 struct mm_operands_kind {
     struct mm_parameter_table table;
-    size_t bytes;      /* size of the endpoint's struct, which must not point into itself */
+    /* Size of the endpoint's struct. Codecs copy that struct, so it must have no pointers into itself. */
+    size_t bytes;
     enum mm_op op;     /* decides the operands, their types and the examples */
     bool is_row_major; /* matrices must be row-major, so column_major is never set */
 
@@ -79,8 +80,6 @@ void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kin
 
 /* Frees the storage, which came from `memory`, and clears the views. */
 void mm_operands_release(struct mm_operands *operands, struct mm_reservation *memory);
-
-/* --- operand.c */
 
 /* References to the stored matrices that a request uses. There is one for each name, so a name means one
  * value in the whole request. The owner keeps this struct until no copy of the operand list is used. */
@@ -125,8 +124,6 @@ enum mm_status mm_operands_check_elements(const struct mm_operands *operands, st
 
 /* Fails with MM_BAD_REQUEST: an element of type bool is neither 0 nor 1. */
 enum mm_status mm_operand_fail_bool(const struct mm_operand *operand, struct mm_error *error);
-
-/* --- operand_shape.c */
 
 /* Whether all shapes are known without the body: the query names all dimensions or all shapes, or no operand
  * is inline. A wrong value counts as named. Stored operands name their dimensions. */

@@ -1,5 +1,4 @@
-/* Sets the shapes of operands from the body, from parameters or from stored matrices, and checks the sizes.
- */
+/* Sets the shapes of operands from the body, parameters or stored matrices, and checks the sizes. */
 #include "api/operand.h"
 
 #include <string.h>
@@ -230,7 +229,7 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
         if (shape == NULL)
             continue;
         status = set_shape(operands, operand, shape, error);
-        if (status == MM_OK && !are_inline) /* for inline operands, the product's check compares */
+        if (status == MM_OK && !are_inline) /* the product's check compares inline operands */
             status = set_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)

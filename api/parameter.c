@@ -99,7 +99,7 @@ static enum mm_status set(struct mm_parameters *values, enum mm_parameter_place 
     values->named |= bit_of(values, row);
     if (row->read != NULL)
         return row->read(values, row, given, error);
-    if (row->kind == MM_KIND_OWN) /* the endpoint reads it itself */
+    if (row->kind == MM_KIND_OWN) /* the endpoint reads the value */
         return MM_OK;
     if (!mm_kind_read(row->kind, given, is_text, &value))
         return fail_value(row, given, is_text, error);

@@ -17,7 +17,6 @@ struct mm_parameter;
 typedef enum mm_status mm_parameter_reader(struct mm_parameters *values, const struct mm_parameter *row,
                                            const struct mm_value *given, struct mm_error *error);
 
-/* A parameter that an endpoint takes. */
 struct mm_parameter {
     const char *name;
     enum mm_kind kind;

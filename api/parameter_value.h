@@ -9,7 +9,7 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Every whole JSON number below this limit is exact as a double. A larger time becomes this limit. */
+/* Whole JSON numbers below this limit are exact as doubles. A larger time becomes this limit. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
 /* The kinds of values. A comment begins with the member of union mm_parameter_value that is used. */
@@ -23,10 +23,10 @@ enum mm_kind {
     MM_KIND_RANGE,      /* range */
     MM_KIND_FIGURES,    /* number: bits of enum mm_figure */
     MM_KIND_COUNT,      /* number from 1 to 2³²−1 */
-    MM_KIND_WHOLE,      /* number from 1; larger than MM_PARAMETER_WHOLE_MAX becomes that */
+    MM_KIND_WHOLE,      /* number from 1; saturates at MM_PARAMETER_WHOLE_MAX */
     MM_KIND_TIME,       /* number like MM_KIND_WHOLE; rejects a JSON number beyond all doubles */
     MM_KIND_SECONDS,    /* number from 1 to a year's seconds */
-    MM_KIND_DIMENSION,  /* number from 0; larger than 2⁶⁴−1 becomes that */
+    MM_KIND_DIMENSION,  /* number from 0; saturates at 2⁶⁴−1 */
     MM_KIND_SIZE,       /* number: a dimension that must not be 0 */
     MM_KIND_SHAPE,      /* shape */
     MM_KIND_SOURCE,     /* source, which mm_operand_read_source reads */
@@ -36,7 +36,7 @@ enum mm_kind {
 
 enum mm_reply { MM_REPLY_DEFAULT, MM_REPLY_MATRIX, MM_REPLY_NONE };
 
-/* Rows or columns from `from` to before `to`; SIZE_MAX means up to the end. */
+/* Rows or columns from `from` to `to` − 1. If `to` is SIZE_MAX, the range has no end. */
 struct mm_range {
     bool is_given;
     size_t from;

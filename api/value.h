@@ -25,7 +25,7 @@ struct mm_value {
 /* Returns the kind in words, such as "a number". Static. */
 const char *mm_value_kind_name(enum mm_value_kind kind);
 
-/* Writes the value for an error, such as: null, 2.5. Cuts long texts. */
+/* Writes the value for an error, such as `null` or `2.5`. Cuts long texts. */
 void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes);
 
 /* Fails with MM_BAD_REQUEST and the sentence "NAME VERB GOT, but must be EXPECTED". VERB is "is" or "has". */

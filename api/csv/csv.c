@@ -23,7 +23,7 @@ static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) 
                  {"Infinity", INFINITY},
                  {"-Infinity", -INFINITY},
                  {"inf", INFINITY},
-                 {"-inf", -INFINITY}}; /* compared without letter case */
+                 {"-inf", -INFINITY}}; /* compared ignoring letter case */
     const struct mm_element *type = mm_element(dtype);
     const bool is_true = mm_slice_is_any_case(word, "true");
     if (dtype == MM_BOOL && (is_true || mm_slice_is_any_case(word, "false"))) {

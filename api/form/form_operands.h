@@ -6,7 +6,7 @@
 #include "api/csv/csv.h"
 #include "api/npy/npy.h"
 
-enum { MM_FORM_ALIGNMENT = 64 }; /* bytes; the body and elements in it begin at a multiple */
+enum { MM_FORM_ALIGNMENT = 64 }; /* the body and the elements begin at multiples of 64 bytes */
 
 /* A file of a form. If the file is CSV, mm_form_complete sets header.shape; the rest of the header is
  * unused. */

@@ -162,7 +162,7 @@ static enum tail find_first(const struct mm_multipart *multipart, const struct t
         tail = read_tail(text, line_bytes, behind);
     if (tail != NO_DELIMITER)
         return tail;
-    /* If the final delimiter comes first, the form's other lines probably end in LF only, which is an
+    /* A body with only a final delimiter is probably a form whose other lines end in LF, so it is an
      * error. */
     tail = find_delimiter(multipart, text, 0, text->bytes, &line);
     *behind = line.behind;

@@ -9,7 +9,7 @@
 /* A body over the first two limits is rejected with MM_TOO_LARGE. */
 enum {
     MM_MULTIPART_PARTS_MAX = 64,
-    MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* of one part, with the empty line after them */
+    MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* headers of one part, with the empty line */
     MM_MULTIPART_BOUNDARY_MAX = 70        /* RFC 2046, 5.1.1 */
 };
 
@@ -53,7 +53,7 @@ struct mm_part {
     size_t type;
     size_t type_length;
     size_t data;
-    size_t bytes; /* set at MM_MULTIPART_CONTENTS */
+    size_t bytes; /* length of the contents; set at MM_MULTIPART_CONTENTS */
 };
 
 /* Fails with MM_BAD_REQUEST if the Content-Type has no valid boundary. */

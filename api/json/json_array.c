@@ -23,7 +23,7 @@ static struct layout layout_of(const struct mm_shape *shape, enum mm_dtype dtype
         written.rank++;
     }
     layout.rows = mm_shape_view(&written, false, dtype);
-    if (written.rank == 0) /* a scalar */
+    if (written.rank == 0)
         return layout;
     layout.marks.begin = "[";
     layout.marks.end = "]";

@@ -116,8 +116,7 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         set_rank(scan->operand, scan->level);
 }
 
-/* Records a fault in the operand's shape, unless it already has one. The place of the fault has `count`
- * indices. */
+/* Records a fault in the operand's shape, unless it already has one. `count` indices lead to the fault. */
 static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
     struct mm_json_scanned *operand = scan->operand;
     if (operand->wrong != MM_JSON_RIGHT)
@@ -128,7 +127,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* Before the first operand, the query or an earlier member may have set the element type. */
+/* The first operand decides the element type: from the query or an earlier member, or else float32. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
         if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)
@@ -143,8 +142,7 @@ static void begin_array(struct mm_json_scan *scan) {
     scan->counts[scan->level++] = 0;
 }
 
-/* Ends the innermost array. Its length becomes a dimension if no other array of this depth has ended
- * before. */
+/* Ends the innermost array. The first array that ends at its depth sets the dimension. */
 static void end_array(struct mm_json_scan *scan) {
     struct mm_json_scanned *operand = scan->operand;
     const unsigned level = scan->level--;
@@ -162,8 +160,8 @@ static void end_array(struct mm_json_scan *scan) {
         scan->counts[level - 2]++;
 }
 
-/* Whether the first innermost array was empty, so every later one must be empty too. end_array reports one
- * that is not. */
+/* Whether the first innermost array was empty. Every later one must then be empty too, or end_array reports
+ * it. */
 static bool is_known_empty(const struct mm_json_scanned *operand) {
     const unsigned rank = operand->shape.rank;
     return operand->known <= rank && operand->shape.dims[rank - 1] == 0;

@@ -19,7 +19,7 @@ static uint64_t estimate_elements(const struct mm_json_store *store, const char 
     return here + (store->bytes_left == UINT64_MAX ? elements : store->bytes_left / 2 + 1);
 }
 
-/* Returns the next size of memory that has `bytes` bytes: at least `needed`, at most bytes_max. */
+/* Returns the size to which a block of `bytes` bytes should grow: at least `needed`, at most bytes_max. */
 static size_t next_bytes(size_t bytes, size_t needed, size_t bytes_max) {
     const size_t stepped = bytes + mm_reservation_step(bytes);
     return mm_size_min(stepped > needed ? stepped : needed, bytes_max);

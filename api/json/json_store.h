@@ -4,7 +4,7 @@
 #include "gpu/matrix/matrix.h"
 #include "gpu/memory/budget.h"
 
-enum { MM_JSON_ALIGNMENT = 64 }; /* bytes; each matrix begins at a multiple */
+enum { MM_JSON_ALIGNMENT = 64 }; /* each matrix begins at a multiple of 64 bytes */
 
 static inline size_t mm_json_aligned(size_t bytes) {
     return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);

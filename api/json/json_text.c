@@ -48,8 +48,6 @@ static enum mm_json_event wait_for_token(struct mm_json_reader *reader, size_t b
     return MM_JSON_WAIT;
 }
 
-/* --- strings */
-
 /* Returns the value of four hexadecimal digits; -1 if there are fewer. */
 static int32_t read_code(const char *text, const char *end) {
     int32_t code = 0;
@@ -162,8 +160,6 @@ static size_t copy_string(const char *text, struct mm_json_token token, char buf
     return length;
 }
 
-/* --- other tokens */
-
 /* Returns the end of the number or word at `at`, even if it is misspelled. Passes at least one character. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
@@ -223,8 +219,6 @@ static enum mm_json_event read_word(struct mm_json_reader *reader, const char *t
     reader->at += length;
     return MM_JSON_VALUE;
 }
-
-/* --- arrays and objects */
 
 static bool in_object(const struct mm_json_reader *reader) {
     return (reader->objects & UINT64_C(1) << (reader->depth - 1)) != 0;
@@ -326,14 +320,12 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
     return event;
 }
 
-/* --- errors and values */
-
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error) {
     if (error == NULL)
         return;
     error->line = error->column = 1;
     for (const char *at = mm_skip_mark(text, text + token.at); at < text + token.at; at++) {
-        const bool begins = (*at & 0xC0) != 0x80; /* of a UTF-8 character */
+        const bool begins = (*at & 0xC0) != 0x80; /* the byte begins a UTF-8 character */
         error->line += *at == '\n';
         error->column = *at == '\n' ? 1 : error->column + begins;
     }

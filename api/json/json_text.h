@@ -80,7 +80,7 @@ enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
  * column. error may be NULL. */
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
 
-enum { MM_JSON_TEXT_MAX = 256 }; /* longer strings are cut: no valid one is longer */
+enum { MM_JSON_TEXT_MAX = 256 }; /* bytes with the NUL; valid strings are shorter, so longer ones are cut */
 
 /* Returns the value of a token. A string is copied to `buffer` without escapes, cut to fit. An array or
  * object points into `text`. */

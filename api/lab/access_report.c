@@ -15,8 +15,8 @@ struct row {
     struct mm_access_time time;
     uint32_t offsets[MM_WARP_LANES];
     unsigned bank_bytes;
-    struct mm_bank_cost banks;     /* in shared memory */
-    struct mm_sector_cost sectors; /* in global memory */
+    struct mm_bank_cost banks;     /* set for shared memory */
+    struct mm_sector_cost sectors; /* set for global memory */
 };
 
 static struct row row_at(const struct mm_probe *probe, size_t index) {

@@ -1,7 +1,7 @@
 /* Reads benchmark requests from JSON, and writes replies as JSON or tables. Knows no queue.
  *
- * Any thread that owns the arguments may call these functions. Only `error` may be NULL, and what a comment
- * names. */
+ * Any thread that owns the arguments may call these functions. No pointer may be NULL except `error`, unless
+ * a comment allows it. */
 #pragma once
 
 #include "api/lab/occupancy.h"
@@ -9,9 +9,9 @@
 #include "gpu/lab/benchmark.h"
 #include "gpu/lab/probe.h"
 
-enum { MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10, MM_BENCHMARK_REPEATS = 20 /* default */ };
+enum { MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10, MM_BENCHMARK_REPEATS = 20 /* the default of `repeats` */ };
 
-/* A valid body, for errors. */
+/* A valid body, which errors show as an example. */
 #define MM_BENCHMARK_EXAMPLE "{\"m\": 1024, \"k\": 1024, \"n\": 1024}"
 
 /* A row that the client asks for: [BACKEND:]VARIANT[/TILE]. Names are cut to fit. */
@@ -45,7 +45,7 @@ const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benc
 /* A decoded request. `op` decides which of the later members are used. */
 struct mm_benchmark_call {
     const struct mm_benchmark_op *op;
-    uint64_t timeout_ms; /* 0: none was given */
+    uint64_t timeout_ms; /* 0 if none was given */
 
     /* For MM_BENCHMARK_OF_VARIANTS. */
     struct mm_benchmark_request request; /* the server sets its subjects later */

@@ -38,7 +38,7 @@ struct line {
     const struct mm_error *error; /* NULL if the row succeeded */
 };
 
-/* Writes three or four significant digits, or more for large numbers. */
+/* Writes about four significant digits, or more for large numbers. */
 static void write_number(char *cell, double value) {
     const int decimals = fabs(value) >= 1000.0 ? 0 : fabs(value) >= 100.0 ? 1 : fabs(value) >= 10.0 ? 2 : 3;
     snprintf(cell, CELL_BYTES, "%.*f", decimals, value);

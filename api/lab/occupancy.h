@@ -10,7 +10,7 @@ struct json_t; /* from Jansson */
 
 enum { MM_OCCUPANCY_ROWS_MAX = 256, MM_OCCUPANCY_SHARED_BYTES_MAX = 1 << 20 };
 
-/* The lists of a request. The values of the first one change slowest from row to row. */
+/* The lists of a request. A reply has a row for each combination; the first list changes slowest. */
 enum mm_occupancy_list {
     MM_OCCUPANCY_CAPABILITY, /* 10·major + minor */
     MM_OCCUPANCY_THREADS,

@@ -22,7 +22,7 @@ struct reader {
     const char *text;
     const char *position;
     const char *end;
-    bool long_suffix; /* Python 2 wrote numbers as 3L */
+    bool long_suffix; /* numbers may end in L, as Python 2 wrote them */
     struct mm_error *error;
 };
 

@@ -38,7 +38,6 @@ bool mm_float_of_word(const char *word, float *value) {
     return index < SPECIAL_COUNT;
 }
 
-/* Whether the value is zero, infinite or NaN. */
 static bool is_special(double value) {
     return value == 0 || !isfinite(value);
 }
