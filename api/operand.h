@@ -94,9 +94,9 @@ struct mm_references {
 void mm_references_release(struct mm_references *references);
 
 /* Reads a source: "uniform(SEED)", "identity()" or the name of a stored matrix, which gets a reference in
- * operands->references. `written` is the parameter's name for errors. Fails with MM_UNSUPPORTED,
- * MM_NO_SUCH_MATRIX, or MM_BAD_REQUEST: the endpoint takes no sources, or the client gave a different one
- * before. */
+ * operands->references. `written` is the parameter's name for errors. Fails with MM_UNSUPPORTED, with
+ * MM_NO_SUCH_MATRIX, or with MM_BAD_REQUEST if the endpoint takes no sources or the client gave a different
+ * one before. */
 enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_operand *operand,
                                      const char *written, struct mm_slice text, struct mm_error *error);
 

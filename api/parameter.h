@@ -21,8 +21,8 @@ struct mm_parameter {
     const char *name;
     enum mm_kind kind;
     unsigned places;           /* bits of enum mm_parameter_place */
-    size_t offset, bytes;      /* of the value in the endpoint's struct */
-    mm_parameter_reader *read; /* NULL if mm_kind_read reads the value, or for MM_KIND_OWN */
+    size_t offset, bytes;      /* place and size of the value in the endpoint's struct */
+    mm_parameter_reader *read; /* NULL if mm_kind_read reads the value, or the endpoint (MM_KIND_OWN) */
 };
 
 struct mm_parameter_table {

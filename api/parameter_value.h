@@ -12,26 +12,27 @@ enum { MM_PARAMETER_NAME_MAX = 63 };
 /* Whole JSON numbers below this limit are exact as doubles. A larger time becomes this limit. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* The kinds of values. A comment begins with the member of union mm_parameter_value that is used. */
+/* The kinds of values. A kind uses the member of union mm_parameter_value that has its name, unless its
+ * comment says otherwise. */
 enum mm_kind {
-    MM_KIND_NAME,       /* name, cut to MM_PARAMETER_NAME_MAX characters */
-    MM_KIND_MATRIX,     /* matrix, the name of a stored one */
-    MM_KIND_FLAG,       /* flag */
-    MM_KIND_PERMISSION, /* flag: "allow" is true, "never" is false */
-    MM_KIND_ACCURACY,   /* flag: "tf32" is true, "float32" is false */
-    MM_KIND_REPLY,      /* reply */
-    MM_KIND_RANGE,      /* range */
-    MM_KIND_FIGURES,    /* number: bits of enum mm_figure */
-    MM_KIND_COUNT,      /* number from 1 to 2³²−1 */
-    MM_KIND_WHOLE,      /* number from 1; saturates at MM_PARAMETER_WHOLE_MAX */
-    MM_KIND_TIME,       /* number like MM_KIND_WHOLE; rejects a JSON number beyond all doubles */
-    MM_KIND_SECONDS,    /* number from 1 to a year's seconds */
-    MM_KIND_DIMENSION,  /* number from 0; saturates at 2⁶⁴−1 */
-    MM_KIND_SIZE,       /* number: a dimension that must not be 0 */
-    MM_KIND_SHAPE,      /* shape */
-    MM_KIND_SOURCE,     /* source, which mm_operand_read_source reads */
-    MM_KIND_OPERAND,    /* none: a matrix, which codecs read */
-    MM_KIND_OWN         /* none: a value that the endpoint reads */
+    MM_KIND_NAME,   /* a longer name is cut to MM_PARAMETER_NAME_MAX bytes */
+    MM_KIND_MATRIX, /* the name of a stored matrix */
+    MM_KIND_FLAG,
+    MM_KIND_PERMISSION, /* uses `flag`: "allow" is true, "never" is false */
+    MM_KIND_ACCURACY,   /* uses `flag`: "tf32" is true, "float32" is false */
+    MM_KIND_REPLY,
+    MM_KIND_RANGE,
+    MM_KIND_FIGURES,   /* uses `number`: bits of enum mm_figure */
+    MM_KIND_COUNT,     /* uses `number`: from 1 to 2³²−1 */
+    MM_KIND_WHOLE,     /* uses `number`: from 1, saturates at MM_PARAMETER_WHOLE_MAX */
+    MM_KIND_TIME,      /* like MM_KIND_WHOLE, but rejects a JSON number beyond all doubles */
+    MM_KIND_SECONDS,   /* uses `number`: from 1 to the seconds of a year */
+    MM_KIND_DIMENSION, /* uses `number`: from 0, saturates at 2⁶⁴−1 */
+    MM_KIND_SIZE,      /* uses `number`: a dimension that must not be 0 */
+    MM_KIND_SHAPE,
+    MM_KIND_SOURCE,  /* mm_operand_read_source reads this kind */
+    MM_KIND_OPERAND, /* uses no member: codecs read the matrix */
+    MM_KIND_OWN      /* uses no member: the endpoint reads the value */
 };
 
 enum mm_reply { MM_REPLY_DEFAULT, MM_REPLY_MATRIX, MM_REPLY_NONE };
@@ -54,7 +55,8 @@ union mm_parameter_value {
     struct mm_source source;
 };
 
-/* Returns the valid values of a kind in words. is_text: for the query or a form, not for JSON. Static. */
+/* Returns the valid values of a kind in words, as a static text. is_text: the text is for the query or a
+ * form, not for JSON. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
 /* Whether values are lists: arrays in JSON, or text with commas. */

@@ -22,7 +22,7 @@ struct mm_value {
     double number;    /* for MM_VALUE_NUMBER; a number beyond all doubles becomes ±DBL_MAX */
 };
 
-/* Returns the kind in words, such as "a number". Static. */
+/* Returns the kind in words, such as "a number", as a static text. */
 const char *mm_value_kind_name(enum mm_value_kind kind);
 
 /* Writes the value for an error, such as `null` or `2.5`. Cuts long texts. */

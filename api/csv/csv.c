@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads NaN or an infinity, as JSON or NumPy writes them; for the type bool also true and false. Returns
- * false if the type lacks the value, or the text is another word. */
+/* Reads NaN or an infinity, as JSON or NumPy writes them, in any letter case; for the type bool also true and
+ * false. Returns false if the type lacks the value, or the text is another word. */
 static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) {
     static const struct {
         const char *word;
@@ -23,7 +23,7 @@ static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) 
                  {"Infinity", INFINITY},
                  {"-Infinity", -INFINITY},
                  {"inf", INFINITY},
-                 {"-inf", -INFINITY}}; /* compared ignoring letter case */
+                 {"-inf", -INFINITY}};
     const struct mm_element *type = mm_element(dtype);
     const bool is_true = mm_slice_is_any_case(word, "true");
     if (dtype == MM_BOOL && (is_true || mm_slice_is_any_case(word, "false"))) {

@@ -10,8 +10,8 @@
 /* A file whose shape is known. The caller owns the text, and keeps it until the last mm_csv_read. */
 struct mm_csv {
     const char *field; /* name of the file for errors; static */
-    const char *text;  /* without a byte order mark */
-    const char *end;   /* without the blanks and newlines at the end */
+    const char *text;  /* begins after a byte order mark */
+    const char *end;   /* before the blanks and newlines at the end */
     char separator;    /* comma or semicolon */
     enum mm_dtype dtype;
     size_t rows;

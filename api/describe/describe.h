@@ -6,8 +6,8 @@
 #include "gpu/device/engine.h"
 
 /* Writes /v1/variants: the variants of all known backends, those with devices first. A variant is available
- * if a device of its backend can run it. Its attributes come from the first such device. The compiler's
- * figures of its kernels need no device. */
+ * if a device of its backend can run it. Its attributes come from the first such device. What the compiler
+ * reported about its kernels needs no device. */
 char *mm_describe_variants(const struct mm_offer *offers, size_t count, size_t *length);
 
 /* Writes /v1/devices. Lists only open devices. */

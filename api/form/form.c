@@ -23,7 +23,7 @@ struct reading {
     struct mm_part part;
     struct mm_form_operand *operand; /* the current part's file; NULL if the part is a parameter */
     bool in_header;                  /* the .npy header of the current part is still arriving */
-    bool has_header;                 /* for a body that is one .npy file: its header was read */
+    bool has_header;                 /* the body is one .npy file, and its header was read */
     size_t bytes;                    /* length of the body so far */
     enum mm_multipart_event event;
     struct mm_error error; /* the error if event is MM_MULTIPART_FAULT */

@@ -10,7 +10,7 @@
 json_t *mm_json_text(const char *text);
 
 /* Prints a value and releases it. The caller frees the text. NULL if the value is NULL or memory runs out.
- * Replaces json_dumps, because Jansson 2.14's may lose part of a key if memory runs out. */
+ * Use this instead of json_dumps, which may lose part of a key in Jansson 2.14 if memory runs out. */
 char *mm_json_print(json_t *value, size_t flags, size_t *length);
 
 /* Adds a member to an object, which then owns the value. Returns -1 if `object` or `value` is NULL, or memory

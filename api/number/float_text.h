@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 enum {
-    MM_FLOAT_TEXT_MAX = 16,   /* for "-1.23456789e-38", and "-Infinity" with its quotes */
-    MM_DOUBLE_TEXT_MAX = 24,  /* for "-1.2345678901234567e-308" */
+    MM_FLOAT_TEXT_MAX = 16,   /* "-1.23456789e-38" fits, and "-Infinity" with its quotes */
+    MM_DOUBLE_TEXT_MAX = 24,  /* "-1.2345678901234567e-308" fits */
     MM_FLOAT_TEXT_BUFFER = 24 /* bytes that a float32 writer may overwrite */
 };
 
@@ -24,7 +24,7 @@ size_t mm_double_text(double value, char *text);
  * digits: the fewest that read back as this element. exponent_bits and mantissa_bits describe the type. */
 size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text);
 
-/* Returns "NaN", "Infinity" or "-Infinity". Static. */
+/* Returns the static text "NaN", "Infinity" or "-Infinity". */
 const char *mm_float_word(double value);
 
 /* Reads "NaN", "Infinity" or "-Infinity". False for other words. */
