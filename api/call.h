@@ -15,7 +15,7 @@
 /* The request's parameters. If the client does not give one, its member keeps the default of mm_call_init:
  * "auto" for variant and backend, "float32" for dtype, otherwise 0. */
 struct mm_call {
-    struct mm_operands operands; /* the first member */
+    struct mm_operands operands; /* must be first, because pointers are cast */
     char variant[MM_PARAMETER_NAME_MAX + 1];
     char backend[MM_PARAMETER_NAME_MAX + 1];
     char result_dtype_name[MM_PARAMETER_NAME_MAX + 1];

@@ -36,7 +36,7 @@ struct mm_operand {
 
 struct mm_operands;
 
-/* What the endpoints of one kind have in common. Constant. */
+/* What all endpoints of one kind have in common. The struct never changes. */
 struct mm_operands_kind {
     struct mm_parameter_table table;
     /* Size of the endpoint's struct. Codecs copy that struct, so it must have no pointers into itself. */
@@ -55,7 +55,7 @@ struct mm_operands_kind {
 
 /* Call mm_operands_init first. The struct owns `storage`. */
 struct mm_operands {
-    struct mm_parameters parameters; /* the first member */
+    struct mm_parameters parameters; /* must be first, because pointers are cast */
     const struct mm_operands_kind *kind;
     unsigned count;
     struct mm_operand of[MM_OPERANDS_MAX];

@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the character ends a value without quotes. Slashes and equals signs do not, although RFC 2045 says
- * so, because many clients forget to quote boundaries that contain them. */
+/* Whether the character ends a value without quotes. RFC 2045 requires quotes around slashes and equals
+ * signs, but many clients forget these quotes in boundaries, so slashes and equals signs do not end a
+ * value. */
 static bool ends_token(char c) {
     return mm_is_blank(c) || c == ';' || c == '"';
 }
@@ -209,7 +210,7 @@ static enum mm_status read_header(const struct mm_multipart *multipart, struct m
         !find_parameter(parameters, end, "name", &headers->name) || headers->name.start == NULL)
         return fail_part(multipart, "has a wrong Content-Disposition; expected one: form-data; name=\"...\"",
                          error);
-    (void)find_parameter(parameters, end, "filename", &headers->file); /* errors are ignored */
+    (void)find_parameter(parameters, end, "filename", &headers->file); /* a malformed file name is ignored */
     return MM_OK;
 }
 

@@ -21,7 +21,7 @@ enum mm_access_set {
 
 /* A request for accesses; call mm_access_init first. */
 struct mm_access_request {
-    struct mm_parameters parameters;         /* the first member */
+    struct mm_parameters parameters;         /* must be first, because pointers are cast */
     uint64_t timeout_ms;                     /* 0 if none was given */
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
     uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0 if the client gave no set */

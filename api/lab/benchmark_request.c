@@ -70,7 +70,7 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
 /* --- benchmarks of variants */
 
 struct values {
-    struct mm_call call; /* the first member */
+    struct mm_call call; /* must be first, because pointers are cast */
     uint64_t repeats;
     struct mm_benchmark_call *into; /* gets the names of variants */
 };

@@ -240,7 +240,7 @@ size_t mm_float_text(float value, char *text) {
 /* Splits a float32 that has the value of a narrow type's element. `unit` is the lowest bit of the narrow
  * mantissa. */
 static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
-    const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* the least one of normal numbers */
+    const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* smallest exponent of normal numbers */
     struct parts parts = split(bits);
     const int exponent = parts.exponent + FLT_MANT_DIG - 1;
     const int subnormal = exponent < least_exponent ? least_exponent - exponent : 0;
@@ -250,7 +250,7 @@ static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned
 }
 
 size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text) {
-    enum { PRECISION = 6 }; /* of %g, which writes numbers from 10⁶ on with an exponent */
+    enum { PRECISION = 6 }; /* %g writes numbers from 10⁶ on with an exponent */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (is_special_of(bits))

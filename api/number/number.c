@@ -42,8 +42,8 @@ static bool is_eight_digits(uint64_t bytes) {
            UINT64_C(0x3333333333333333);
 }
 
-/* Returns the value of eight digits; the first byte is the most significant one. Combines digits to pairs,
- * pairs to fours, and fours to eight. */
+/* Returns the value of eight digits; the first byte is the most significant one. Combines digits into pairs,
+ * pairs into fours, and fours into eight. */
 static uint64_t eight_digits(uint64_t bytes) {
     const uint64_t mask = UINT64_C(0x000000FF000000FF);
     bytes -= UINT64_C(0x3030303030303030);
@@ -144,9 +144,9 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
  * it only matters whether one is not 0. */
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
-/* Writes the number without its sign, for strtod. It has no point, because the locale decides which character
- * is the point. decimal->exponent belongs to the last of the first DIGITS_MAX digits. The exponent is limited
- * to values beyond which every number is 0 or infinite. */
+/* Writes the number without its sign, for strtod. The copy has no point, because the locale decides which
+ * character is the point. decimal->exponent is the power of ten of the last of the first DIGITS_MAX digits.
+ * The exponent is limited to values beyond which every number is 0 or infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
@@ -208,7 +208,7 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     }
     const uint64_t half = UINT64_C(1) << (dropped - 1);
     const uint64_t rest = upper & ((half << 1) - 1);
-    if (rest - (half - 1) <= 1) /* on either side of the midpoint */
+    if (rest - (half - 1) <= 1) /* too near the midpoint to decide */
         return false;
     /* The mantissa's highest bit and a carry out of the mantissa increase the exponent. */
     *bits = ((uint32_t)(biased - 1) << (FLT_MANT_DIG - 1)) + (uint32_t)(upper >> dropped) + (rest > half);
