@@ -26,9 +26,10 @@ struct mm_helpers {
                 void *data);
 };
 
-/* The content of a reply: a matrix or figures about it, and how it was computed. */
+/* The content of a reply: a matrix or figures about it, and how it was computed. For a stored matrix,
+ * `outcome` is NULL, and `device` and `operand_dtype` are not used. */
 struct mm_answer {
-    const struct mm_outcome *outcome; /* how the product ran; NULL for a stored matrix */
+    const struct mm_outcome *outcome; /* how the product ran, or NULL */
     const struct mm_device *device;
     enum mm_dtype operand_dtype;
     struct mm_matrix matrix; /* the elements, dense; if has_matrix is false, only its dtype is set */

@@ -30,9 +30,9 @@ enum mm_multipart_place {
     MM_MULTIPART_BEHIND /* nothing, because the last delimiter was read */
 };
 
-/* The state of reading one body. After MM_MULTIPART_HEAD the caller may know where the contents begin and
- * end, from a file's header. It may then set `at` and `expected`. If a delimiter is at `expected`, the reader
- * does not search the contents. */
+/* The state of reading one body. After MM_MULTIPART_HEAD the caller may know from a file's header where the
+ * contents begin and end. The caller may then set `at` and `expected`. If a delimiter is at `expected`, the
+ * reader does not search the contents. */
 struct mm_multipart {
     enum mm_multipart_place place;
     size_t at;          /* offset of the next byte to read */

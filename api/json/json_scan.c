@@ -160,8 +160,7 @@ static void end_array(struct mm_json_scan *scan) {
         scan->counts[level - 2]++;
 }
 
-/* Whether the first innermost array was empty. Every later one must then be empty too, or end_array reports
- * it. */
+/* Whether the first innermost array was empty. end_array then reports any later one that has elements. */
 static bool is_known_empty(const struct mm_json_scanned *operand) {
     const unsigned rank = operand->shape.rank;
     return operand->known <= rank && operand->shape.dims[rank - 1] == 0;
