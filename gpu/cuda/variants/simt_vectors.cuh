@@ -22,7 +22,9 @@ struct mm_simt_vector_params {
     size_t depth_stride;  /* distance between elements of a vector */
     unsigned count;       /* number of vectors */
     unsigned split_depth;
-    bool are_columns; /* vectors are columns of op(B), and lines are rows of op(A); false: the reverse */
+    /* true: vectors are columns of op(B), and lines are rows of op(A)
+     * false: vectors are rows of op(A), and lines are columns of op(B) */
+    bool are_columns;
     const unsigned *run_flag; /* if not nullptr and *run_flag is 0, the kernel returns at once */
 };
 
