@@ -88,19 +88,16 @@ static void multiply_on_host(struct product *p, const float *a, const float *b) 
                     (double)a[(size_t)row * p->k + i] * b[(size_t)i * p->n + col];
 }
 
-/* Returns whether the error of each element is within the bound. float32 rounds a number by at most 2^-24 of
- * the number. The inputs are below 1, so each product of two elements is too. Each product takes part in at
- * most k roundings. So the sum of k products is wrong by at most k·k·2^-24, to first order. The bound is k·(k
- * + 1)·2^-24, which also covers smaller effects. NaN is out of bounds, because a comparison with NaN is
- * false. */
+/* Returns whether the error of each element is within the bound. The inputs are below 1, so each product of
+ * two elements is too. It takes part in at most k roundings, and each rounding is wrong by at most 2^-24. So
+ * a sum of k products is wrong by at most k·k·2^-24. The bound has (k + 1) for one k, to cover smaller
+ * effects. NaN fails, because a comparison with NaN is false. */
 static bool is_right(const struct product *p, const float *c) {
     for (size_t i = 0; i < (size_t)p->m * p->n; i++)
         if (!(fabs(c[i] - p->expected[i]) <= p->bound))
             return false;
     return true;
 }
-
-/* --- launch, time, check */
 
 static int compare(const void *left, const void *right) {
     const float a = *(const float *)left, b = *(const float *)right;

@@ -5,9 +5,8 @@
  * cp.async needs compute capability 8.0. On older devices these functions copy immediately. */
 #pragma once
 
-/* Starts to copy the first `count` of COUNT elements, and fills the others with zeros. Both addresses are
- * multiples of the size of COUNT elements, which is 4, 8 or 16 bytes. Nothing past `count` is read, so `from`
- * may be any address if `count` is 0. */
+/* Starts to copy the first `count` of COUNT elements, and fills the others with zeros. COUNT elements have 4,
+ * 8 or 16 bytes, and both addresses are multiples of this size. If `count` is 0, `from` is not read. */
 template <unsigned COUNT, typename ELEMENT>
 __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, unsigned count) {
     constexpr unsigned BYTES = COUNT * sizeof(ELEMENT);

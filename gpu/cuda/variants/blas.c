@@ -46,8 +46,7 @@ static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
 }
 
 /* Decides which matrices to replace, and places the copies in `scratch`. If `scratch` is NULL, the addresses
- * of copies are NULL, but the sizes are valid. The rows of copies are aligned, because the variant rejects
- * other shapes. */
+ * of copies are NULL, but the sizes are valid. */
 static struct call call_of(const struct mm_product *product, char *scratch) {
     const enum mm_dtype dtype = product->a.dtype;
     const struct mm_blas_type *type = &mm_blas_types[dtype];

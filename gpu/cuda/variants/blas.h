@@ -11,9 +11,8 @@ __BEGIN_DECLS
 /* How the libraries multiply operands of one element type. */
 struct mm_blas_type {
     unsigned results; /* bits of the types that C may have; 0 if the type is not supported */
-    /* Alignment in bytes, or 0 if the library supports all transposes, strides and addresses. Otherwise each
-     * row must begin and end at a multiple of `alignment`, A must not be transposed, and B must be
-     * transposed. */
+    /* Required alignment of each row's begin and end, in bytes. A must not be transposed then, and B must be
+     * transposed. If 0, the library supports all transposes, strides and addresses. */
     unsigned alignment;
     size_t workspace_bytes; /* workspace of cuBLASLt; 0 if cuBLAS multiplies this type */
     /* Values of cublasMath_t, cudaDataType_t and cublasComputeType_t. */

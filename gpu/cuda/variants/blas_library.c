@@ -41,7 +41,7 @@ const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT] = {
                  .math = DEFAULT_MATH,
                  .data_type = R_8I,
                  .compute = COMPUTE_32I},
-    [MM_INT32] = {.data_type = R_32I}, /* only a type of C, not of operands */
+    [MM_INT32] = {.data_type = R_32I}, /* only for C, not for operands */
 };
 
 /* --- the libraries' functions -------------------------------------------------------------------- */
@@ -229,8 +229,8 @@ struct run {
     int count;
 };
 
-/* cuBLAS expects column-major matrices, so it sees our row-major matrices transposed. It computes Cᵀ =
- * op(B)ᵀ·op(A)ᵀ in column-major order, which is C in row-major order. The transpose flags do not change. */
+/* cuBLAS expects column-major matrices, so it sees our row-major matrices transposed. It computes
+ * op(B)ᵀ·op(A)ᵀ, which is Cᵀ in column-major order and C in row-major order. */
 static int multiply(cublas_handle handle, const struct run *run) {
     const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
@@ -280,7 +280,7 @@ static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count,
     return status;
 }
 
-/* A product for cuBLASLt, which computes Cᵀ = op(B)ᵀ·Aᵀ. It transposes B, but not A. */
+/* A product for cuBLASLt, which computes Cᵀ from the transposed B and from A as it is stored. */
 struct lt_product {
     struct lt_operation operation;
     struct lt_layout a;
@@ -305,8 +305,7 @@ static int describe_products(const struct run *run, struct lt_product *described
     return status;
 }
 
-/* Returns the largest power of two, up to 256, that divides the address. cuBLASLt does not use larger
- * alignments. */
+/* Returns the largest power of two, at most 256, that divides the address. */
 static uint32_t alignment_of(const void *address) {
     enum { MOST = 256 };
     const uintptr_t bits = (uintptr_t)address | MOST;
@@ -334,7 +333,6 @@ static int choose(cublas_handle handle, const struct mm_product *product, const 
     return status == STATUS_SUCCESS && found == 0 ? STATUS_NOT_SUPPORTED : status;
 }
 
-/* Passes the lane's cuBLAS handle to cuBLASLt, which accepts such handles. */
 static int multiply_lt(const struct run *run, void *workspace, const struct mm_lane *lane) {
     const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;

@@ -1,7 +1,6 @@
 /* Programmatic dependent launch (compute capability 9.0): a kernel starts while the previous kernel on its
- * stream still runs, which saves the time of the start. A launch with layout.follows allows this. The new
- * kernel must call mm_wait_for_kernel_before before it accesses memory. In other launches these functions do
- * nothing. For kernel files only. */
+ * stream still runs, which saves time. A launch asks for this with layout.follows. Then the kernel must call
+ * mm_wait_for_kernel_before before it accesses memory. For kernel files only. */
 #pragma once
 
 /* Returns whether the kernels of this file are compiled for compute capability 9.0 or higher. If not,

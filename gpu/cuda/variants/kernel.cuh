@@ -7,8 +7,8 @@
  *     run                   the code for one block: run<TRANSPOSE_A, TRANSPOSE_B>(product), or
  *                           run<ELEMENT>(product) for a transposition
  * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks, and every block that calls `run` has at least one element of C.
- * mm_cuda_launch (launch.c) launches the kernel. A grid may have 65535 blocks along y, so mm_cuda_launch
- * splits a larger C into several launches. */
+ * mm_cuda_launch (launch.c) launches the kernel. A grid may have at most 65535 blocks along y, so
+ * mm_cuda_launch splits a larger C into several launches. */
 #pragma once
 
 #include "gpu/cuda/batch.h"
@@ -45,8 +45,7 @@ __device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsi
     return matrix; /* dtype stays unset, because the kernel is compiled for one type */
 }
 
-/* Returns the batch item that the block computes, or NULL if the block lies outside C. All products of a
- * stack use item 0. */
+/* Returns the block's item, which is item 0 for a stack. Returns NULL if the block lies outside C. */
 __device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
     const struct mm_cuda_item &item = batch.items[batch.stack.rank == 0 ? blockIdx.z : 0];
     const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;
@@ -147,7 +146,7 @@ template <class KERNEL> struct mm_layout mm_layout_of(const struct mm_product *p
     return layout;
 }
 
-/* The `plan` function of a variant that supports one element type. */
+/* The `plan` function of a variant for one element type. */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan *plan,
                                struct mm_error *error) {
@@ -156,8 +155,7 @@ enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan 
     return MM_OK;
 }
 
-/* The `plan` function of a variant that supports all element types. KERNEL is a template with an
- * mm_cuda_element (element.cuh) as its parameter. */
+/* The `plan` function of a variant for all element types. KERNEL takes an mm_cuda_element (element.cuh). */
 template <template <class ELEMENT> class KERNEL>
 enum mm_status mm_cuda_plan_by_dtype(const struct mm_product *product, struct mm_plan *plan,
                                      struct mm_error *error) {

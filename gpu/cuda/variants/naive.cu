@@ -1,9 +1,7 @@
 /* naive: one thread for each element of C. The thread multiplies a row of A by a column of B, and loads both
  * from global memory. The 32 threads of a warp compute neighbours in a row of C. In each step along k they
- * load one element of A, which they share, and 32 neighbouring elements of B. The chip fetches neighbouring
- * elements together: the loads are coalesced. If B is stored transposed, its loads are not coalesced.
- * docs/kernels.md has measured times. Source: the product without shared memory in NVIDIA's CUDA C++
- * Programming Guide. */
+ * load 32 neighbouring elements of B together. Such loads are called coalesced. If B is stored transposed,
+ * they are not coalesced. docs/kernels.md has measured times. Source: NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -17,8 +15,8 @@ template <class ELEMENT> struct naive {
     static constexpr unsigned THREADS_X = COLS;
     static constexpr unsigned THREADS_Y = ROWS;
 
-    using type = typename ELEMENT::type;         /* float if the operands are float32 */
-    using sum_type = typename ELEMENT::sum_type; /* float if the operands are float32 */
+    using type = typename ELEMENT::type; /* for float32, `type` and `sum_type` are float */
+    using sum_type = typename ELEMENT::sum_type;
 
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
@@ -33,8 +31,7 @@ template <class ELEMENT> struct naive {
         const size_t a_stride = TRANSPOSE_A ? product.a.ld : 1;
         const size_t b_stride = TRANSPOSE_B ? 1 : product.b.ld;
 
-        /* `value` converts an element to the type of the sums, and mm_store_c converts the sum to C's
-         * type. */
+        /* `value` converts an element to the type of the sums. */
         sum_type sum = 0;
         for (size_t i = 0; i < product.k; i++)
             sum = mm_cuda_multiply_add(ELEMENT::value(a[i * a_stride]), ELEMENT::value(b[i * b_stride]), sum);
@@ -44,7 +41,6 @@ template <class ELEMENT> struct naive {
 
 } // namespace
 
-/* Plans the kernel for the product's element type and transposes, with ⌈n/COLS⌉×⌈m/ROWS⌉ blocks. */
 enum mm_status mm_cuda_naive(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     return mm_cuda_plan_by_dtype<naive>(product, plan, error);
 }

@@ -25,14 +25,13 @@ static inline size_t mm_matrices_of_b(const struct mm_product *product) {
 /* Returns whether every row of the matrix begins at a multiple of 16 bytes. */
 bool mm_cuda_is_aligned(const struct mm_matrix *matrix);
 
-/* The launch_stack function of plans whose `launch` computes the whole stack. `first` must be 0, and `count`
- * must be the stack's count. */
+/* The launch_stack function of plans that can only launch a whole stack: `first` must be 0. */
 enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
 
-/* Copies an operand of `matrices` matrices to *to, and transposes each matrix if is_turned. *to must be
- * dense, or each row of *to must begin at a multiple of 16 bytes. If is_turned and there are several
- * matrices, *to must be dense. */
+/* Copies an operand of `matrices` matrices to *to, and transposes each matrix if is_turned. The rows of *to
+ * must begin at multiples of 16 bytes, or *to must be dense. Several matrices are transposed only to a dense
+ * *to. */
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error);

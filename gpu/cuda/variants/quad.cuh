@@ -5,8 +5,7 @@
 
 constexpr unsigned MM_QUAD = 4;
 
-/* Returns whether every row of X begins at a multiple of 16 bytes. Then one access can read any quad whose
- * column is a multiple of 4. */
+/* Returns whether every row of X begins at a multiple of 16 bytes, so one access can read an aligned quad. */
 __device__ __forceinline__ bool mm_is_wide(const struct mm_matrix &x) {
     return reinterpret_cast<size_t>(x.data) % sizeof(float4) == 0 && x.ld % MM_QUAD == 0;
 }

@@ -20,15 +20,13 @@ constexpr unsigned SIDE = 16;  /* threads along a side of a block */
 constexpr unsigned EACH = 8;   /* a thread computes EACH×EACH elements of C */
 constexpr unsigned THREADS = SIDE * SIDE;
 
-/* A slab is the part of A or B that a block loads in one step. Rows are padded by 4 words, because a warp
- * that transposes a slab stores elements of 8 rows and 4 columns at once. The padding puts these 32 words in
- * 32 banks. */
+/* A slab is the part of A or B that a block loads in one step. A warp that transposes a slab stores elements
+ * of 8 rows and 4 columns at once. With 4 words of padding a row, these 32 words lie in 32 banks. */
 typedef float slab[DEPTH][EDGE + 4];
 
 /* Copies a slab to shared memory: DEPTH elements of each of EDGE lines, from line first_line and k = step on.
  * A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global
- * memory (A not transposed, B transposed), and the copy transposes the slab. Elements outside the matrix
- * become 0. */
+ * memory, and the copy transposes the slab. Elements outside the matrix become 0. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = ALONG ? DEPTH : EDGE; /* threads along a stored row */
@@ -68,9 +66,8 @@ __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const sl
     }
 }
 
-/* BLOCKS is how many blocks must fit on a multiprocessor, which limits the registers of a thread. `usual` and
- * `spilling` are types, because a kernel's name contains its template types, and tests/build/ptxas.sh allows
- * spills by name. */
+/* BLOCKS blocks must fit on a multiprocessor, which limits the registers of a thread. These types are part of
+ * the kernels' names, because tests/build/ptxas.sh allows spills by name. */
 struct usual {
     static constexpr unsigned BLOCKS = 2; /* 128 registers a thread */
 };

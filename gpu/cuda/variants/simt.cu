@@ -7,12 +7,8 @@
  * - If C is narrow, blocks are narrow.
  * - If an operand has at most four rows or columns, simt_vectors.cuh has the kernel.
  *
- * The kernel (simt.cuh) is like `warp_tiled` but faster, mainly for two reasons: two or three copies to
- * shared memory are in flight, and only copies at the borders of a matrix check bounds. blockIdx.x counts the
- * blocks of C (mm_simt_block_origin), and blockIdx.y the parts of k.
- *
- * Cost: up to 248 registers a thread and 75 KiB of shared memory a block. On an H200 1024³ takes 0.0577 ms
- * and 4096³ takes 2.83 ms, which is 112% and 95% of the speed of cuBLAS. */
+ * simt.cuh has the kernel for the other products. Measured on an H200: 1024³ takes 0.0577 ms and 4096³ takes
+ * 2.83 ms, which is 112% and 95% of the speed of cuBLAS. */
 #include "gpu/cuda/variants/simt.h"
 
 #include "gpu/device/backend.h"
@@ -28,8 +24,7 @@ constexpr unsigned BATCH_SPLITS_MAX = 8; /* splits of k in a batch, where one bl
 constexpr unsigned BATCH_SUMS_MAX = 64;  /* sums of a thread in a batch */
 constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* elements of C if k is split */
 
-/* Arguments of the kernel that adds the partial sums of split-K. Split s has rows s·m to (s+1)·m - 1 of the
- * workspace. */
+/* Arguments of the kernel that adds partial sums. Split s has rows s·m to (s+1)·m - 1 of the workspace. */
 struct sum_params {
     struct mm_product product;
     struct mm_matrix workspace;
@@ -37,8 +32,7 @@ struct sum_params {
     const unsigned *run_flag;
 };
 
-/* Each thread computes a quad of C. It adds the partial sums in the order of the splits, so a product always
- * has identical bits. */
+/* Adds the partial sums of a quad in the order of the splits, so a product always has identical bits. */
 __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ struct sum_params params) {
     const unsigned quads = static_cast<unsigned>(params.workspace.ld) / MM_QUAD; /* quads of a row */
     const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
@@ -61,7 +55,7 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     mm_store_quad(params.product, mm_is_wide(params.product.c), row, col, sums);
 }
 
-/* A block shape with its kernels, for the host. */
+/* A block shape with its kernels. */
 struct tile {
     struct mm_simt_shape shape;
     unsigned threads;
@@ -71,8 +65,7 @@ struct tile {
     unsigned shared_bytes[2][2];
 };
 
-/* Returns the batch kernel of a tile, or nullptr for a large tile, because a batch has only small
- * products. */
+/* Returns nullptr for large tiles, because a batch has only small products. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr void (*batch_kernel_of())(struct mm_cuda_items) {
     if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= BATCH_SUMS_MAX)
@@ -195,8 +188,7 @@ unsigned line_blocks_of(const struct mm_product *product) {
                                                                                    : MM_SIMT_STRIDED_LINES));
 }
 
-/* Chooses the number of splits that gives each multiprocessor four blocks, but at most one split for each
- * MM_SIMT_CHUNK of k. */
+/* Aims at four blocks for each multiprocessor, but gives each split at least MM_SIMT_CHUNK of k. */
 struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
     const unsigned blocks = line_blocks_of(product);
@@ -286,7 +278,8 @@ struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
                             struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
-    /* With a flag, an earlier kernel of the plan sets the flag. Without a flag, this kernel is the first. */
+    /* If there is a flag, an earlier kernel sets it. Without a flag this kernel has no predecessor to wait
+     * for. */
     layout.follows = run_flag != nullptr && mm_kernels_wait();
     if (uses_vector_kernel(plan)) {
         struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);

@@ -14,12 +14,11 @@
 #include "gpu/product/product.h"
 
 /* Arguments of the kernel. If k is split, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. split_depth is a multiple
- * of the tile's depth. */
+ * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. */
 struct mm_simt_params {
     struct mm_product product; /* if k is split, C is the workspace of splits·m rows */
-    unsigned split_depth;
-    const unsigned *run_flag; /* if not nullptr and *run_flag is 0, the kernel returns at once */
+    unsigned split_depth;      /* a multiple of the tile's depth */
+    const unsigned *run_flag;  /* if not nullptr and *run_flag is 0, the kernel returns at once */
 };
 
 __device__ __forceinline__ bool mm_simt_should_run(const unsigned *run_flag) {
@@ -79,7 +78,6 @@ template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
 /* Copies a thread's part of one slab after another. The loader stores few values, because registers are
  * scarce. It recomputes other values at the borders of the matrix. */
 template <class OPERAND> struct mm_simt_loader {
-    /* Rows and columns of a slab in global memory. */
     static constexpr unsigned HEIGHT = OPERAND::GLOBAL_K_MAJOR ? OPERAND::LINES : OPERAND::DEPTH;
     static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
 
@@ -105,12 +103,11 @@ template <class OPERAND> struct mm_simt_loader {
                                 first_line);
     }
 
-    /* Returns the row of the thread's first copy in a slab. A copy has COPY elements. */
+    /* Returns the row of the thread's first copy in a slab, if a copy has COPY elements. */
     template <unsigned COPY> static __device__ __forceinline__ unsigned row_of() {
         return threadIdx.x / (WIDTH / COPY);
     }
 
-    /* Returns the column of the thread's first copy in a slab. A copy has COPY elements. */
     template <unsigned COPY> static __device__ __forceinline__ unsigned col_of() {
         return threadIdx.x % (WIDTH / COPY) * COPY;
     }
@@ -144,8 +141,7 @@ template <class OPERAND> struct mm_simt_loader {
         }
     }
 
-    /* Starts to copy the next slab, with zeros outside the operand. k_left is the length of k from this slab
-     * to the end. */
+    /* Starts to copy the next slab, with zeros outside the operand. k_left counts k from this slab on. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
@@ -209,9 +205,8 @@ __device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned l
     return OPERAND::SHARED_K_MAJOR ? line * OPERAND::PITCH : line;
 }
 
-/* Multiplies the fragments of this depth, and reads the next depths of SHARED_K_MAJOR lines that are
- * multiplied. Every other row goes backwards, so successive multiplications share an operand (see
- * warp_tiled.cu). */
+/* Multiplies the fragments of this depth, and reads the next depths of SHARED_K_MAJOR lines. Every other row
+ * goes backwards, so successive multiplications share an operand (see warp_tiled.cu). */
 template <class TILE, class A, class B>
 __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS][TILE::THREAD_COLS],
                                                  mm_simt_fragment<A> &a, mm_simt_fragment<B> &b,
@@ -230,8 +225,7 @@ __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS
 
 /* Sets *row and *col to the first row and column of the block's part of C. Blocks go through C in bands of
  * BAND rows of blocks, column by column in each band. Blocks that run together then load few different lines,
- * which stay in the L2 cache. The chip usually starts blocks in the order of blockIdx.x. Another order is
- * slower, but gives an identical result. */
+ * which stay in the L2 cache. The result does not depend on this order. */
 template <class TILE>
 __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &product, unsigned *row,
                                                      unsigned *col) {
@@ -259,8 +253,7 @@ template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr unsigned MM_SIMT_STAGE_WORDS =
     mm_simt_operand<TILE, true, TRANSPOSE_A>::WORDS + mm_simt_operand<TILE, false, TRANSPOSE_B>::WORDS;
 
-/* The first row and column of the warp's part of the block, and the row and column of the thread in its
- * warp. */
+/* Where the warp's part of the block begins, and where the thread lies in its warp. */
 struct mm_simt_thread {
     unsigned warp_row;
     unsigned warp_col;
@@ -268,8 +261,7 @@ struct mm_simt_thread {
     unsigned lane_col;
 };
 
-/* Orders the lanes of a warp so that neighbouring lanes read equal words, which shared memory serves at once.
- */
+/* Orders lanes so that neighbouring lanes read equal words, which shared memory serves at once. */
 template <class TILE> __device__ __forceinline__ struct mm_simt_thread mm_simt_this_thread() {
     const unsigned warp = threadIdx.x / 32;
     const unsigned lane = threadIdx.x % 32;
@@ -306,7 +298,7 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
         }
         mm_commit_copies(); /* the waits count groups, so a group may be empty */
     };
-    int k_left = static_cast<int>(end - begin); /* length of k from the current stage to the end */
+    int k_left = static_cast<int>(end - begin); /* counts k from the current stage on */
 #pragma unroll 1
     for (unsigned stage = 0; stage < TILE::STAGES - 1; stage++)
         copy(slabs + stage * STAGE_WORDS, k_left - static_cast<int>(stage * DEPTH));
@@ -390,8 +382,7 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
 template <class TILE> constexpr bool MM_SIMT_ADDS_SPLITS = TILE::THREAD_ROWS *TILE::THREAD_COLS <= 32;
 
 /* The kernel for a batch, which has no workspace. A block computes all splits of its part of C, one after
- * another, and adds their sums in the order of simt_sum. So a product has identical bits in a batch and
- * outside. */
+ * another, and adds their sums in the order of simt_sum. So a product in a batch has the usual bits. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE::THREADS, 2)
     mm_simt_each(const __grid_constant__ struct mm_cuda_items batch) {

@@ -1,7 +1,6 @@
 /* The kernel of `simt` for products in which one operand has at most four rows or columns, called vectors
- * here. Each element of the other matrix is used at most four times, so memory limits the speed and tiles
- * would gain nothing. Threads load the matrix directly to registers, with eight loads in flight, and stage
- * only the vectors in shared memory. */
+ * here. Memory limits the speed, because each element of the other matrix is used at most four times. So
+ * threads load the matrix directly to registers, and stage only the vectors in shared memory. */
 #pragma once
 
 #include "gpu/cuda/variants/follow.cuh"
@@ -10,8 +9,7 @@
 
 /* Arguments of the vector kernels, which compute the dot product of each line of a matrix with each vector.
  * Strides are in elements. If k is split, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. split_depth is then a
- * multiple of 4. */
+ * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. */
 struct mm_simt_vector_params {
     struct mm_product product; /* if k is split, C is the workspace of splits·m rows */
     struct mm_matrix matrix;   /* as stored; a line is a stored row or a stored column */
@@ -21,7 +19,7 @@ struct mm_simt_vector_params {
     size_t vector_stride; /* distance between vectors */
     size_t depth_stride;  /* distance between elements of a vector */
     unsigned count;       /* number of vectors */
-    unsigned split_depth;
+    unsigned split_depth; /* a multiple of 4 if k is split */
     /* true: vectors are columns of op(B), and lines are rows of op(A)
      * false: vectors are rows of op(A), and lines are columns of op(B) */
     bool are_columns;
@@ -90,8 +88,7 @@ __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params
         mm_store_c(product, vector, line, sum);
 }
 
-/* Computes lines that are stored rows. Each warp computes one line, and its threads add their sums by
- * shuffles. */
+/* Computes lines that are stored rows. Each warp computes one line, and adds its sums by shuffles. */
 template <unsigned VECTORS, bool WIDE>
 __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
                                      float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
@@ -109,11 +106,10 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
             mm_simt_load<WIDE>(values[access], from + chunk + access * 32 * MM_QUAD,
                                left - static_cast<int>(access * 32 * MM_QUAD));
 
-        /* The first barrier waits until all threads have read the previous chunk, and the second barrier
-         * waits until this chunk is complete. */
+        /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads();
+        __syncthreads(); /* wait until this chunk is complete */
 #pragma unroll
         for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
 #pragma unroll
@@ -150,11 +146,10 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
     const int lines_left = static_cast<int>(params.lines - first_line);
     float sums[VECTORS][MM_QUAD] = {};
     for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
-        /* The first barrier waits until all threads have read the previous chunk, and the second barrier
-         * waits until this chunk is complete. */
+        /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads();
+        __syncthreads(); /* wait until this chunk is complete */
         const unsigned depths = min(end - chunk, MM_SIMT_CHUNK);
         for (unsigned first = warp * MM_SIMT_IN_FLIGHT; first < depths;
              first += MM_SIMT_VECTOR_WARPS * MM_SIMT_IN_FLIGHT) {

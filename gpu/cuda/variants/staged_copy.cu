@@ -27,7 +27,6 @@ struct staged_copy {
         if (row >= product.m || col >= product.n)
             return; /* no other thread waits for this thread */
 
-        /* The addresses of the thread's first elements, and the distances to its next elements. */
         const float *a = mm_element<TRANSPOSE_A>(product.a, row, 0);
         const float *b = mm_element<TRANSPOSE_B>(product.b, 0, col);
         const size_t a_stride = TRANSPOSE_A ? product.a.ld : 1;

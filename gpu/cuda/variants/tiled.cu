@@ -46,8 +46,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         const unsigned b_col = TRANSPOSE_B ? y : x;
 
         /* The addresses of the thread's elements of the first tiles, and the distances to its elements of the
-         * next tiles. If first_k is a_end or more, the thread's element of the tile lies outside A; b_end is
-         * the limit for B. */
+         * next tiles. From first_k = a_end on, the thread's element lies outside A; b_end is the limit for
+         * B. */
         const type *a = mm_element<TRANSPOSE_A, type>(product.a, first_row + a_row, a_k);
         const type *b = mm_element<TRANSPOSE_B, type>(product.b, b_k, first_col + b_col);
         const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
@@ -57,9 +57,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
 
         sum_type sum = 0;
         for (unsigned first_k = 0; first_k < k; first_k += TILE) {
-            /* Outside A and B the thread loads nothing and stores 0. A thread without an element of C must
-             * not return early, because other threads need the elements that it copies, and the barriers wait
-             * for it. */
+            /* Outside A and B the thread stores 0. A thread without an element of C must not return early,
+             * because other threads need the elements that it copies, and the barriers wait for it. */
             a_tile[a_row][a_k] = first_k < a_end ? ELEMENT::value(*a) : 0;
             b_tile[b_k][b_col] = first_k < b_end ? ELEMENT::value(*b) : 0;
             a += a_stride;

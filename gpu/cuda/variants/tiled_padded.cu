@@ -22,8 +22,7 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* tiled.cu explains which elements a thread copies. Here the tiles are not transposed when they are
-         * stored. */
+        /* tiled.cu explains which elements a thread copies. Here tiles keep the stored orientation. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;

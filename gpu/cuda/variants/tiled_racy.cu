@@ -1,7 +1,6 @@
 /* tiled_racy: `tiled_32` (tiled.cu) without its first barrier. Its products are WRONG ON PURPOSE, to show
  * what a barrier is for, so it runs only if a request names it. docs/lessons/3-barriers.md explains the race.
- * The race damages no other products, because a block stores only its own square of C. Source: the classic
- * mistake. */
+ * Other products stay right, because a block stores only its own square of C. Source: the classic mistake. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

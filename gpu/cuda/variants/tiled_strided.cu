@@ -2,8 +2,7 @@
  * matrix, and its rows have the distance (stride) of the larger matrix's rows. A block uses a sub-matrix for
  * its square of C, and in each step one for A and one for B. Sub-matrices end at the borders of their matrix,
  * so code that uses them needs no other bounds checks. docs/lessons/4-strides.md explains strides, and
- * docs/kernels.md the cost. Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide, here
- * for any shape. */
+ * docs/kernels.md the cost. Source: NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -28,8 +27,7 @@ __device__ sub_matrix sub_matrix_at(const struct mm_matrix &x, unsigned row, uns
     return {cut(x.cols, col), cut(x.rows, row), x.ld, static_cast<const float *>(x.data) + row * x.ld + col};
 }
 
-/* Copies a sub-matrix to a tile, and transposes it if TURN. Fills the other elements of the tile with
- * zeros. */
+/* Copies a sub-matrix to a tile, transposed if TURN. Fills the other elements of the tile with zeros. */
 template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_matrix &sub) {
     float element = 0.0f;
     if (threadIdx.y < sub.height && threadIdx.x < sub.width)

@@ -9,12 +9,10 @@
  *        i j k l             c g k o    row 2
  *        m n o p             d h l p    row 3
  *
- * It is faster than `padded`, because it needs a quarter of the instructions, and because each thread has
- * four times as many bytes in flight.
+ * `padded` is slower, because it needs four times the instructions and has a quarter of the bytes in flight.
  *
  * Banks: the tile is swizzled, because padding would break the alignment of the vectors. Each row of squares
- * stores its vectors in another order. Eight threads access 8×16 bytes at once, which lie in 32 different
- * banks.
+ * stores its vectors in another order. Eight threads access 8×16 bytes at once, in 32 different banks.
  *
  * Borders: vectors need rows that begin at multiples of 16 bytes, and a whole 64×64 square. Otherwise threads
  * move single elements. The kernel decides this for A and for C separately.
@@ -23,7 +21,6 @@
  * or 2×2 elements. Vectors of 16 bytes would make squares of 16×16 or 8×8 elements, too few for all threads.
  *
  * Measured on an H200 with 16384² float32: 97% of the speed of a copy; `padded` has 88%.
- *
  * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". NVIDIA's CUTLASS also
  * swizzles shared memory. */
 #include "gpu/cuda/variants/kernel.cuh"
@@ -101,7 +98,7 @@ __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsig
     const ELEMENT *from = static_cast<const ELEMENT *>(a.data);
     ELEMENT elements[EDGE / STEP];
 
-    /* The index may grow past the end of A, so it is checked before each load. */
+    /* This is an index, not a pointer, because it may grow past the end of A. */
     size_t index = (row + y) * a.ld + col + x;
 #pragma unroll
     for (unsigned i = 0; i < EDGE / STEP; i++, index += STEP * a.ld)
@@ -140,8 +137,8 @@ __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, uns
 
 /* --- elements of 1 and 2 bytes ------------------------------------------------------------------- */
 
-/* The square of C for elements of 1 or 2 bytes. A word has LENGTH neighbouring elements. Row j·WORDS + x has
- * column LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
+/* The square of C for elements of 1 or 2 bytes. A word has LENGTH neighbouring elements. Row j·WORDS + x of
+ * the tile has column LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
 template <typename ELEMENT> struct narrow_tile {
     static constexpr unsigned LENGTH = sizeof(unsigned) / sizeof(ELEMENT);
     static constexpr unsigned WORDS = EDGE / LENGTH; /* words of a row */

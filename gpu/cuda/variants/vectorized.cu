@@ -24,8 +24,7 @@ constexpr unsigned THREADS = SIDE * SIDE;
  * aligned to 16 bytes, and a warp that transposes a slab stores to different banks. */
 typedef float slab[DEPTH][EDGE + 4];
 
-/* Loads four elements of a stored row, from (row, col) on. If `wide`, mm_is_wide(X) must hold. Elements
- * outside X become 0. */
+/* Loads four elements of a stored row from (row, col) on, with zeros outside X. `wide` is mm_is_wide(X). */
 __device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, unsigned col) {
     float4 quad = {};
     if (row >= x.rows)
@@ -46,7 +45,7 @@ __device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, 
 
 /* Copies a slab to shared memory: DEPTH elements of each of EDGE lines, from line first_line and k = step on.
  * A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global
- * memory (A not transposed, B transposed), and the copy transposes the slab. */
+ * memory, and the copy transposes the slab. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, bool wide, unsigned first_line, unsigned step) {
     const unsigned thread = threadIdx.y * SIDE + threadIdx.x;

@@ -28,9 +28,8 @@ constexpr unsigned WARP_COLS = LANE_COLS * EACH;
 constexpr unsigned THREADS = EDGE / WARP_ROWS * (EDGE / WARP_COLS) * 32;
 
 /* A slab is the part of A or B that a block loads in one step: DEPTH elements of each of EDGE lines. A line
- * is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global memory (A
- * not transposed, B transposed). Then copies transpose the slab, and padding reduces bank conflicts from
- * 16-way to 2-way. */
+ * is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global memory.
+ * Then copies transpose the slab, and padding reduces 16-way bank conflicts to 2-way conflicts. */
 template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
 
 /* Starts to copy a slab whose lines are stored rows, from line first_line and k = step on. 16 neighbouring
