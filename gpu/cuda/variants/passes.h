@@ -30,8 +30,8 @@ enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
 
 /* Copies an operand of `matrices` matrices to *to, and transposes each matrix if is_turned. The rows of *to
- * must begin at multiples of 16 bytes, or *to must be dense. Several matrices are transposed only to a dense
- * *to. */
+ * must begin at multiples of 16 bytes, or *to must be dense. For several transposed matrices *to must be
+ * dense. */
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error);

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
 struct tile {
     struct mm_simt_shape shape;
     unsigned threads;
-    void (*kernels[2][2])(struct mm_simt_params);      /* [transpose_a][transpose_b] */
+    void (*kernels[2][2])(struct mm_simt_params);      /* indexed by transpose_a, transpose_b */
     void (*batch_kernels[2][2])(struct mm_cuda_items); /* nullptr if the tile has no batch kernels */
     unsigned batch_splits_max;
     unsigned shared_bytes[2][2];
@@ -278,8 +278,7 @@ struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
                             struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
-    /* If there is a flag, an earlier kernel sets it. Without a flag this kernel has no predecessor to wait
-     * for. */
+    /* If there is a flag, an earlier kernel of the plan sets it. Otherwise this kernel is the first. */
     layout.follows = run_flag != nullptr && mm_kernels_wait();
     if (uses_vector_kernel(plan)) {
         struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);

@@ -82,7 +82,7 @@ template <class OPERAND> struct mm_simt_loader {
     static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
 
     const float *global;    /* the thread's first element of the next slab */
-    unsigned shared_offset; /* offset of that element in the slab in shared memory */
+    unsigned shared_offset; /* offset of the thread's first element in a slab in shared memory */
     bool is_wide;           /* copies have 16 bytes, not 4 */
     bool is_whole;          /* all lines of the block are inside the operand */
 
@@ -229,7 +229,7 @@ __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS
 template <class TILE>
 __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &product, unsigned *row,
                                                      unsigned *col) {
-    constexpr unsigned BAND = TILE::ROWS < 2048 ? 2048 / TILE::ROWS : 1; /* blocks */
+    constexpr unsigned BAND = TILE::ROWS < 2048 ? 2048 / TILE::ROWS : 1; /* rows of blocks in a band */
     const unsigned rows = (static_cast<unsigned>(product.m) + TILE::ROWS - 1) / TILE::ROWS;
     const unsigned cols = (static_cast<unsigned>(product.n) + TILE::COLS - 1) / TILE::COLS;
     /* Known limit: if n is above 2³¹ - 32 and tiles are 32×32, BAND·cols overflows to 0, which is a division
@@ -248,7 +248,7 @@ __device__ __forceinline__ struct mm_product mm_simt_split_of(const struct mm_pr
     return split;
 }
 
-/* Words of shared memory in a stage: a slab of each operand. */
+/* Words of shared memory for one stage, which has a slab of A and a slab of B. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr unsigned MM_SIMT_STAGE_WORDS =
     mm_simt_operand<TILE, true, TRANSPOSE_A>::WORDS + mm_simt_operand<TILE, false, TRANSPOSE_B>::WORDS;

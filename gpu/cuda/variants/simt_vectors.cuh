@@ -33,8 +33,9 @@ constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
  * stored rows, each warp computes one line. */
 constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
 constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
-constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread in flight */
-constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k between two barriers */
+constexpr unsigned MM_SIMT_IN_FLIGHT = 8; /* loads of a thread in flight */
+constexpr unsigned MM_SIMT_CHUNK =
+    32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k in a chunk, which is staged at a time */
 
 /* Returns the position of the thread's element `index` (0 to 3) in a group of 128. If WIDE, a thread has four
  * neighbouring elements, otherwise every 32nd element. */

@@ -46,8 +46,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         const unsigned b_col = TRANSPOSE_B ? y : x;
 
         /* The addresses of the thread's elements of the first tiles, and the distances to its elements of the
-         * next tiles. From first_k = a_end on, the thread's element lies outside A; b_end is the limit for
-         * B. */
+         * next tiles. The thread's elements lie outside A from first_k = a_end on, and outside B from b_end
+         * on. */
         const type *a = mm_element<TRANSPOSE_A, type>(product.a, first_row + a_row, a_k);
         const type *b = mm_element<TRANSPOSE_B, type>(product.b, b_k, first_col + b_col);
         const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;

@@ -1,6 +1,5 @@
 /* tiled_exact_16, tiled_exact_32: `tiled` (tiled.cu) without bounds checks, which is the kernel of most
- * textbooks. m, n and k must be multiples of the tile. Source: the matrix product of NVIDIA's CUDA
- * samples. */
+ * textbooks. m, n and k must be multiples of the tile. Source: the matrix product in NVIDIA's samples. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

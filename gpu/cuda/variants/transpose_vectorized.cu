@@ -176,13 +176,14 @@ __device__ __forceinline__ unsigned load_word(const struct mm_matrix &a, size_t 
     return word;
 }
 
-/* Transposes LENGTH×LENGTH elements. */
+/* Transposes 2×2 elements of 2 bytes. */
 __device__ __forceinline__ void turn(unsigned (&words)[2]) {
     const unsigned first = words[0];
     words[0] = __byte_perm(first, words[1], 0x5410);
     words[1] = __byte_perm(first, words[1], 0x7632);
 }
 
+/* Transposes 4×4 elements of 1 byte. */
 __device__ __forceinline__ void turn(unsigned (&words)[4]) {
     const unsigned low[2] = {__byte_perm(words[0], words[1], 0x5140),
                              __byte_perm(words[2], words[3], 0x5140)};
