@@ -65,7 +65,7 @@ struct product {
     int m, k, n;
     float *a, *b, *c; /* in device memory */
     double *expected; /* C, computed on the CPU in float64 */
-    double bound;     /* the largest rounding error of an element of C */
+    double bound;     /* the largest allowed error of an element of C */
 };
 
 /* Makes a matrix of random numbers from -1 to 1, equal in each run, and copies it to the device. */
@@ -88,10 +88,10 @@ static void multiply_on_host(struct product *p, const float *a, const float *b) 
                     (double)a[(size_t)row * p->k + i] * b[(size_t)i * p->n + col];
 }
 
-/* Returns whether the error of each element is within the bound. The inputs are below 1, so each product of
- * two elements is too. It takes part in at most k roundings, and each rounding is wrong by at most 2^-24. So
- * a sum of k products is wrong by at most k·k·2^-24. The bound has (k + 1) for one k, to cover smaller
- * effects. NaN fails, because a comparison with NaN is false. */
+/* Returns whether the error of each element is within the bound. No input is larger than 1, so no product of
+ * two inputs is larger than 1. Each product takes part in at most k roundings, with an error of at most 2^-24
+ * each. So a sum of k products is wrong by at most k·k·2^-24. The bound is k·(k + 1)·2^-24, to cover smaller
+ * effects. NaN is an error too, because a comparison with NaN is false. */
 static bool is_right(const struct product *p, const float *c) {
     for (size_t i = 0; i < (size_t)p->m * p->n; i++)
         if (!(fabs(c[i] - p->expected[i]) <= p->bound))

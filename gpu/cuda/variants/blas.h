@@ -11,8 +11,8 @@ __BEGIN_DECLS
 /* How the libraries multiply operands of one element type. */
 struct mm_blas_type {
     unsigned results; /* bits of the types that C may have; 0 if the type is not supported */
-    /* Required alignment of each row's begin and end, in bytes. A must not be transposed then, and B must be
-     * transposed. If 0, the library supports all transposes, strides and addresses. */
+    /* If not 0, A must not be transposed, B must be transposed, and each row must begin and end at a multiple
+     * of `alignment` bytes. If 0, the library supports all transposes, strides and addresses. */
     unsigned alignment;
     size_t workspace_bytes; /* workspace of cuBLASLt; 0 if cuBLAS multiplies this type */
     /* Values of cublasMath_t, cudaDataType_t and cublasComputeType_t. */

@@ -75,8 +75,8 @@ template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
     }
 };
 
-/* Copies a thread's part of one slab after another. The loader stores few values, because registers are
- * scarce. It recomputes other values at the borders of the matrix. */
+/* Copies a thread's part of one slab after another. To save registers, the loader stores few values, and
+ * recomputes others at the borders of the matrix. */
 template <class OPERAND> struct mm_simt_loader {
     static constexpr unsigned HEIGHT = OPERAND::GLOBAL_K_MAJOR ? OPERAND::LINES : OPERAND::DEPTH;
     static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
@@ -123,7 +123,7 @@ template <class OPERAND> struct mm_simt_loader {
     __device__ __forceinline__ void copy(float *slab, size_t ld, int rows, int cols) const {
         constexpr unsigned BREADTH = WIDTH / COPY;
         constexpr unsigned COPIES = HEIGHT * BREADTH;
-        /* The distances between the thread's copies are compile-time constants. */
+        /* Checks that the distances between a thread's copies are compile-time constants. */
         static_assert(BREADTH % OPERAND::THREADS == 0 || OPERAND::THREADS % BREADTH == 0, "no copy wraps");
 #pragma unroll
         for (unsigned first = 0; first < COPIES; first += OPERAND::THREADS) {

@@ -29,13 +29,12 @@ struct mm_simt_vector_params {
 constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
 constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* warps of a block */
 constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
-/* Lines of a block. If lines are stored columns, each thread of a warp computes four lines. If lines are
- * stored rows, each warp computes one line. */
+/* Lines of a block. Strided lines are stored columns, four for each thread of a warp. Contiguous lines are
+ * stored rows, one for each warp. */
 constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
 constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
-constexpr unsigned MM_SIMT_IN_FLIGHT = 8; /* loads of a thread in flight */
-constexpr unsigned MM_SIMT_CHUNK =
-    32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k in a chunk, which is staged at a time */
+constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread in flight */
+constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k */
 
 /* Returns the position of the thread's element `index` (0 to 3) in a group of 128. If WIDE, a thread has four
  * neighbouring elements, otherwise every 32nd element. */
