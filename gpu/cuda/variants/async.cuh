@@ -34,7 +34,7 @@ __device__ __forceinline__ void mm_commit_copies() {
 #endif
 }
 
-/* Waits until all groups of this thread but the last PENDING ones are copied. */
+/* Waits until at most PENDING groups of this thread are still being copied. */
 template <unsigned PENDING> __device__ __forceinline__ void mm_wait_copies_pending() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");

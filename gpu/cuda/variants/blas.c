@@ -38,7 +38,7 @@ static struct mm_matrix reserve_matrix(struct call *call, char *scratch, enum mm
     return matrix;
 }
 
-/* Also checks where rows end, because cuBLASLt found no algorithm for a C with unaligned row ends. */
+/* Row ends must be aligned too, because cuBLASLt found no algorithm for a C with unaligned row ends. */
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
     return (uintptr_t)matrix->data % alignment == 0 && matrix->ld * bytes % alignment == 0 &&

@@ -309,7 +309,7 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
     sums = {};
     mm_simt_fragment<A> a;
     mm_simt_fragment<B> b;
-    unsigned stage_offset = 0; /* offset of the current stage */
+    unsigned stage_offset = 0; /* words before the current stage */
     a.read(a_own, 0);
     b.read(b_own, 0);
 #pragma unroll

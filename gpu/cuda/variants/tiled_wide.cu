@@ -9,8 +9,8 @@
 namespace {
 
 constexpr unsigned TILE = 16;
-constexpr unsigned TILES = 32;    /* tiles of A, and tiles of B, in a step */
-constexpr unsigned IN_FLIGHT = 4; /* tiles of A, and of B, that a thread loads at a time */
+constexpr unsigned TILES = 32;    /* a step has TILES tiles of A and TILES tiles of B */
+constexpr unsigned IN_FLIGHT = 4; /* a thread loads elements of IN_FLIGHT tiles at a time */
 constexpr unsigned DEPTH = TILES * TILE;
 
 struct tiled_wide : mm_cuda_square<TILE> {
@@ -55,7 +55,7 @@ struct tiled_wide : mm_cuda_square<TILE> {
                 }
             }
 
-            /* Wait until both tiles are complete, because threads read what other threads wrote. */
+            /* Wait until all tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
             for (unsigned tile = 0; tile < tiles; tile++)
 #pragma unroll

@@ -29,7 +29,7 @@ namespace {
 
 constexpr unsigned EDGE = 64; /* side of a block's square of C, in elements */
 constexpr unsigned THREADS = 256;
-constexpr unsigned PLACES = 8; /* vectors in the 32 banks of shared memory */
+constexpr unsigned PLACES = 8; /* number of vectors that fill the 32 banks */
 
 /* 16 bytes of neighbouring elements, which one access loads or stores. */
 template <typename ELEMENT> struct alignas(16) vector {
@@ -89,7 +89,7 @@ __device__ void stage(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row
     }
 }
 
-/* Loads a square of A at a border, element by element, and stages it transposed, with zeros outside A. */
+/* Loads a square at a border of A element by element, with zeros outside A, and stages it transposed. */
 template <typename ELEMENT>
 __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row, unsigned col) {
     constexpr unsigned STEP = THREADS / EDGE;
@@ -122,7 +122,7 @@ __device__ void store(const struct mm_matrix &c, tile<ELEMENT> &from, unsigned r
     }
 }
 
-/* Stores the tile in a square of C at a border, element by element. */
+/* Stores the tile element by element, for a square at a border of C. */
 template <typename ELEMENT>
 __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, unsigned row, unsigned col) {
     ELEMENT *to = static_cast<ELEMENT *>(c.data);
