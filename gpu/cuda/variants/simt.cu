@@ -188,7 +188,7 @@ unsigned line_blocks_of(const struct mm_product *product) {
                                                                                    : MM_SIMT_STRIDED_LINES));
 }
 
-/* Aims at four blocks for each multiprocessor, but gives each split at least MM_SIMT_CHUNK of k. */
+/* Aims at four blocks for each multiprocessor, with at most one split for each MM_SIMT_CHUNK of k. */
 struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
     const unsigned blocks = line_blocks_of(product);

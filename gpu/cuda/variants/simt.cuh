@@ -103,7 +103,7 @@ template <class OPERAND> struct mm_simt_loader {
                                 first_line);
     }
 
-    /* Returns the row of the thread's first copy in a slab, if a copy has COPY elements. */
+    /* Returns the first row of a slab that the thread copies, with COPY elements at a time. */
     template <unsigned COPY> static __device__ __forceinline__ unsigned row_of() {
         return threadIdx.x / (WIDTH / COPY);
     }
@@ -298,7 +298,7 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
         }
         mm_commit_copies(); /* the waits count groups, so a group may be empty */
     };
-    int k_left = static_cast<int>(end - begin); /* counts k from the current stage on */
+    int k_left = static_cast<int>(end - begin); /* k that is left, from the current stage on */
 #pragma unroll 1
     for (unsigned stage = 0; stage < TILE::STAGES - 1; stage++)
         copy(slabs + stage * STAGE_WORDS, k_left - static_cast<int>(stage * DEPTH));

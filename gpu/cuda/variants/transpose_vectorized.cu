@@ -252,7 +252,7 @@ struct vectorized {
     static constexpr unsigned THREADS_Y = 1;
 
     template <typename ELEMENT> static __device__ __forceinline__ void run(const struct mm_product &product) {
-        const unsigned row = blockIdx.y * EDGE; /* first row of the square of C */
+        const unsigned row = blockIdx.y * EDGE;
         const unsigned col = blockIdx.x * EDGE;
         if constexpr (sizeof(ELEMENT) < 4) {
             __shared__ narrow_tile<ELEMENT> square;
