@@ -25,7 +25,8 @@ static inline size_t mm_matrices_of_b(const struct mm_product *product) {
 /* Returns whether every row of the matrix begins at a multiple of 16 bytes. */
 bool mm_cuda_is_aligned(const struct mm_matrix *matrix);
 
-/* The launch_stack function of plans that can only launch a whole stack: `first` must be 0. */
+/* The launch_stack function of plans that can only launch a whole stack. `first` must be 0, and `count` must
+ * be the number of products in the stack. */
 enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
 
