@@ -1,4 +1,4 @@
-/* Products and transpositions: the parameters of the two endpoints, and the checks of sizes. */
+/* The parameters of products and transpositions, and the checks of sizes. */
 #include "api/call.h"
 
 #include <stdio.h>
@@ -74,8 +74,6 @@ void mm_call_init_kind(struct mm_call *call, const struct mm_operands_kind *kind
     strcpy(call->backend, "auto");
 }
 
-/* --- types and sizes */
-
 static enum mm_status resolve_result(struct mm_call *call, struct mm_error *error) {
     const enum mm_dtype dtype = call->operands.dtype;
     call->result_dtype = call->operands.kind->op == MM_MATMUL ? mm_dtype_result(dtype) : dtype;
@@ -95,7 +93,7 @@ enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *er
     return status;
 }
 
-/* Whether all matrices lie in host memory on every backend. */
+/* Whether no matrix can be in device memory, whatever the backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
     return mm_operands_inline_count(&call->operands) == call->operands.count &&
            !mm_selection_is_part(&call->selection) && call->out[0] == '\0' &&
@@ -148,8 +146,6 @@ enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, si
     }
     return check_together(call, bytes, c_bytes, limits, error);
 }
-
-/* --- the product */
 
 struct mm_product mm_call_product(const struct mm_call *call) {
     const struct mm_operand *a = &call->operands.of[0], *b = &call->operands.of[1];

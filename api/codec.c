@@ -1,22 +1,22 @@
-/* The table of codecs, and the choice of a codec for a request, a stored matrix or a reply. */
+/* Chooses the codec for a request, a stored matrix or a reply. */
 #include "api/codec.h"
 
 #include "api/media.h"
 #include "api/problem.h"
 
-/* In the order in which the server prefers them. */
+/* The preferred codecs come first. */
 static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_npy_codec, &mm_form_codec,
                                                 &mm_csv_codec};
 
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
 
-/* The types of all requests, or of all replies. */
+/* Lists the Content-Types of all requests, or of all replies. */
 static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
     for (size_t index = 0; index < CODEC_COUNT; index++)
         types[index] = replies ? codecs[index]->reply_type : codecs[index]->media_type;
 }
 
-/* Fails: the body is a file of this codec, but products need a form. */
+/* Fails because the body is a single file, but products need a form. */
 static enum mm_status fail_file(const struct mm_codec *codec, enum mm_op op, struct mm_error *error) {
     return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
                          "the body is a %s file, but must be a form with .npy or .csv files; send: " MM_CURL
@@ -24,7 +24,7 @@ static enum mm_status fail_file(const struct mm_codec *codec, enum mm_op op, str
                          codec->file_extension, mm_op_name(op), mm_form_codec.example[op]);
 }
 
-/* Fails: neither the request nor the body shows the format. The error shows a request that works. */
+/* Fails because neither the headers nor the body show the format. The error shows a valid request. */
 static enum mm_status fail_untyped(enum mm_op op, const char *const *types, struct mm_error *error) {
     char list[128];
     mm_media_list(types, CODEC_COUNT, list, sizeof list);
@@ -46,7 +46,7 @@ static const struct mm_codec *find_untyped(enum mm_op op, bool has_dimensions, c
     return NULL;
 }
 
-/* Finds the codec whose files have this Content-Type; NULL if there is none. */
+/* Returns the codec whose files have this Content-Type, or NULL. */
 static const struct mm_codec *find_file(const char *content_type) {
     for (size_t index = 0; index < CODEC_COUNT; index++)
         if (codecs[index]->file_extension != NULL && mm_media_is(content_type, codecs[index]->reply_type))

@@ -1,52 +1,51 @@
-/* Codecs: one file for each wire format. A codec turns a body into matrix views, and a result into a body. It
+/* Codecs: one for each wire format. A codec turns a body into matrix views, and a result into a body. It
  * knows no sockets and no devices.
  *
- * The connection's thread calls the functions for its request. If a body or a result is large, a thread of
- * the worker pool decodes it (`decode`, the reader's `finish`) or encodes it (`encode`, `finish`), and the
- * connection waits. If a request ends while it waits for memory, or its client leaves, the thread that ends
- * the request calls `cancel`. */
+ * The connection's thread calls a codec. If a body or a result is large, a thread of the worker pool calls
+ * `decode`, `encode` and both `finish` functions instead, while the connection waits. If a request ends while
+ * it waits for memory, or its client disconnects, the thread that ends the request calls `cancel`. */
 #pragma once
 
 #include "api/operand.h"
 #include "gpu/queue/outcome.h"
 
-#define MM_LENGTH_UNKNOWN UINT64_MAX /* the length of a chunked body */
+#define MM_LENGTH_UNKNOWN UINT64_MAX /* length of a chunked body that is still arriving */
 
-/* A complete request body. The caller keeps it until the job is done, because views may point into it. The
- * decoder may move elements within it. */
+/* A complete request body. The caller keeps it until the job is done, because views may point into it.
+ * Decoding may move elements within it. */
 struct mm_body {
-    void *data; /* aligned to 64 bytes; may be NULL if bytes is 0 */
+    void *data; /* aligned to 64 bytes; NULL only if bytes is 0 */
     size_t bytes;
-    const char *content_type; /* the Content-Type header, with its parameters; NULL: absent */
+    const char *content_type; /* the whole Content-Type header; NULL if it is absent */
 };
 
-/* Threads that share long work. `run` calls one(data, index) once for each index below count, in parallel,
- * and returns when all calls have returned. The calling thread makes some of the calls. */
+/* Threads that share long work. `run` calls one(data, index) in parallel, once for each index below count. It
+ * returns when all calls have returned. The calling thread takes part. */
 struct mm_helpers {
     void (*run)(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
                 void *data);
 };
 
-/* The content of a reply: a matrix, or figures about it, and how it was computed. */
+/* The content of a reply: a matrix or figures about it, and how it was computed. For a stored matrix,
+ * `outcome` is NULL, and `device` and `operand_dtype` are not used. */
 struct mm_answer {
-    const struct mm_outcome *outcome; /* how the product ran; NULL: the matrix is a stored one, and `device`
-                                         and `operand_dtype` have no meaning */
-    const struct mm_device *device;   /* the device that computed the product */
+    const struct mm_outcome *outcome; /* how the product ran, or NULL */
+    const struct mm_device *device;
     enum mm_dtype operand_dtype;
-    struct mm_matrix matrix;      /* the returned elements, dense; without has_matrix only its dtype is set */
-    const struct mm_shape *shape; /* the shape of `matrix` */
-    bool has_matrix;              /* the reply has the elements; false only in JSON */
-    uint64_t figures;             /* bits of enum mm_figure; always 0 except in JSON */
-    const struct mm_reduction *reduction; /* the values of the figures */
-    struct mm_buffer *result;   /* holds the matrix's elements; an encoder may move it to the body */
-    const uint64_t *span_ns;    /* by enum mm_span; encode and total are final only in `finish` */
-    struct mm_helpers *helpers; /* NULL: the encoder works alone */
+    struct mm_matrix matrix; /* the elements, dense; if has_matrix is false, only its dtype is set */
+    const struct mm_shape *shape;
+    bool has_matrix;                      /* the reply includes the elements; false only in JSON */
+    uint64_t figures;                     /* bits of enum mm_figure; 0 except in JSON */
+    const struct mm_reduction *reduction; /* values of the figures */
+    struct mm_buffer *result;             /* memory of the elements; an encoder may move it to the body */
+    const uint64_t *span_ns;    /* durations by enum mm_span; encode and total are final only in `finish` */
+    struct mm_helpers *helpers; /* NULL if the encoder works alone */
 };
 
 enum { MM_REPLY_HEAD_MAX = 256 };
 
-/* A reply's body: `head_bytes` of head, then `bytes` at buffer.data. Because of the head, a format can put
- * something in front of the elements without copying them. The struct's owner frees the buffer. */
+/* A reply's body: head_bytes bytes of `head`, then `bytes` bytes at buffer.data. A format can put a header
+ * into `head`, so it need not copy the elements. The struct's owner frees the buffer. */
 struct mm_reply_body {
     char head[MM_REPLY_HEAD_MAX];
     size_t head_bytes;
@@ -54,138 +53,132 @@ struct mm_reply_body {
     size_t bytes;
 };
 
-/* Reads a body while it arrives. The body lies in the caller's memory, which is aligned to 64 bytes. */
+/* Functions that read a body while it arrives. The body is in the caller's memory, aligned to 64 bytes. */
 struct mm_body_reader {
     /* Begins to read a body of body_bytes bytes, or MM_LENGTH_UNKNOWN. `into` is the first member of the
-     * endpoint's struct, which has the parameters of the query. The reader copies the whole struct. The
-     * caller keeps limits and memory until finish or cancel. Returns the reading that the other functions
-     * take. NULL if memory runs out: mm_codec_decode may then read the complete body. */
+     * endpoint's struct, which has the query's parameters; the reader copies the whole struct. The caller
+     * keeps limits and memory until finish or cancel. Returns the state that the other functions take, or
+     * NULL if memory runs out. mm_codec_decode may still read the complete body then. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
-    /* Continues with a body that has grown to body_bytes. The caller may have moved the body. The reader may
-     * move elements within the body. Returns the new length of the body, where the caller appends the next
-     * chunk. */
+    /* Reads on, after the body has grown to body_bytes. The caller may have moved the body. The reader may
+     * move elements within it. Returns the body's new length: the next chunk goes there. */
     size_t (*feed)(void *reading, void *body, size_t body_bytes);
 
-    /* Frees the memory of decoded elements for other requests. `finish` then reads the body again. NULL: the
-     * reader has no such memory. */
+    /* Frees the memory of decoded elements for other requests; `finish` then reads the body again. NULL if
+     * the reader keeps no such memory. */
     void (*yield)(void *reading);
 
-    /* Whether `finish` will be quick, so the connection's thread may call it. Valid once `feed` has read
-     * the whole body. */
+    /* Whether `finish` is quick enough for the connection's thread. Call this after `feed` has read the whole
+     * body. */
     bool (*is_quick)(const void *reading);
 
-    /* Ends the reading, and fills the endpoint's struct; on failure the struct is untouched. body->bytes is
-     * the last value that feed returned, or the body's length if the caller never called feed. Frees the
-     * reading, except after MM_BUSY: the caller then calls finish or cancel later. */
+    /* Ends the reading, and fills the endpoint's struct, which is untouched on failure. body->bytes is the
+     * last value that `feed` returned, or the body's length if `feed` was never called. Frees the state,
+     * except after MM_BUSY: the caller must then call finish again, or cancel. */
     enum mm_status (*finish)(void *reading, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error);
 
-    /* Frees the reading and its memory. */
+    /* Frees the state and its memory. */
     void (*cancel)(void *reading);
 };
 
-/* Readers of bodies that are a single file (api/form/form.c). */
+/* Readers of bodies that are a single file. */
 extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
 
-/* A codec for requests has `decode` or `reader`. A codec for replies has `encode`. */
+/* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. A codec
+ * without media_type reads only matrices to store, and their Content-Type is reply_type. */
 struct mm_codec {
-    const char *media_type;     /* the Content-Type of its requests, lower case; NULL: the codec reads no
-                                   requests, only matrices to store, and their Content-Type is reply_type */
-    const char *reply_type;     /* the Content-Type of its replies, which Accept must match; NULL: the codec
-                                   writes no replies */
-    const char *file_extension; /* ".npy"; NULL: the format has no files that a form or PUT may send */
-    const char *natural_reply;  /* the Content-Type of the reply if Accept leaves the choice; NULL:
-                                   reply_type */
+    const char *media_type;     /* Content-Type of requests, lower case; NULL if there are none */
+    const char *reply_type;     /* Content-Type of replies; NULL if there are none */
+    const char *file_extension; /* such as ".npy"; NULL if the format has no files */
+    const char *natural_reply;  /* reply type if Accept does not decide; NULL if reply_type */
 
-    /* For each operation, a request that works, which error details show: a body of text, a query, or curl's
-     * arguments. */
+    /* For each operation, a valid request for error messages: a JSON body, a query, or curl's arguments. */
     const char *example[MM_OP_COUNT];
 
-    /* A body without a type has this format if it begins with this character; 0: no character decides. */
+    /* A body without a Content-Type has this format if it begins with this character; 0 if none. */
     char first;
 
-    /* For each operation, the names of the dimensions that the query must have. NULL: the format has shapes
-     * of its own. */
+    /* For each operation, the dimensions that the query must give, in words. NULL if the format itself has
+     * shapes. */
     const char *dimensions[MM_OP_COUNT];
 
-    /* Checks the parameters of the Content-Type. MM_BAD_REQUEST. NULL: they do not matter. */
+    /* Checks the parameters of the Content-Type. Fails with MM_BAD_REQUEST. NULL if they do not matter. */
     enum mm_status (*check_type)(const char *content_type, struct mm_error *error);
 
-    /* Checks the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
-     * arrives. MM_BAD_REQUEST, MM_TOO_LARGE, MM_UNSUPPORTED (the dtype). Allocates nothing. NULL: nothing to
-     * check. When a chunked body has ended, the caller calls plan again with the true length. */
+    /* Checks the query's parameters and the body's length before the body arrives. Allocates nothing. Fails
+     * with MM_BAD_REQUEST, MM_TOO_LARGE or MM_UNSUPPORTED. For a chunked body, body_bytes is
+     * MM_LENGTH_UNKNOWN, and the caller calls `plan` again at the end. NULL if there is nothing to check. */
     enum mm_status (*plan)(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 
     /* Points views into a complete body whose length `plan` has checked. Copies nothing, so it is quick. */
     void (*decode)(struct mm_operands *into, const struct mm_body *body);
 
-    /* Reads a body while it arrives. NULL: the codec has `decode`, or reads no requests. */
+    /* NULL if the codec has `decode`, or reads no bodies. */
     const struct mm_body_reader *reader;
 
-    /* The most dimensions of a result that its replies can hold. */
+    /* The highest rank of a result that a reply can hold. */
     unsigned reply_rank_max;
 
-    /* The most bytes that the reply's body needs for a result of this shape and type; false if they exceed
-     * SIZE_MAX. NULL: the body is the result's own buffer. */
+    /* Computes the most bytes of a reply's body with a result of this shape and type; false if they exceed
+     * SIZE_MAX. NULL if the body is the result's own buffer. */
     bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
-    /* The most bytes that the body of a reply without elements needs; 0: the format has no such reply. */
+    /* The most bytes of a reply's body without elements; 0 if the format has no such reply. */
     size_t facts_bytes_max;
 
-    /* Writes the result's elements into *body, whose buffer has reply_bytes_max bytes. If reply_bytes_max is
-     * NULL, encode moves the buffer of answer->result to *body. */
+    /* Writes the reply into *body, whose buffer has the bytes that reply_bytes_max computed. If
+     * reply_bytes_max is NULL, moves the buffer of answer->result to *body. */
     void (*encode)(const struct mm_answer *answer, struct mm_reply_body *body);
 
-    /* Completes the body once the encoding time is known. NULL: nothing to add. */
+    /* Completes the body when the encoding time is known. NULL if the format does not show times. */
     void (*finish)(const struct mm_answer *answer, struct mm_reply_body *body);
 };
 
-/* Examples of JSON bodies. */
 #define MM_MATMUL_EXAMPLE "{\"a\": [[1,2]], \"b\": [[3],[4]]}"
 #define MM_TRANSPOSE_EXAMPLE "{\"a\": [[1,2]]}"
 
-/* All codecs. */
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
 
-/* Chooses the codec by a request's Content-Type (NULL: absent). If the type is absent or a client's default,
- * a query with all dimensions (has_dimensions) means raw. Otherwise the codec is the one whose bodies begin
- * with `first`: the body's first character that is no space, or 0. If `first` must
- * decide but body_seen is false, returns MM_OK and sets *codec to NULL. MM_UNSUPPORTED_MEDIA_TYPE lists the
- * types. */
+/* Chooses the codec by a request's Content-Type (NULL if absent). A type that clients send by default
+ * (mm_media_untyped) counts as absent. Without a type, the body is raw if the query has all dimensions
+ * (has_dimensions). Otherwise the body's first character that is not a space decides: `first`, or 0 if the
+ * body is empty. If `first` must decide but body_seen is false, sets *codec to NULL and returns MM_OK. Fails
+ * with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
 
-/* Chooses the codec of a matrix to store by its Content-Type (NULL: absent). A body may also be a single .npy
- * or CSV file. If the query has dimensions (has_dimensions), a body without a type is raw. Otherwise a body
- * whose type is absent, octet-stream or unknown is a .npy file if it begins like one. `first` is the body's
- * first character. If it must decide but body_seen is false, returns MM_OK and sets *codec to NULL.
- * MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
+/* Chooses the codec of a matrix to store by its Content-Type (NULL if absent). The body may also be a single
+ * .npy or CSV file. Without a type, the body is raw if the query has dimensions (has_dimensions). Otherwise
+ * `first`, the body's first character, shows a .npy file if the type is absent, octet-stream or unknown, and
+ * shows JSON if the type is absent. If `first` must decide but body_seen is false, sets *codec to NULL and
+ * returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);
 
-/* Chooses the reply's codec by Accept (NULL: absent) through mm_media_choose. `natural` is the request's
- * codec, or NULL. MM_NOT_ACCEPTABLE. */
+/* Chooses the reply's codec by Accept (NULL if absent). `natural` is the preferred codec, usually the
+ * request's, or NULL. Fails with MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error);
 
-/* The codec of a reply without elements: JSON, or NULL if Accept excludes JSON. */
+/* Returns the codec for a reply without elements: JSON, or NULL if Accept excludes JSON. */
 const struct mm_codec *mm_codec_for_facts(const char *accept);
 
-/* Fails with MM_BAD_REQUEST: the reply has figures, but Accept excludes JSON. */
+/* Fails with MM_BAD_REQUEST, because only JSON can hold figures, but Accept excludes JSON. */
 enum mm_status mm_codec_fail_figures(struct mm_error *error);
 
-/* MM_NOT_ACCEPTABLE if the codec's replies cannot hold a result of this shape. */
+/* Fails with MM_NOT_ACCEPTABLE if the codec's replies cannot hold a result of this shape. */
 enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error);
 
-/* Decodes a complete body. The operands' views point into the body or into their storage; on failure the
- * storage is empty. The query's parameters are already set, and the codec's plan has checked them with the
- * body's length. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
- * dtype), MM_BUSY, MM_INTERNAL. */
+/* Decodes a complete body, after the codec's plan has accepted the query and the body's length. The operands'
+ * views point into the body or into their storage, which is empty on failure. Fails with MM_BAD_REQUEST (with
+ * line, column and field if known), MM_BAD_SHAPE, MM_TOO_LARGE, MM_UNSUPPORTED, MM_NO_SUCH_MATRIX, MM_BUSY or
+ * MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,
                                const struct mm_body *body, const struct mm_limits *limits,
                                struct mm_reservation *memory, struct mm_error *error);

@@ -1,4 +1,4 @@
-/* The table of element types. If a type of MM_DTYPE_TABLE has no row here, the file does not compile. */
+/* The table of element types. A type of MM_DTYPE_TABLE without a row here is a compile error. */
 #include "api/element.h"
 
 #include "api/number/digits.h"
@@ -60,7 +60,7 @@ SPECIAL(MM_FLOAT8_E5M2, float8_e5m2)
 #define FLOATS(LARGEST) "numbers up to " LARGEST ", \"NaN\", \"Infinity\", \"-Infinity\""
 #define WHOLES(LEAST, MOST) "whole numbers from " LEAST " to " MOST
 
-/* The columns of a row, in the order of struct mm_element. */
+/* The rows: one macro for each type, with values in the order of struct mm_element. */
 #define ROW_MM_FLOAT32                                                                                       \
     "<f4", mm_number_float32, put_float32, write_float32, MM_FLOAT_TEXT_MAX, FLOATS("3.40282347e+38")
 #define ROW_MM_FLOAT64                                                                                       \

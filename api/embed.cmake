@@ -1,13 +1,13 @@
-# Makes files a part of the program. Included, it defines mm_embed; as a script, with TABLE, ROOT, FILES and OUTPUT, it
-# writes the files that are listed in FILES as C arrays, ended by NUL, and a table of them. With GZIP it compresses INPUT.
+# Embeds files in the program. A CMakeLists.txt includes this file for the functions. The build runs it as a script: with
+# GZIP it compresses INPUT, otherwise it writes the files listed in FILES as C arrays with a NUL, and a table of them.
 
-# mm_embed(OUT TABLE ROOT FILE…): OUT gets the C file for a target: an array for each FILE, an absolute path, and `struct
-# mm_embedded_files TABLE` with a row for each. A row's path begins at the folder ROOT; if that is empty, it is the name.
+# mm_embed(OUT TABLE ROOT FILE…) embeds FILEs, which are absolute paths. The variable OUT becomes the C file to compile,
+# which defines `struct mm_embedded_files TABLE`. Paths in the table are relative to ROOT; if ROOT is empty, names only.
 function(mm_embed out table root)
     set(made ${CMAKE_CURRENT_BINARY_DIR}/${table}.c)
     set(script ${PROJECT_SOURCE_DIR}/api/embed.cmake)
     list(JOIN ARGN "\n" files)
-    file(CONFIGURE OUTPUT ${table}.txt CONTENT "${files}" @ONLY) # for a command line they are too many
+    file(CONFIGURE OUTPUT ${table}.txt CONTENT "${files}" @ONLY) # too long for a command line
     add_custom_command(OUTPUT ${made}
         COMMAND ${CMAKE_COMMAND} -D TABLE=${table} -D ROOT=${root} -D FILES=${CMAKE_CURRENT_BINARY_DIR}/${table}.txt
                 -D OUTPUT=${made} -P ${script}
@@ -15,7 +15,7 @@ function(mm_embed out table root)
     set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
-# mm_embed_gzip(OUT FILE): FILE compressed, in the build folder, under its name with .gz behind it.
+# mm_embed_gzip(OUT FILE) compresses FILE in the build folder. The variable OUT becomes the path of NAME.gz.
 function(mm_embed_gzip out file)
     get_filename_component(name ${file} NAME)
     set(made ${CMAKE_CURRENT_BINARY_DIR}/${name}.gz)
@@ -29,7 +29,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     return()
 endif()
 if(GZIP)
-    set(ENV{SOURCE_DATE_EPOCH} 0) # else gzip's head has the time of the build, so each build would have other ETags
+    set(ENV{SOURCE_DATE_EPOCH} 0) # otherwise the header has the build time, so ETags change with each build
     file(ARCHIVE_CREATE OUTPUT ${GZIP} PATHS ${INPUT} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
     return()
 endif()

@@ -1,4 +1,4 @@
-/* Looks up embedded files. */
+/* Looks up embedded files by their path. */
 #include "api/embedded.h"
 
 #include <string.h>

@@ -1,12 +1,11 @@
-/* Reads media types and Accept by RFC 9110. If one part of a header is malformed, the other parts are still
- * used. */
+/* Reads media types and Accept. If one part of a header is malformed, the other parts still count. */
 #include "api/media.h"
 
 #include "api/slice.h"
 
 #include <stdio.h>
 
-/* Where the part that starts here ends: at `separator` outside of quotes, or at the end of the text. */
+/* Returns the end of the first part: the next `separator` outside of quotes, or `end`. */
 static const char *part_end(const char *text, const char *end, char separator) {
     bool quoted = false;
     for (; text < end && (quoted || *text != separator); text++) {
@@ -24,8 +23,8 @@ bool mm_media_is(const char *content_type, const char *type) {
     return mm_slice_is_any_case(mm_slice_trim(content_type, content_type + strcspn(content_type, ";")), type);
 }
 
-/* How exactly a range names the type: 0 if it does not match, 1 for any type, 2 for the main type, 3 for the
- * type itself. Sets *valid unless the range is malformed ("*", "json"). */
+/* Returns how exactly a range names the type: 0 if it does not match, 1 for any type, 2 for the main type, 3
+ * for the type itself. Sets *valid to true unless the range is malformed, such as "json". */
 static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     const char *slash = memchr(range.start, '/', range.length);
     if (slash == NULL || slash == range.start || slash + 1 == range.start + range.length)
@@ -46,8 +45,8 @@ static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     return mm_slice_is_any_case(range, type) ? 3 : 0;
 }
 
-/* Reads a weight such as "0.5" in thousandths: at most 1, with at most three decimals. A malformed weight is
- * 0. The leading 0 may be missing, because a common client (Java's HttpURLConnection) sends "q=.2". */
+/* Returns a weight such as "0.5" in thousandths, or 0 if it is malformed. It is at most 1 and has at most
+ * three decimals. The leading 0 may be missing, because Java's HttpURLConnection sends "q=.2". */
 static int read_weight(struct mm_slice text) {
     const char *digit = text.start;
     const char *end = text.start + text.length;
@@ -68,8 +67,7 @@ static int read_weight(struct mm_slice text) {
     return weight <= 1000 ? weight : 0;
 }
 
-/* Reads the parameters of a range, from its first semicolon on. Returns the weight; *others becomes true
- * if another parameter comes before q. */
+/* Returns the weight from the parameters of a range. *others: another parameter comes before q. */
 static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
@@ -84,8 +82,8 @@ static int read_parameters(const char *text, const char *end, bool *others) {
     return 1000;
 }
 
-/* The server's types have no parameters. A client may add one, as in "application/json; charset=utf-8". So
- * parameters are not compared; they only make a range more specific. */
+/* Parameters of a range, such as charset, are not compared, because the server's types have none. A range
+ * with parameters only counts as more specific. */
 int mm_media_weight(const char *accept, const char *type) {
     if (accept == NULL)
         return 1000;

@@ -1,4 +1,4 @@
-/* Sets the sources and the types of operands. */
+/* Reads the sources of operands, and sets their element types. */
 #include "api/operand.h"
 
 #include "api/element.h"
@@ -36,9 +36,7 @@ void mm_operands_release(struct mm_operands *operands, struct mm_reservation *me
         operands->of[index].view = (struct mm_matrix){0};
 }
 
-/* --- sources */
-
-/* Finds the text between `head`, such as "uniform(", and ")"; false if the text has another form. */
+/* Finds the text between `head`, such as "uniform(", and ")". False if `text` does not match. */
 static bool is_between(struct mm_slice text, const char *head, struct mm_slice *inner) {
     const size_t length = strlen(head);
     if (text.length <= length || memcmp(text.start, head, length) != 0 || text.start[text.length - 1] != ')')
@@ -47,7 +45,6 @@ static bool is_between(struct mm_slice text, const char *head, struct mm_slice *
     return true;
 }
 
-/* Reads a decimal below 2⁶⁴. */
 static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     *seed = 0;
     for (size_t index = 0; index < digits.length; index++)
@@ -57,7 +54,7 @@ static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     return digits.length > 0;
 }
 
-/* Finds the value to which the request already has a reference under this name. */
+/* Returns the stored matrix if the request already has a reference to it, or NULL. */
 static struct mm_stored *find_reference(const struct mm_references *references, const char *matrix) {
     for (unsigned index = 0; index < references->count; index++)
         if (strcmp(references->values[index]->name, matrix) == 0)
@@ -65,8 +62,8 @@ static struct mm_stored *find_reference(const struct mm_references *references, 
     return NULL;
 }
 
-/* Acquires the stored matrix of this name. If the operand already has another source, there may be no place
- * for a reference. Then *stored is NULL, and mm_parameter_set rejects the second source. */
+/* Adds a reference to a stored matrix. If the operand had another source before, there may be no place for a
+ * second reference. *stored is then NULL, and mm_parameter_set rejects the second source. */
 static enum mm_status acquire_stored(struct mm_references *references, const char *written,
                                      const char *matrix, struct mm_stored **stored, struct mm_error *error) {
     if (references == NULL || references->store == NULL)
@@ -123,7 +120,7 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
                              written, text.length > 40 ? 40 : (int)text.length, text.start);
     memset(&value, 0, sizeof value);
     const enum mm_status status = read_source(operands->references, written, text, &value.source, error);
-    /* A second value is an error, even if it names no matrix. */
+    /* A second source is an error even if no such matrix exists; mm_parameter_set reports it. */
     const bool is_second =
         (operands->parameters.given & mm_parameter_bit(&operands->parameters, &operand->source)) != 0;
     if (status == MM_OK || (status == MM_NO_SUCH_MATRIX && is_second))
@@ -144,8 +141,6 @@ unsigned mm_operands_inline_count(const struct mm_operands *operands) {
         count += mm_operand_is_inline(&operands->of[index]);
     return count;
 }
-
-/* --- types */
 
 static enum mm_status set_stored_type(struct mm_operands *operands, const struct mm_operand *operand,
                                       struct mm_error *error) {

@@ -1,5 +1,4 @@
-/* Sets the shapes of operands from the body, from parameters or from stored matrices. Also sets the views,
- * and checks the sizes. */
+/* Sets the shapes of operands from the body, parameters or stored matrices, and checks the sizes. */
 #include "api/operand.h"
 
 #include <string.h>
@@ -11,8 +10,6 @@ static bool is_set(const struct mm_operands *operands, const void *value) {
 static const char *name_of(const struct mm_operands *operands, const void *value) {
     return mm_parameter_of(&operands->parameters, value)->name;
 }
-
-/* --- what is given, and what is missing */
 
 bool mm_operands_name_shapes(const struct mm_operands *operands) {
     const struct mm_parameters *parameters = &operands->parameters;
@@ -30,8 +27,8 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
            (named & shapes) == shapes;
 }
 
-/* Returns the name of the first set parameter of this kind, or NULL. Leading dimensions also have kind
- * DIMENSION. */
+/* Returns the name of the first set parameter of this kind, or NULL. With MM_KIND_DIMENSION, also finds
+ * leading dimensions. */
 static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
     const struct mm_parameters *parameters = &operands->parameters;
     for (unsigned index = 0; index < parameters->table->count; index++) {
@@ -91,10 +88,8 @@ static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_e
     return MM_OK;
 }
 
-/* --- dimensions from shapes, and shapes from dimensions */
-
-/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. If two operands have
- * different values, the check of the whole product fails later. */
+/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. Different values from two
+ * operands are found later, when the whole product is checked. */
 static enum mm_status derive_dimension(struct mm_operands *operands, const struct mm_operand *operand,
                                        enum mm_dimension dimension, size_t length, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
@@ -112,7 +107,7 @@ static enum mm_status derive_dimension(struct mm_operands *operands, const struc
                          (size_t)*value, operand->role.name, length, name, operand->role.name);
 }
 
-/* Sets both dimensions of an operand. The missing dimension of a vector is 1. */
+/* Sets the two dimensions of an operand. A vector has 1 as the other dimension. */
 static enum mm_status set_dimensions(struct mm_operands *operands, const struct mm_operand *operand,
                                      struct mm_error *error) {
     const struct mm_shape *shape = &operand->shape;
@@ -126,7 +121,7 @@ static enum mm_status set_dimensions(struct mm_operands *operands, const struct 
                : status;
 }
 
-/* Sets an operand's shape. MM_BAD_SHAPE if the client gave another shape by the parameter. */
+/* Sets an operand's shape. MM_BAD_SHAPE if the shape parameter has another value. */
 static enum mm_status set_shape(const struct mm_operands *operands, struct mm_operand *operand,
                                 const struct mm_shape *shape, struct mm_error *error) {
     struct mm_shape *own = &operand->shape;
@@ -155,7 +150,6 @@ enum mm_status mm_operand_complete_shape(struct mm_operands *operands, struct mm
     return status;
 }
 
-/* Sets the shapes of stored operands, and the dimensions or whole shapes that follow from them. */
 static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
     const bool by_shapes = find_set(operands, MM_KIND_SHAPE) != NULL;
@@ -173,7 +167,7 @@ static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_
     return status;
 }
 
-/* Returns the shape of a single matrix before the transpose, from the dimensions. */
+/* Returns an operand's shape, before its transpose, from the dimensions. */
 static struct mm_shape shape_by_dimensions(const struct mm_operands *operands,
                                            const struct mm_operand *operand) {
     const uint64_t rows = operands->dimensions[operand->role.rows];
@@ -195,7 +189,7 @@ enum mm_status mm_operands_set_shapes_by_query(struct mm_operands *operands, con
     return status;
 }
 
-/* Sets the shape of a generated operand from the dimensions, unless the client gave the whole shape. */
+/* Sets a generated operand's shape from the dimensions, unless the client gave the whole shape. */
 static enum mm_status set_generated_shape(struct mm_operands *operands, struct mm_operand *operand,
                                           struct mm_error *error) {
     const uint64_t *rows = &operands->dimensions[operand->role.rows];
@@ -235,7 +229,7 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
         if (shape == NULL)
             continue;
         status = set_shape(operands, operand, shape, error);
-        if (status == MM_OK && !are_inline) /* if all are inline, the check of the product compares them */
+        if (status == MM_OK && !are_inline) /* the product's check compares inline operands */
             status = set_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
@@ -243,8 +237,6 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
             status = set_generated_shape(operands, operand, error);
     return status;
 }
-
-/* --- views and sizes */
 
 void mm_operands_view(struct mm_operands *operands) {
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
@@ -257,8 +249,7 @@ void mm_operands_view(struct mm_operands *operands) {
     }
 }
 
-/* The bytes that the view covers in memory. If its leading dimension is larger than its columns, the gaps
- * count. */
+/* Computes the bytes of a view in memory, with gaps if its leading dimension exceeds its columns. */
 static enum mm_status operand_size(const struct mm_operand *operand, const struct mm_limits *limits,
                                    size_t *bytes, struct mm_error *error) {
     const struct mm_matrix *view = &operand->view;

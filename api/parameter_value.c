@@ -12,11 +12,11 @@
 
 enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 
-/* The values that each kind takes, in words, for text and for JSON. */
+/* The valid values of each kind in words, for text and for JSON. */
 static const struct {
     const char *text;
     const char *value;
-    const char *words[2]; /* the words for false and true, if a flag has words of its own */
+    const char *words[2]; /* words for false and true */
 } kinds[] = {
     [MM_KIND_NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [MM_KIND_MATRIX] =
@@ -68,7 +68,7 @@ static bool text_is(const struct mm_value *given, const char *word) {
     return given->kind == MM_VALUE_TEXT && mm_slice_is((struct mm_slice){given->text, given->length}, word);
 }
 
-/* Reads any number of digits. Numbers above 2⁶⁴−1 become 2⁶⁴−1. */
+/* Reads a decimal number. A number above 2⁶⁴−1 becomes 2⁶⁴−1. */
 static bool read_decimal(const char *text, size_t length, uint64_t *number) {
     *number = 0;
     for (size_t index = 0; index < length; index++) {
@@ -81,8 +81,7 @@ static bool read_decimal(const char *text, size_t length, uint64_t *number) {
     return length > 0;
 }
 
-/* Reads decimals with commas between them. A dimension over 2⁶⁴−1 becomes 2⁶⁴−1, which exceeds every limit.
- */
+/* Reads decimals with commas between them. A dimension above 2⁶⁴−1 becomes 2⁶⁴−1, which no limit allows. */
 static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     const char *const end = given->text + given->length;
     const char *at = given->text, *comma;
@@ -98,7 +97,7 @@ static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     return true;
 }
 
-/* Reads a JSON number. Numbers from MM_PARAMETER_WHOLE_MAX on become 2⁶⁴−1. */
+/* Reads a JSON number. A number of MM_PARAMETER_WHOLE_MAX or more becomes 2⁶⁴−1. */
 static bool read_number(const struct mm_value *given, double least, uint64_t *number) {
     const double value = given->number;
     if (given->kind != MM_VALUE_NUMBER || !(value >= least) || floor(value) != value)
@@ -133,7 +132,6 @@ static bool read_reply(const struct mm_value *given, enum mm_reply *reply) {
     return *reply != MM_REPLY_DEFAULT;
 }
 
-/* Reads a number within the bounds of its kind. */
 static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool is_text, uint64_t *number) {
     const unsigned least = kind == MM_KIND_DIMENSION ? 0 : 1;
     if (is_text ? !read_decimal(given->text, given->length, number) || *number < least

@@ -1,5 +1,5 @@
-/* The kinds of parameter values, and their reader. A value comes from text of the query or of a form's field,
- * or it is a JSON value. Knows no parameter by name. Any thread may call these functions. */
+/* The kinds of parameter values, and their reader. A value is text from the query or a form, or a JSON value.
+ * Any thread may call these functions. */
 #pragma once
 
 #include "api/value.h"
@@ -9,35 +9,35 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Below this limit a whole JSON number is exact after it is read as a double. The reader
- * reduces a larger time to this limit. */
+/* Whole JSON numbers below this limit are exact as doubles. A larger time becomes this limit. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* The kinds of values. Each comment begins with the member of union mm_parameter_value that has the value. */
+/* The kinds of values. A kind uses the member of union mm_parameter_value that has its name, unless its
+ * comment says otherwise. */
 enum mm_kind {
-    MM_KIND_NAME,       /* name: cut to MM_PARAMETER_NAME_MAX characters */
-    MM_KIND_MATRIX,     /* matrix: the name of a stored matrix */
-    MM_KIND_FLAG,       /* flag */
-    MM_KIND_PERMISSION, /* flag: allow, else never */
-    MM_KIND_ACCURACY,   /* flag: tf32, else float32 */
-    MM_KIND_REPLY,      /* reply */
-    MM_KIND_RANGE,      /* range */
-    MM_KIND_FIGURES,    /* number: bits of enum mm_figure */
-    MM_KIND_COUNT,      /* number: from 1 to 2³²−1 */
-    MM_KIND_WHOLE,      /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX */
-    MM_KIND_TIME,       /* number: from 1, cut to MM_PARAMETER_WHOLE_MAX; rejects JSON numbers past doubles */
-    MM_KIND_SECONDS,    /* number: from 1 to a year */
-    MM_KIND_DIMENSION,  /* number: from 0; 2⁶⁴−1 stands for all larger numbers */
-    MM_KIND_SIZE,       /* number: a dimension from 1 */
-    MM_KIND_SHAPE,      /* shape */
-    MM_KIND_SOURCE,     /* source: read by mm_operand_read_source (api/operand.h) */
-    MM_KIND_OPERAND,    /* no member: a matrix, which codecs read */
-    MM_KIND_OWN         /* no member: a value that the endpoint reads */
+    MM_KIND_NAME,   /* a longer name is cut to MM_PARAMETER_NAME_MAX bytes */
+    MM_KIND_MATRIX, /* the name of a stored matrix */
+    MM_KIND_FLAG,
+    MM_KIND_PERMISSION, /* uses `flag`: "allow" is true, "never" is false */
+    MM_KIND_ACCURACY,   /* uses `flag`: "tf32" is true, "float32" is false */
+    MM_KIND_REPLY,
+    MM_KIND_RANGE,
+    MM_KIND_FIGURES,   /* uses `number`: bits of enum mm_figure */
+    MM_KIND_COUNT,     /* uses `number`: from 1 to 2³²−1 */
+    MM_KIND_WHOLE,     /* uses `number`: from 1, saturates at MM_PARAMETER_WHOLE_MAX */
+    MM_KIND_TIME,      /* like MM_KIND_WHOLE, but rejects a JSON number beyond all doubles */
+    MM_KIND_SECONDS,   /* uses `number`: from 1 to the seconds of a year */
+    MM_KIND_DIMENSION, /* uses `number`: from 0, saturates at 2⁶⁴−1 */
+    MM_KIND_SIZE,      /* uses `number`: a dimension that must not be 0 */
+    MM_KIND_SHAPE,
+    MM_KIND_SOURCE,  /* mm_operand_read_source reads this kind */
+    MM_KIND_OPERAND, /* uses no member: codecs read the matrix */
+    MM_KIND_OWN      /* uses no member: the endpoint reads the value */
 };
 
 enum mm_reply { MM_REPLY_DEFAULT, MM_REPLY_MATRIX, MM_REPLY_NONE };
 
-/* Rows or columns from `from` up to but not including `to`. If `to` is SIZE_MAX, the range has no end. */
+/* Rows or columns from `from` to `to` − 1. If `to` is SIZE_MAX, the range has no end. */
 struct mm_range {
     bool is_given;
     size_t from;
@@ -55,24 +55,23 @@ union mm_parameter_value {
     struct mm_source source;
 };
 
-/* Returns the values that a kind takes, in words. is_text: in the query or a form, not in JSON. Static. */
+/* Returns the valid values of a kind in words, as a static text. is_text: the text is for the query or a
+ * form, not for JSON. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
-/* Whether a value is a list: an array in JSON, or text with commas. */
+/* Whether values are lists: arrays in JSON, or text with commas. */
 static inline bool mm_kind_is_list(enum mm_kind kind) {
     return kind == MM_KIND_SHAPE || kind == MM_KIND_FIGURES;
 }
 
-/* Whether mm_limits.dimension_max limits the value. */
 static inline bool mm_kind_is_dimension(enum mm_kind kind) {
     return kind == MM_KIND_DIMENSION || kind == MM_KIND_SIZE;
 }
 
-/* Reads a value. False if the value is not of this kind, or the kind is SOURCE, OPERAND or OWN. In text, 1
- * means true and 0 means false. Bytes of *value that the kind's member does not use become zeros. */
+/* Reads a value. False if the value is not of this kind, or the kind is SOURCE, OPERAND or OWN. is_text: 1
+ * also means true, and 0 false. Bytes of *value that the kind does not use become 0. */
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
                   union mm_parameter_value *value);
 
-/* Writes a value for an error, cut to fit. Text stays as the client wrote it; a JSON value is put in words.
- */
+/* Writes a value for an error, cut to fit. A text is copied; a JSON value is described in words. */
 void mm_kind_describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes);

@@ -1,4 +1,4 @@
-/* Writes problem details, and has the table of HTTP statuses. */
+/* Writes problem details (RFC 9457), and defines the table of HTTP statuses. */
 #include "api/problem.h"
 
 #include "api/json/json_value.h"

@@ -1,5 +1,5 @@
-/* Errors as HTTP responses: RFC 9457 problem details, and the only map from a status to HTTP. Any thread may
- * call these functions. */
+/* Errors as HTTP responses (RFC 9457), and the only map from a status to an HTTP code. Any thread may call
+ * these functions. */
 #pragma once
 
 #include "gpu/status.h"
@@ -8,27 +8,26 @@
 #include <stddef.h>
 
 #define MM_PROBLEM_TYPE "application/problem+json"
-#define MM_PROBLEM_URN "urn:matmuld:problem:" /* the name of the status follows */
+#define MM_PROBLEM_URN "urn:matmuld:problem:" /* followed by the name of the status */
 
-/* An HTTP status of replies. The rows are sorted by code. mm_problem_http finds the first row that has a
- * status. The server never sends 499: it only counts requests whose client has left. */
+/* An HTTP status. Rows are sorted by code. If several rows have a status, the first row is used. The server
+ * never sends 499, but counts with it the requests whose client has disconnected. */
 struct mm_http {
     unsigned code;
-    const char *response;       /* the response's name in openapi.json; NULL: not a problem */
-    enum mm_status statuses[2]; /* the statuses that the row covers; the second one may be MM_OK: unused */
+    const char *response;       /* the response's name in openapi.json; NULL if it is no problem */
+    enum mm_status statuses[2]; /* statuses with this code; MM_OK may fill the second place */
 };
 enum { MM_HTTP_COUNT = 22 };
 extern const struct mm_http mm_http_table[MM_HTTP_COUNT];
 
-/* The start of a curl command in error details. The client replaces ADDRESS by the server's address. */
+/* The beginning of a curl command in errors. The client replaces ADDRESS by the server's address. */
 #define MM_CURL "curl -sS --fail-with-body ADDRESS"
 
-/* Returns the HTTP status code of a status. */
 unsigned mm_problem_http(enum mm_status status);
 
-/* Whether the request can succeed a little later without a change. Such a reply always has Retry-After. */
+/* Whether the request may succeed a little later without a change. The reply then has Retry-After. */
 bool mm_problem_passes(enum mm_status status);
 
-/* Returns the problem as malloc'ed JSON text, which the caller frees, or NULL if memory runs out. Members of
- * the error that are not set are left out. Bytes that are not UTF-8 become U+FFFD. */
+/* Returns the problem as malloc'ed JSON text, which the caller frees, or NULL if memory runs out. Leaves out
+ * members of the error that are not set. A byte that is not UTF-8 becomes U+FFFD. */
 char *mm_problem_json(const struct mm_error *error, const char *request_id, size_t *length);

@@ -1,10 +1,10 @@
-/* Computes the selected part of a result, and writes figures as text. */
+/* Finds the selected part of a result, and writes figures as text. */
 #include "api/result.h"
 
 #include "api/number/digits.h"
 #include "api/number/float_text.h"
 
-/* Reads a decimal. Without digits, *end becomes `missing`. */
+/* Reads one end of a range. Without digits, *end becomes `missing`. */
 static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
     *end = digits.length == 0 ? missing : 0;
     for (size_t index = 0; index < digits.length; index++) {
@@ -12,7 +12,7 @@ static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
             return false;
         if (__builtin_mul_overflow(*end, 10, end) ||
             __builtin_add_overflow(*end, (size_t)(digits.start[index] - '0'), end) || *end == SIZE_MAX)
-            *end = SIZE_MAX - 1; /* exceeds every matrix; SIZE_MAX means a missing end */
+            *end = SIZE_MAX - 1; /* exceeds every matrix; SIZE_MAX would mean a missing end */
     }
     return true;
 }
@@ -49,9 +49,7 @@ bool mm_result_read_figures(struct mm_slice text, uint64_t *figures) {
     return true;
 }
 
-/* --- the part */
-
-/* Cuts one dimension of the shape to a range. `behind` is the number of dimensions after it. */
+/* Reduces one dimension of the shape to a range. `behind` dimensions come after it. */
 static enum mm_status cut(const char *name, const struct mm_range *range, unsigned behind,
                           struct mm_shape *shape, size_t *first, size_t *count, struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];
@@ -90,8 +88,6 @@ enum mm_status mm_selection_cut(const struct mm_selection *selection, struct mm_
                          "rank %u, %zu rows and %zu columns",
                          shape->rank, part->rows, part->cols);
 }
-
-/* --- figures */
 
 __extension__ typedef unsigned __int128 wide;
 

@@ -1,5 +1,5 @@
-/* A slice of a text that need not end by NUL, and small functions for readers of headers and files. Any
- * thread may call these functions. */
+/* A slice of a text, without a NUL at its end, and small functions for readers. Any thread may call these
+ * functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,16 +34,15 @@ static inline const char *mm_skip_blanks(const char *at, const char *end) {
     return at;
 }
 
-/* UTF-8's byte order mark: Windows programs begin text files with it. */
+/* UTF-8's byte order mark, which Windows programs write at the beginning of text files. */
 #define MM_BYTE_ORDER_MARK "\xEF\xBB\xBF"
 
-/* Skips a byte order mark at `at`, if there is one. */
 static inline const char *mm_skip_mark(const char *at, const char *end) {
     const size_t bytes = sizeof MM_BYTE_ORDER_MARK - 1;
     return (size_t)(end - at) >= bytes && memcmp(at, MM_BYTE_ORDER_MARK, bytes) == 0 ? at + bytes : at;
 }
 
-/* Returns the text from start to end without the blanks at either end. */
+/* Returns the text from start to end without blanks around it. */
 static inline struct mm_slice mm_slice_trim(const char *start, const char *end) {
     start = mm_skip_blanks(start, end);
     while (end > start && mm_is_blank(end[-1]))

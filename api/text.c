@@ -1,4 +1,4 @@
-/* Writes a stream to a text, which grows by doubling. */
+/* Collects a stream's output in memory, which grows by doubling. */
 #include "api/text.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int grow(struct mm_text *text, size_t bytes) {
     return 0;
 }
 
-/* stdio's write callback: 0 means failure. */
+/* stdio calls this to write. Returning 0 means failure. */
 static ssize_t append(void *cookie, const char *bytes, size_t count) {
     struct mm_text *text = cookie;
     if (grow(text, count) != 0)

@@ -1,20 +1,20 @@
-/* A text that grows while stdio writes it. open_memstream is no alternative: if memory runs out, glibc (2.36)
- * drops bytes, and ferror reports nothing. */
+/* A text that grows while stdio writes it. open_memstream is no alternative: if memory runs out, glibc 2.36
+ * loses bytes, and ferror reports no error. */
 #pragma once
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* The caller owns the struct and keeps it from open to close. The members are private. */
+/* The caller keeps the struct from open to close. The members are private. */
 struct mm_text {
     char *data;
     size_t length;
-    size_t capacity; /* of data, in bytes */
+    size_t capacity; /* of data in bytes */
 };
 
-/* Opens a stream for one thread. The caller closes it by mm_text_close. NULL if memory runs out. */
+/* Opens a stream for one thread, which closes it by mm_text_close. NULL if memory runs out. */
 FILE *mm_text_open(struct mm_text *text);
 
-/* Closes the stream. Returns the malloc'ed text, which ends by NUL and which the caller frees; *length is its
- * bytes without the NUL. NULL if memory ran out at any write; *length is then undefined. */
+/* Closes the stream. Returns malloc'ed text with a NUL at its end, which the caller frees. *length is the
+ * number of bytes without the NUL. If memory ran out at any write, returns NULL, and *length is undefined. */
 char *mm_text_close(FILE *out, struct mm_text *text, size_t *length);

@@ -1,4 +1,4 @@
-/* Describes values in words, and writes the errors for values of a wrong form. */
+/* Describes values in words, for errors. */
 #include "api/value.h"
 
 #include <float.h>

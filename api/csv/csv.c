@@ -1,5 +1,5 @@
-/* Reads CSV twice: first counts rows and columns, then reads the numbers into memory of exactly that size.
- * The readers of JSON numbers read them. Also writes replies in CSV. */
+/* Reads and writes CSV. Reads a file twice: first counts rows and columns, then reads the numbers into memory
+ * of exactly the right size. */
 #include "api/csv/csv.h"
 
 #include "api/codec.h"
@@ -13,10 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- fields */
-
-/* Reads a word: NaN or an infinity, as JSON or NumPy writes them; for bool also true and false. False if the
- * text is no such word of the type. */
+/* Reads NaN or an infinity, as JSON or NumPy writes them, in any letter case; for the type bool also true and
+ * false. Returns false if the type lacks the value, or the text is another word. */
 static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) {
     static const struct {
         const char *word;
@@ -25,7 +23,7 @@ static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) 
                  {"Infinity", INFINITY},
                  {"-Infinity", -INFINITY},
                  {"inf", INFINITY},
-                 {"-inf", -INFINITY}}; /* letter case does not matter */
+                 {"-inf", -INFINITY}};
     const struct mm_element *type = mm_element(dtype);
     const bool is_true = mm_slice_is_any_case(word, "true");
     if (dtype == MM_BOOL && (is_true || mm_slice_is_any_case(word, "false"))) {
@@ -38,8 +36,8 @@ static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) 
     return false;
 }
 
-/* Whether a line is a header: it begins with a word or, as np.savetxt writes it, with '#'. Separators before
- * the word do not count. A word that is read as a number begins no header. */
+/* Whether a line is probably a header: its first field begins with # (as np.savetxt writes it) or with a
+ * letter. A word such as NaN or true begins no header. */
 static bool is_title(struct mm_slice line, char separator) {
     const char *const end = line.start + line.length;
     const char *at = line.start;
@@ -54,7 +52,7 @@ static bool is_title(struct mm_slice line, char separator) {
     return isalpha(first) && !read_word(MM_FLOAT64, word, &unused) && !read_word(MM_BOOL, word, &unused);
 }
 
-/* Returns advice for the most probable mistake in a field that cannot be read; may be "". */
+/* Returns advice for the most probable mistake in a wrong field, or "". */
 static const char *hint(struct mm_slice text, bool is_of_title) {
     const char *const end = text.start + text.length;
     double unused;
@@ -76,7 +74,7 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
     enum { SHOWN_MAX = 40 };
     const char *takes = mm_element(csv->dtype)->takes;
     const size_t column =
-        (size_t)(text.start - line.start) + 1; /* bytes are characters: everything before is ASCII */
+        (size_t)(text.start - line.start) + 1; /* one byte a character, because everything before is ASCII */
     char got[SHOWN_MAX + 8] = "empty";
     if (text.length > 0)
         snprintf(got, sizeof got, "'%.*s'", text.length < SHOWN_MAX ? (int)text.length : SHOWN_MAX,
@@ -94,7 +92,7 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
     return MM_BAD_REQUEST;
 }
 
-/* Reads one line of csv->cols fields. If `elements` is NULL, only checks the fields. */
+/* Reads one line of csv->cols fields. If `elements` is NULL, the fields are only checked. */
 static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_slice line, char *elements,
                                struct mm_error *error) {
     mm_number_reader *const read = mm_element(csv->dtype)->read;
@@ -121,9 +119,7 @@ static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_s
     return MM_OK;
 }
 
-/* --- lines */
-
-/* Returns the line that begins at *at, without its LF or CRLF, and moves *at behind it. */
+/* Returns the line at *at, without its line break. Moves *at to the next line. */
 static struct mm_slice read_line(const struct mm_csv *csv, const char **at) {
     const char *start = *at;
     const char *end = memchr(start, '\n', (size_t)(csv->end - start));
@@ -139,8 +135,8 @@ static size_t count_fields(struct mm_slice line, char separator) {
     return count;
 }
 
-/* Fails: two lines have different numbers of fields. If the first line is a header, the error says that
- * instead. */
+/* Fails because lines have different numbers of fields. The first line may be a header and cause the
+ * difference; the error then says so. */
 static enum mm_status fail_ragged(const struct mm_csv *csv, size_t row, size_t cols, struct mm_error *error) {
     const char *at = csv->text;
     if (read_row(csv, 0, read_line(csv, &at), NULL, error) != MM_OK)
@@ -186,11 +182,9 @@ enum mm_status mm_csv_read(const struct mm_csv *csv, void *elements, struct mm_e
     return status;
 }
 
-/* --- the reply */
-
 static const struct mm_row_marks marks = {.between = "", .begin = "", .end = "\n"};
 
-/* A vector becomes one line. A scalar becomes a line of one number. */
+/* A vector becomes one line, and a scalar a line of one number. */
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
     const struct mm_matrix rows = mm_shape_view(shape, false, dtype);
     return mm_rows_text_bytes(&rows, &marks, bytes);
@@ -204,7 +198,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->bytes = (size_t)(end - text);
 }
 
-/* The codec has no media_type: requests send CSV files only as parts of a form, or as a matrix to store. */
+/* The codec has no media_type, because requests send CSV files only as parts of a form, or to be stored. */
 const struct mm_codec mm_csv_codec = {
     .reply_type = MM_CSV_TYPE,
     .file_extension = ".csv",

@@ -38,7 +38,7 @@ static int put_multiple(json_t *dimensions, const char *name, unsigned multiple)
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
 
-/* Adds the required multiples of dimensions, for types that have their own: {"int8": {"k": 4}}. */
+/* Adds required multiples of dimensions for types that have their own, such as {"int8": {"k": 4}}. */
 static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
     json_t *types = NULL;
     int failed = 0;
@@ -64,8 +64,8 @@ static json_t *make_capability(unsigned compute_capability) {
     return json_string(text);
 }
 
-/* Reads the attributes of the kernel that computes the variant's smallest product with this tile. tile 0: any
- * tile. *dtype becomes the product's type. */
+/* Reads the attributes of the kernel that computes the variant's smallest product. `tile` is the product's
+ * tile, or 0 for any. *dtype becomes the product's type. */
 static bool read_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                             struct mm_attributes *attributes, enum mm_dtype *dtype) {
     const struct mm_backend *backend = device->backend;
@@ -99,7 +99,6 @@ static struct mm_block_use block_use_of(const struct mm_attributes *attributes) 
                                      attributes->static_shared_bytes + attributes->dynamic_shared_bytes};
 }
 
-/* Adds a list as a member, unless the list is empty. */
 static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     if (json_array_size(list) > 0 || failed != 0)
         return failed | mm_json_put(row, key, list);
@@ -107,8 +106,8 @@ static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     return 0;
 }
 
-/* Returns the row of a compiled kernel. The number of blocks is predicted from the table of chips, which has
- * every architecture that the compiler's table has. */
+/* Returns a compiled kernel's row. Its number of blocks is predicted from the table of chips, which has every
+ * architecture that kernels are compiled for. */
 static json_t *make_compiled(const struct mm_compiled *compiled) {
     struct mm_attributes attributes = compiled->attributes;
     const struct mm_block_use use = block_use_of(&attributes);
@@ -125,7 +124,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds an entry for each architecture and tile. A variant without a kernel of our own has no entries. */
+/* Adds an entry for each architecture and tile. A variant that calls a library's kernel has none. */
 static int put_compiled(json_t *row, const struct mm_backend *backend, const struct mm_variant *variant) {
     json_t *list = json_array();
     int failed = 0;
@@ -135,9 +134,8 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
     return put_entries(row, "compiled", list, failed);
 }
 
-/* Returns the occupancy of a kernel. The device reports the number of blocks. The table of chips predicts
- * which resource limits this number. If the table lacks the chip or predicts another number, `limiters` is
- * null. */
+/* Returns the occupancy of a kernel. The device reports the number of blocks; the table of chips predicts
+ * which resource limits it. `limiters` is null if the table lacks the chip or predicts another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);
@@ -154,8 +152,7 @@ static json_t *make_occupancy(const struct mm_device *device, const struct mm_at
         is_known && predicted.blocks == blocks ? mm_occupancy_limiters(&predicted) : json_null());
 }
 
-/* Adds an entry for each tile that a request may choose. Tiles that the device cannot run have no entry. A
- * variant without attributes has no list. */
+/* Adds an entry for each tile that a request may choose and the device can run. */
 static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
     static const unsigned only[] = {0, 0};
     const unsigned *tile = variant->tiles != NULL ? variant->tiles : only;
@@ -171,8 +168,8 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
     return put_entries(row, "occupancy", list, failed);
 }
 
-/* Finds the first device that can run the variant on float32. If there is none, returns NULL. *reason is then
- * why the first device cannot run the variant, or why the backend has no device. */
+/* Returns the first device that can run the variant on float32, or NULL. After NULL, *reason says why the
+ * first device cannot run it, or why the backend has no device. */
 static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
                                    const char **reason) {
     *reason = offer->device_count == 0 ? offer->missing : NULL;
@@ -230,7 +227,7 @@ static json_t *make_device(const struct mm_device *device) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds the variants of the backends with devices, or of the backends without. */
+/* Adds the variants of backends with devices (have_devices), or of backends without. */
 static int add_variants(json_t *list, const struct mm_offer *offers, size_t count, bool have_devices) {
     int failed = 0;
     for (size_t index = 0; index < count; index++) {

@@ -1,19 +1,18 @@
-/* Describes the service as JSON: its variants, its devices, its HTTP interface. */
+/* Describes the service as JSON: variants, devices, HTTP interface. Any thread may call these functions. Each
+ * returns the body of a GET: malloc'ed text, which the caller frees, or NULL if memory runs out. *length does
+ * not count the NUL at the end. */
 #pragma once
 
 #include "gpu/device/engine.h"
 
-/* Each function returns the body of a GET: malloc'ed text, which ends by NUL and which the caller frees, or
- * NULL if memory runs out. Any thread may call these functions. */
-
-/* Writes /v1/variants: the variants of all known backends. Backends with devices come first. A variant is
- * available if a device of its backend can run it. Its attributes come from the first such device. The
- * compiler's figures of its kernels need no device. */
+/* Writes /v1/variants: the variants of all known backends, those with devices first. A variant is available
+ * if a device of its backend can run it. Its attributes come from the first such device. What the compiler
+ * reported about its kernels needs no device. */
 char *mm_describe_variants(const struct mm_offer *offers, size_t count, size_t *length);
 
-/* Writes /v1/devices: the open devices. */
+/* Writes /v1/devices. Lists only open devices. */
 char *mm_describe_devices(struct mm_device *const *devices, size_t count, size_t *length);
 
-/* Writes /openapi.json: the file api/describe/openapi.json, completed with this process's version and names.
- */
+/* Writes /openapi.json: the file api/describe/openapi.json, completed with this process's version and
+ * names. */
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length);

@@ -1,7 +1,6 @@
 /* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
- * the document, a string that begins with @ is a marker. A marker stands for the version, for a list of
- * names, or for parts that follow from the table of statuses. This file knows nothing else about the
- * document. */
+ * that document, a string that begins with @ is a marker. It is replaced by the version, a list of names, or
+ * parts that follow from the table of statuses. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -14,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The facts, and the stream for the completed document. */
+/* The facts for the markers, and the output. */
 struct filling {
     struct mm_device *const *devices;
     size_t count;
     const char *version;
     FILE *out;
-    enum mm_op op;        /* of the current marker */
-    const char *argument; /* the text of the current marker after its name, up to a quote */
+    enum mm_op op;        /* operation of the current marker */
+    const char *argument; /* the current marker's text after its name, up to a quote */
 };
 
-/* A list of different names. All come from our own tables, so none needs an escape in JSON. */
+/* A list of different names from the server's own tables, so none needs an escape in JSON. */
 enum { NAMES_MAX = 64 };
 struct names {
     size_t count;
@@ -73,7 +72,7 @@ static void write_dtypes(const struct filling *filling) {
     write_names(filling->out, &names);
 }
 
-/* The argument is a list of HTTP statuses. Writes a reference to the response of each. */
+/* Writes a reference to a response for each HTTP status in the argument. */
 static void write_errors(const struct filling *filling) {
     char *end;
     for (const char *text = filling->argument; *text != '"'; text = end) {
@@ -87,7 +86,7 @@ static void write_errors(const struct filling *filling) {
     }
 }
 
-/* The argument is an HTTP status. Writes the schema of its problems. */
+/* Writes the schema of the problems with the HTTP status in the argument. */
 static void write_schema(const struct filling *filling) {
     const unsigned long http = strtoul(filling->argument, NULL, 10);
     struct names codes = {0};
@@ -102,7 +101,7 @@ static void write_schema(const struct filling *filling) {
     fprintf(filling->out, "%s}}", codes.count > 1 ? "]" : "");
 }
 
-/* The argument is an HTTP status. Writes its response without the description. */
+/* Writes the response, without description, for the HTTP status in the argument. */
 static void write_problem(const struct filling *filling) {
     fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}},\n        "
           "\"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {",
@@ -111,7 +110,7 @@ static void write_problem(const struct filling *filling) {
     fputs("}}}", filling->out);
 }
 
-/* The argument is the name of a status. Writes the members that all its problems share. */
+/* Writes the members that all problems share with the status that the argument names. */
 static void write_error(const struct filling *filling) {
     const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
     enum mm_status status = MM_OK;
@@ -122,7 +121,7 @@ static void write_error(const struct filling *filling) {
             mm_status_name(status), mm_status_title(status), mm_problem_http(status), mm_status_name(status));
 }
 
-/* One row for each marker: its beginning, and the function that replaces it. */
+/* The markers: how each begins, and the function that replaces it. */
 static const struct {
     const char *text;
     void (*write)(const struct filling *filling);
@@ -141,7 +140,7 @@ static const struct {
 
 enum { MARKER_COUNT = sizeof markers / sizeof markers[0] };
 
-/* Replaces the marker at `text`. Returns the marker's end. */
+/* Replaces the marker at `text`. Returns the end of the marker. */
 static const char *fill_in(struct filling *filling, const char *text) {
     size_t row = 0;
     while (row < MARKER_COUNT && strncmp(text, markers[row].text, strlen(markers[row].text)) != 0)

@@ -3,12 +3,12 @@
 
 #include "gpu/store/store.h"
 
-/* Both functions return malloc'ed text, which the caller frees, or NULL if memory runs out. mm_clock_ns plus
- * epoch_ns is the time in nanoseconds since 1970. */
+/* Both functions return malloc'ed text, which the caller frees, or NULL if memory runs out. epoch_ns is added
+ * to the times of mm_clock_ns, so the sum is nanoseconds since 1970. */
 
-/* Writes one value: {"name": …, "shape": …, …}. */
+/* Writes one matrix: {"name": …, "shape": …, …}. */
 char *mm_stored_json(const struct mm_stored *value, uint64_t epoch_ns, size_t *length);
 
-/* Writes a list: {"matrices": […], "bytes": …, "limit": …}, with "next" if has_more. */
+/* Writes a list: {"matrices": […], "bytes": …, "limit": …}. If has_more, the list also has "next". */
 char *mm_stored_list_json(struct mm_stored *const *values, size_t count, bool has_more,
                           const struct mm_store_usage *usage, uint64_t epoch_ns, size_t *length);

@@ -1,7 +1,6 @@
-/* Reads forms (multipart/form-data) while they arrive. The parts a and b are .npy or CSV files; all other
- * parts are parameters. A .npy header gives the length of the elements, so the reader does not search them
- * for a delimiter. Elements move down to an aligned place while the body arrives. form_operands.c turns the
- * files into operands. */
+/* Reads forms (multipart/form-data) while they arrive. The parts named a and b are .npy or CSV files; every
+ * other part is a parameter. A .npy header tells how long the elements are, so the reader does not search the
+ * elements for a delimiter. Elements move down to an aligned address while the body arrives. */
 #include "api/form/form_operands.h"
 #include "api/form/multipart.h"
 #include "api/slice.h"
@@ -15,22 +14,20 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
 
 enum {
-    FILE_HEADER_BYTES_MAX = 4096 /* a longer .npy header is read when its part is complete */
+    FILE_HEADER_BYTES_MAX = 4096 /* a longer .npy header is read only when its part is complete */
 };
 
 struct reading {
-    struct mm_form form; /* form.into is a copy, which lies behind this struct */
+    struct mm_form form; /* form.into is a copy, allocated after this struct */
     struct mm_multipart multipart;
     struct mm_part part;
-    struct mm_form_operand *operand; /* the current part; NULL: the part is a parameter */
+    struct mm_form_operand *operand; /* the current part's file; NULL if the part is a parameter */
     bool in_header;                  /* the .npy header of the current part is still arriving */
-    bool has_header;                 /* form.is_alone: the .npy header was read */
-    size_t bytes;                    /* bytes of the body that have arrived */
+    bool has_header;                 /* the body is one .npy file, and its header was read */
+    size_t bytes;                    /* length of the body so far */
     enum mm_multipart_event event;
-    struct mm_error error; /* why event is MM_MULTIPART_FAULT */
+    struct mm_error error; /* the error if event is MM_MULTIPART_FAULT */
 };
-
-/* --- parts */
 
 static enum mm_status read_header(struct reading *reading, const char *file, size_t bytes,
                                   struct mm_error *error) {
@@ -38,8 +35,8 @@ static enum mm_status read_header(struct reading *reading, const char *file, siz
     return mm_npy_read_header(operand->name, file, bytes, &operand->header, error);
 }
 
-/* Moves the elements that have arrived, and everything after them, down to an aligned address. They overwrite
- * the end of their part's headers. Returns the new size of the body. */
+/* Moves the elements that have arrived, and all later bytes, down to an aligned address. This overwrites the
+ * end of the headers before them. Returns the new length of the body. */
 static size_t align(struct reading *reading, char *body, size_t bytes) {
     enum { HEADERS_BYTES_MIN = sizeof "Content-Disposition:form-data;name=a\r\n\r\n" - 1 };
     struct mm_form_operand *operand = reading->operand;
@@ -51,8 +48,9 @@ static size_t align(struct reading *reading, char *body, size_t bytes) {
     return bytes - past;
 }
 
-/* Reads a .npy header while it arrives, and sets where the elements should end. If the header is incomplete
- * or wrong, the reader searches for the end of the part instead. Returns the new size of the body. */
+/* Reads a .npy header while it arrives, and computes where the elements end. If the header is incomplete
+ * or wrong, the multipart reader searches for the end of the part instead. Returns the new length of the
+ * body. */
 static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool is_all) {
     struct mm_form_operand *operand = reading->operand;
     const size_t data = reading->part.data, left = bytes - data;
@@ -75,7 +73,7 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
     return bytes;
 }
 
-/* Whether a part is a CSV file, by its media type or its file name. All other files are .npy. */
+/* Whether a part is a CSV file, by media type or file name. Every other file is read as .npy. */
 static bool is_csv(const struct mm_part *part, const char *body) {
     static const char suffix[] = ".csv";
     enum { SUFFIX_BYTES = sizeof suffix - 1 };
@@ -125,7 +123,8 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
     return status == MM_OK ? MM_MULTIPART_CONTENTS : MM_MULTIPART_FAULT;
 }
 
-/* Reads the bytes that have arrived. Returns the new size of the body: elements may have moved down. */
+/* Reads the bytes that have arrived. Returns the new length of the body, which shrinks if elements move
+ * down. */
 static size_t read_available(struct reading *reading, char *body, size_t bytes, bool is_all) {
     while (reading->event < MM_MULTIPART_END || reading->event == MM_MULTIPART_WAIT) {
         if (reading->in_header)
@@ -144,8 +143,6 @@ static size_t read_available(struct reading *reading, char *body, size_t bytes, 
     reading->bytes = bytes;
     return bytes;
 }
-
-/* --- the codec's functions */
 
 static struct reading *begin_any(const struct mm_operands *into, const struct mm_limits *limits,
                                  struct mm_reservation *memory) {
@@ -172,8 +169,8 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
     return read_available(reading, body, body_bytes, false);
 }
 
-/* Whether no operand is copied, and at most SHORT bytes are unread. The last line may lack its CRLF, so the
- * function does not require MM_MULTIPART_END. */
+/* Quick if no operand is copied and at most SHORT bytes are unread. The function does not require
+ * MM_MULTIPART_END, because the last line may lack its CRLF. */
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;
@@ -211,7 +208,7 @@ const struct mm_codec mm_form_codec = {
     .reader = &reader,
 };
 
-/* --- a body that is one file, operand 0 */
+/* --- a body that is a single file */
 
 static struct reading *begin_alone(const struct mm_operands *into, const struct mm_limits *limits,
                                    struct mm_reservation *memory, bool is_csv) {
@@ -235,7 +232,7 @@ static void *begin_csv(const struct mm_operands *into, const char *content_type,
     return begin_alone(into, limits, memory, true);
 }
 
-/* Reads only the .npy header: is_quick_alone needs to know whether the elements are copied. */
+/* Reads the .npy header, because is_quick_alone must know whether the elements will be copied. */
 static size_t feed_alone(void *argument, void *body, size_t body_bytes) {
     struct reading *reading = argument;
     struct mm_form_operand *operand = reading->operand;

@@ -1,5 +1,5 @@
-/* Turns the files of a form into operands: checks their types, shapes and lengths. Copies elements that no
- * view can cover, and points the other views into the body. */
+/* Checks the types, shapes and lengths of a form's files, and makes operands of them. A view points into the
+ * body if possible; otherwise the elements are copied. */
 #include "api/form/form_operands.h"
 
 #include <assert.h>
@@ -14,8 +14,8 @@ static unsigned list_npy_files(const struct mm_form *form,
     return count;
 }
 
-/* Checks that all .npy files have one element type, and that dtype does not contradict the type. `asked` is
- * the value of dtype; NULL: not set. If NumPy does not know the type, the request must set dtype. */
+/* Checks that all .npy files have one element type, which must be dtype if the client gave dtype. `asked` is
+ * the given dtype, or NULL. If NumPy does not know the type of a file, the client must give dtype. */
 static enum mm_status check_dtypes(const struct mm_form *form, const struct mm_form_operand *const *files,
                                    unsigned count, const char *asked, struct mm_error *error) {
     const struct mm_npy_header *first = &files[0]->header;
@@ -45,7 +45,7 @@ static enum mm_status check_dtypes(const struct mm_form *form, const struct mm_f
     return MM_OK;
 }
 
-/* Sets the element type of all operands: the type of the .npy files, or dtype if there are only CSV files. */
+/* Sets the element type of all operands: the type of the .npy files, or dtype if all files are CSV. */
 static enum mm_status set_dtype(struct mm_form *form, struct mm_error *error) {
     struct mm_operands *into = form->into;
     const struct mm_form_operand *files[MM_OPERANDS_MAX];
@@ -58,8 +58,8 @@ static enum mm_status set_dtype(struct mm_form *form, struct mm_error *error) {
     if (status != MM_OK)
         return status;
     strcpy(into->dtype_name, mm_dtype_name(files[0]->header.dtype));
-    into->parameters.derived |=
-        mm_parameter_bit(&into->parameters, into->dtype_name); /* a stored operand must have this type too */
+    /* A stored operand of another type is then an error. */
+    into->parameters.derived |= mm_parameter_bit(&into->parameters, into->dtype_name);
     return into->kind->resolve(into, error);
 }
 
@@ -81,7 +81,7 @@ bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand 
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
-/* Copies the elements that no view can cover into one block of memory. bytes[i] is the size of operand i. */
+/* Copies the elements that no view can describe into one block. bytes[i] is the size of operand i. */
 static enum mm_status copy_files(struct mm_form *form, const char *body, const size_t *bytes,
                                  struct mm_error *error) {
     struct mm_operands *into = form->into;
@@ -126,8 +126,8 @@ static enum mm_status check_length(const struct mm_form_operand *operand, size_t
     return MM_BAD_REQUEST;
 }
 
-/* Returns the elements, aligned to `alignment`. Elements that were not aligned while they arrived move down
- * now, over their file's header. */
+/* Returns the elements, aligned to `alignment`. If they are not aligned yet, moves them down over the end of
+ * their file's header. */
 static void *align_elements(const struct mm_form_operand *operand, char *body, size_t bytes,
                             size_t alignment) {
     char *data = body + operand->elements;
@@ -138,12 +138,11 @@ static void *align_elements(const struct mm_form_operand *operand, char *body, s
     return past == 0 ? data : memmove(data - past, data, bytes);
 }
 
-/* Whether the view covers a matrix in Fortran order. A vector has no order. */
 static bool is_column_major(const struct mm_form *form, const struct mm_form_operand *operand) {
     return operand->header.is_fortran && operand->header.shape.rank == 2 && !mm_form_is_copied(form, operand);
 }
 
-/* Checks that the form has a file for each operand that the server neither generates nor has stored. */
+/* Checks that each operand has a file, or is generated or stored. */
 static enum mm_status check_parts(const struct mm_form *form, struct mm_error *error) {
     const struct mm_form_operand *operands = form->operands;
     for (unsigned index = 0; index < form->into->count; index++)
@@ -173,7 +172,7 @@ static enum mm_status set_shapes(struct mm_form *form, size_t *bytes, struct mm_
     return status;
 }
 
-/* For operands whose elements are not copied: points their views into the body. */
+/* Points the views of operands that are not copied into the body. */
 static void point_views(struct mm_form *form, char *body, const size_t *bytes) {
     struct mm_operands *into = form->into;
     const struct mm_form_operand *operands = form->operands;

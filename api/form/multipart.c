@@ -1,5 +1,5 @@
-/* Reads multipart/form-data. A delimiter is a CRLF, two dashes and the boundary. A part is the bytes between
- * two delimiters. */
+/* Reads multipart/form-data. A delimiter is a CRLF, two dashes and the boundary. A part lies between two
+ * delimiters. */
 #include "api/form/multipart.h"
 
 #include "api/slice.h"
@@ -8,14 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the character may be in a value without quotes (RFC 2045's token). Also accepts the special
- * characters of boundaries, such as / and =, because clients forget the quotes. */
+/* Whether the character ends a value without quotes. RFC 2045 requires quotes around slashes and equals
+ * signs, but many clients forget these quotes in boundaries, so slashes and equals signs do not end a
+ * value. */
 static bool ends_token(char c) {
     return mm_is_blank(c) || c == ';' || c == '"';
 }
 
-/* Reads a value with or without quotes, and returns where the value ends; NULL if a quote is not closed.
- * Between quotes a backslash escapes the next character, and stays in the value. */
+/* Reads a value with or without quotes. Returns the value's end, or NULL if the closing quote is missing. A
+ * backslash between quotes escapes the next character, and is kept in the value. */
 static const char *read_value(const char *text, const char *end, struct mm_slice *value) {
     const char *start = text;
     if (text == end || *text != '"') {
@@ -33,15 +34,15 @@ static const char *read_value(const char *text, const char *end, struct mm_slice
     return text + 1;
 }
 
-/* Finds a parameter of a header such as `form-data; name="a"`, after its first word. value->start is NULL if
- * the parameter is missing. False if the parameters are malformed or the header has this one twice. */
+/* Finds a parameter in the rest of a header, such as `; name="a"`. value->start is NULL if the parameter is
+ * missing. False if the parameters are malformed, or this one occurs twice. */
 static bool find_parameter(const char *text, const char *end, const char *name, struct mm_slice *value) {
     *value = (struct mm_slice){NULL, 0};
     for (text = mm_skip_blanks(text, end); text < end; text = mm_skip_blanks(text, end)) {
         if (*text != ';')
             return false;
         text = mm_skip_blanks(text + 1, end);
-        if (text == end) /* the header ends with a semicolon */
+        if (text == end) /* a semicolon at the end is allowed */
             return true;
         const char *start = text;
         while (text < end && *text != '=' && !ends_token(*text))
@@ -63,7 +64,7 @@ static bool find_parameter(const char *text, const char *end, const char *name, 
     return true;
 }
 
-/* Whether a boundary is valid by RFC 2046: only characters of `bchars`, and no space at the end. */
+/* Whether RFC 2046 allows the boundary. */
 static bool is_boundary(struct mm_slice text) {
     static const char others[] = "'()+_,-./:=? ";
     if (text.length < 1 || text.length > MM_MULTIPART_BOUNDARY_MAX || text.start[text.length - 1] == ' ')
@@ -101,7 +102,7 @@ enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error
     return mm_multipart_begin(&unused, content_type, error);
 }
 
-/* What follows a boundary. CUT_OFF: more text must arrive to decide. */
+/* What the text after a boundary means. CUT_OFF: more text must arrive to decide. */
 enum tail { NO_DELIMITER, OPENS_PART, ENDS_BODY, CUT_OFF };
 
 struct text {
@@ -110,13 +111,13 @@ struct text {
     bool is_all;
 };
 
-/* A delimiter: where it begins, and what follows its line. */
+/* A delimiter. `behind` is the offset after its line. */
 struct line {
     size_t start;
     size_t behind;
 };
 
-/* Checks the rest of a boundary's line. If it has more than blanks, the line is no delimiter. */
+/* Reads the rest of a boundary's line. If it has other characters than blanks, the line is no delimiter. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;
@@ -136,7 +137,7 @@ static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     return closes ? ENDS_BODY : OPENS_PART;
 }
 
-/* Finds the first delimiter between `from` and `to`. CUT_OFF: the end of its line has not arrived. */
+/* Finds the first delimiter between two offsets. CUT_OFF: the end of the delimiter's line has not arrived. */
 static enum tail find_delimiter(const struct mm_multipart *multipart, const struct text *text, size_t from,
                                 size_t to, struct line *line) {
     const char *found;
@@ -151,7 +152,7 @@ static enum tail find_delimiter(const struct mm_multipart *multipart, const stru
     return NO_DELIMITER;
 }
 
-/* Finds the first delimiter. If it is the body's first line, no CRLF precedes it. */
+/* Finds the first delimiter of the body. No CRLF precedes a delimiter at the very beginning. */
 static enum tail find_first(const struct mm_multipart *multipart, const struct text *text, size_t *behind) {
     const size_t line_bytes = multipart->delimiter_bytes - 2;
     struct line line = {0};
@@ -162,7 +163,8 @@ static enum tail find_first(const struct mm_multipart *multipart, const struct t
         tail = read_tail(text, line_bytes, behind);
     if (tail != NO_DELIMITER)
         return tail;
-    /* A body with a preamble and no parts is probably a form whose lines end in LF. */
+    /* A body with only a final delimiter is probably a form whose other lines end in LF, so it is an
+     * error. */
     tail = find_delimiter(multipart, text, 0, text->bytes, &line);
     *behind = line.behind;
     return tail == ENDS_BODY ? NO_DELIMITER : tail;
@@ -180,14 +182,14 @@ static enum mm_status fail_part(const struct mm_multipart *multipart, const char
     return mm_fail(error, MM_BAD_REQUEST, "part %u of the form %s", multipart->parts, what);
 }
 
-/* Values in the headers of a part. `start` is NULL if a value is missing. */
+/* Values from the headers of a part. `start` is NULL if a value is missing. */
 struct headers {
     struct mm_slice name;
     struct mm_slice file;
     struct mm_slice type;
 };
 
-/* Reads one header line of a part. Skips all headers except Content-Disposition and Content-Type. */
+/* Reads one header line of a part. Ignores all headers except Content-Disposition and Content-Type. */
 static enum mm_status read_header(const struct mm_multipart *multipart, struct mm_slice line,
                                   struct headers *headers, struct mm_error *error) {
     const char *end = line.start + line.length;
@@ -208,7 +210,7 @@ static enum mm_status read_header(const struct mm_multipart *multipart, struct m
         !find_parameter(parameters, end, "name", &headers->name) || headers->name.start == NULL)
         return fail_part(multipart, "has a wrong Content-Disposition; expected one: form-data; name=\"...\"",
                          error);
-    (void)find_parameter(parameters, end, "filename", &headers->file); /* a second one is ignored */
+    (void)find_parameter(parameters, end, "filename", &headers->file); /* a malformed file name is ignored */
     return MM_OK;
 }
 
@@ -222,7 +224,7 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, const c
     struct headers headers = {0};
     for (;;) {
         const char *line_end = memmem(text, (size_t)(end - text), "\r\n", 2);
-        /* A part without contents may lack the empty line (RFC 2046). */
+        /* RFC 2046 allows a part without contents to end without an empty line. */
         if (text == end && headers.name.start != NULL)
             break;
         if (line_end == NULL)
@@ -248,9 +250,8 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, const c
     return MM_OK;
 }
 
-/* --- the places */
-
-/* Waits for more of the body. If much text is unread, waits until it has doubled, so the time is linear. */
+/* Waits for more of the body. If much text is unread, waits until that text has doubled, because rereading it
+ * for each small chunk would take quadratic time. */
 static enum mm_multipart_event wait_for_more(struct mm_multipart *multipart, const struct text *text) {
     enum { SHORT = 4096 };
     const size_t pending = text->bytes - multipart->at;
@@ -277,8 +278,8 @@ static enum mm_multipart_event read_preamble(struct mm_multipart *multipart, con
     return MM_MULTIPART_CONTENTS;
 }
 
-/* Reads the headers of a part. They end at an empty line or at a delimiter, which may begin with the CRLF
- * before `at`. */
+/* Reads the headers of a part, up to an empty line or a delimiter. If the part has no headers, the delimiter
+ * begins with the CRLF before `at`. */
 static enum mm_multipart_event read_part(struct mm_multipart *multipart, const struct text *text,
                                          struct mm_part *part, struct mm_error *error) {
     const size_t from = multipart->at - 2, most = multipart->at + MM_MULTIPART_HEADER_BYTES_MAX;
@@ -316,8 +317,8 @@ static enum mm_multipart_event read_part(struct mm_multipart *multipart, const s
     return MM_MULTIPART_HEAD;
 }
 
-/* Finds the delimiter that ends the contents: the one at `expected`, or otherwise the first one. The
- * delimiter may begin with the CRLF before the contents. */
+/* Finds the delimiter after the contents: at `expected`, or by searching. If the part has no contents, the
+ * delimiter begins with the CRLF before `at`. */
 static enum mm_multipart_event read_contents(struct mm_multipart *multipart, const struct text *text,
                                              struct mm_part *part, struct mm_error *error) {
     const size_t expected_end = multipart->expected + multipart->delimiter_bytes;

@@ -1,51 +1,50 @@
-/* Splits bodies of type multipart/form-data (RFC 7578, RFC 2046) into parts while they arrive. Copies
- * nothing, and does not know what the parts mean. One thread at a time may read a body. */
+/* Splits multipart/form-data bodies (RFC 7578, RFC 2046) into parts while they arrive. Copies nothing, and
+ * does not know what the parts mean. One thread at a time may read a body. */
 #pragma once
 
 #include "gpu/status.h"
 
 #include <stddef.h>
 
-/* A body with more parts or longer headers is MM_TOO_LARGE. */
+/* A body over the first two limits is rejected with MM_TOO_LARGE. */
 enum {
     MM_MULTIPART_PARTS_MAX = 64,
-    MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* of one part's headers, with the empty line at the end */
+    MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* headers of one part, with the empty line */
     MM_MULTIPART_BOUNDARY_MAX = 70        /* RFC 2046, 5.1.1 */
 };
 
 /* What mm_multipart_next has read. */
 enum mm_multipart_event {
-    MM_MULTIPART_HEAD,     /* the headers of a part: its name, and where its contents begin */
-    MM_MULTIPART_CONTENTS, /* the end of a part's contents */
-    MM_MULTIPART_END,      /* the last delimiter; the rest of the body is ignored */
-    MM_MULTIPART_WAIT,     /* nothing: more of the body must arrive */
-    MM_MULTIPART_FAULT     /* the body is malformed or over a limit */
+    MM_MULTIPART_HEAD,     /* the headers of a part */
+    MM_MULTIPART_CONTENTS, /* the contents of a part, up to the end */
+    MM_MULTIPART_END,      /* the last delimiter; later bytes are ignored */
+    MM_MULTIPART_WAIT,     /* nothing, because more of the body must arrive */
+    MM_MULTIPART_FAULT
 };
 
-/* The place in the body where the reader is. */
+/* What the reader expects next. */
 enum mm_multipart_place {
     MM_MULTIPART_PREAMBLE,
     MM_MULTIPART_HEADERS,
     MM_MULTIPART_IN_PART,
-    MM_MULTIPART_BEHIND /* the last delimiter was read */
+    MM_MULTIPART_BEHIND /* nothing, because the last delimiter was read */
 };
 
-/* State of reading one body; mm_multipart_begin sets it. After MM_MULTIPART_HEAD the caller may set `at` and
- * `expected` to where the contents begin and should end. If a delimiter is at `expected`, the contents are
- * not searched for one. */
+/* The state of reading one body. After MM_MULTIPART_HEAD the caller may know from a file's header where the
+ * contents begin and end. The caller may then set `at` and `expected`. If a delimiter is at `expected`, the
+ * reader does not search the contents. */
 struct mm_multipart {
     enum mm_multipart_place place;
-    size_t at;          /* offset of the first byte that was not read */
-    size_t expected;    /* offset where the contents should end; 0: unknown, so they are searched */
-    size_t retry_bytes; /* nothing is read before this many bytes have arrived */
+    size_t at;          /* offset of the next byte to read */
+    size_t expected;    /* offset where the contents should end; 0 if unknown */
+    size_t retry_bytes; /* reading continues when this many bytes have arrived */
     unsigned parts;
-    char delimiter[4 + MM_MULTIPART_BOUNDARY_MAX]; /* with the CRLF and the dashes before the boundary */
+    char delimiter[4 + MM_MULTIPART_BOUNDARY_MAX]; /* CRLF, two dashes and the boundary */
     size_t delimiter_bytes;
 };
 
-/* A part: offsets in the body, and lengths. name and file are the name and the file name, without their
- * quotes; type is the media type without parameters; data are the contents. What the part lacks has length 0.
- */
+/* A part as offsets and lengths in the body: the name and the file name without quotes, the media type
+ * without parameters, and the contents (data). The length of a missing value is 0. */
 struct mm_part {
     size_t name;
     size_t name_length;
@@ -54,19 +53,20 @@ struct mm_part {
     size_t type;
     size_t type_length;
     size_t data;
-    size_t bytes; /* set with MM_MULTIPART_CONTENTS */
+    size_t bytes; /* length of the contents; set at MM_MULTIPART_CONTENTS */
 };
 
-/* MM_BAD_REQUEST if the Content-Type gives no valid boundary. */
+/* Fails with MM_BAD_REQUEST if the Content-Type has no valid boundary. */
 enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error *error);
 
-/* Reads the boundary from the Content-Type. MM_BAD_REQUEST if there is no valid one. */
+/* Initializes the state with the boundary from the Content-Type. Fails with MM_BAD_REQUEST if there is no
+ * valid boundary. */
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
                                   struct mm_error *error);
 
-/* Reads the next event. `body` is all of the body that has arrived, from its beginning. It may move between
- * calls. is_all: the body is complete. The caller keeps *part between calls. MM_MULTIPART_FAULT ends the
- * reading; *error is then MM_BAD_REQUEST or MM_TOO_LARGE. The time is linear in the body, however it is
- * chunked. */
+/* Reads the next event. `body` is everything that has arrived, from the beginning of the body; it may move
+ * between calls. is_all: nothing more will arrive. The caller keeps *part between calls. After
+ * MM_MULTIPART_FAULT, *error is MM_BAD_REQUEST or MM_TOO_LARGE, and the reading has ended. The time is linear
+ * in the length of the body, even if it arrives in small chunks. */
 enum mm_multipart_event mm_multipart_next(struct mm_multipart *multipart, const char *body, size_t bytes,
                                           bool is_all, struct mm_part *part, struct mm_error *error);

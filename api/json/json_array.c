@@ -1,20 +1,19 @@
-/* Writes arrays as JSON text: rows of numbers in brackets, and more brackets for each dimension before the
- * last two. */
+/* Writes arrays as JSON text: rows of numbers, nested in one pair of brackets for each dimension. */
 #include "api/json/json_array.h"
 
 #include "api/number/rows_text.h"
 
 #include <string.h>
 
-/* How an array is written: rows_text.c writes `rows` with `marks`, and `around` more brackets enclose them.
- */
+/* How an array is written: rows_text.c writes `rows` with `marks`, and this file adds `around` outer
+ * brackets. */
 struct layout {
     struct mm_row_marks marks;
     struct mm_matrix rows;
     unsigned around;
 };
 
-/* An array without elements ends at its first dimension of 0: 2×0 and 2×0×3 both become [[],[]]. */
+/* An array without elements ends at its first dimension of 0: both 2×0 and 2×0×3 become [[],[]]. */
 static struct layout layout_of(const struct mm_shape *shape, enum mm_dtype dtype) {
     struct layout layout = {.marks = {.between = ",", .begin = "", .end = "", .has_quotes = true}};
     struct mm_shape written = {0};
@@ -24,7 +23,7 @@ static struct layout layout_of(const struct mm_shape *shape, enum mm_dtype dtype
         written.rank++;
     }
     layout.rows = mm_shape_view(&written, false, dtype);
-    if (written.rank == 0) /* the array is a single number */
+    if (written.rank == 0)
         return layout;
     layout.marks.begin = "[";
     layout.marks.end = "]";

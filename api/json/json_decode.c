@@ -1,4 +1,4 @@
-/* Decodes a JSON request: turns what the scanner found into operands and parameters, or into an error. */
+/* Finishes a JSON request: turns the result of the scan into operands and parameters, or into an error. */
 #include "api/element.h"
 #include "api/json/json_scan.h"
 
@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- errors */
-
 enum { PLACE_MAX = 2 + MM_RANK_MAX * 22 };
 
-/* Writes a place such as a[1][0]. is_first: writes the first place of that depth instead, such as a[0][0]. */
+/* Writes a place such as a[1][0]. is_first: writes the first place at that depth, a[0][0]. */
 static const char *write_place(const char *name, const struct mm_json_indices *at, bool is_first,
                                char text[PLACE_MAX]) {
     size_t length = (size_t)snprintf(text, PLACE_MAX, "%s", name);
@@ -52,7 +50,6 @@ static enum mm_status fail_mixed(const struct mm_json_scanned *operand, const ch
                          write_place(name, &operand->wrong_at, true, first), is_array ? "none" : "an array");
 }
 
-/* Fails if the scan found a fault in the operand's shape. */
 static enum mm_status check_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
     if (!operand->seen)
@@ -80,7 +77,7 @@ static enum mm_status check_shape(const struct mm_json_scanned *operand, const c
     return MM_BAD_REQUEST;
 }
 
-/* Whether the type can represent `number`, the double nearest to a number that the type cannot represent. */
+/* Whether a rejected number would fit after rounding to a double; `number` is that double. */
 static bool is_nearly_held(const struct mm_element *type, double number) {
     char digits[32];
     uint64_t element;
@@ -118,16 +115,14 @@ static enum mm_status check_elements(const struct mm_json_scan *scan, const char
     return MM_OK;
 }
 
-/* --- the operands */
-
-/* [] is a 0×0 matrix. */
+/* Returns the shape of an operand; [] is a 0×0 matrix. */
 static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
     const bool is_empty_vector = operand->shape.rank == 1 && operand->shape.dims[0] == 0;
     return is_empty_vector ? mm_shape_of_matrix(0, 0) : operand->shape;
 }
 
-/* Sets the dtype, the shapes and the views, without data. An unsupported dtype counts as float32 until
- * complete() rejects it: malformed elements are reported first. */
+/* Sets the dtype, the shapes, and views without data. An unsupported dtype counts as float32 here, because
+ * malformed elements must be reported first. complete() rejects the dtype later. */
 static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, struct mm_error *error) {
     struct mm_operands *into = scan->into;
     struct mm_shape of_operands[MM_OPERANDS_MAX];
@@ -159,7 +154,8 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     return status;
 }
 
-/* The size of a block for all operands, each aligned. The operand that is last in the body is at the end. */
+/* Returns the bytes for the elements of all operands, each aligned. The operand that comes last in the body
+ * is stored last. */
 static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_OPERANDS_MAX]) {
     const size_t last = scan->last == NULL ? 0 : bytes[scan->last - scan->operands];
     size_t before = 0;
@@ -169,9 +165,9 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
     return last == 0 ? before : mm_json_aligned(before) + last;
 }
 
-/* Scans the body again if the body named its type after the elements, or if memory was short: a block of
- * exactly the right size may be free now. If there is none, or a limit is exceeded, elements that were read
- * as another type are still checked. Malformed elements are reported first. */
+/* Scans the body again if its dtype came after the elements, or if memory was short, because a block of
+ * exactly the right size may be free now. If a limit is exceeded and the first scan used another type, the
+ * second scan only checks elements: a malformed element is reported before a limit. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
     const bool is_checked = scan->dtype == scan->into->dtype;
@@ -193,7 +189,6 @@ static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body
     return check_elements(scan, body->data, error) == MM_OK ? status : MM_BAD_REQUEST;
 }
 
-/* Completes the scan's operands from a valid JSON text. */
 static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *body,
                                struct mm_error *error) {
     struct mm_operands *into = scan->into;

@@ -1,4 +1,4 @@
-/* Checks small complete JSON texts as a whole, then reads them member by member. */
+/* Reads short complete JSON texts member by member. */
 #include "api/json/json_text.h"
 
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error) {

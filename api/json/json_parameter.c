@@ -1,5 +1,5 @@
-/* The members of a JSON request that are not arrays of elements: parameters, lists of values, and operands
- * that the server generates or has stored. Only the first fault is noted. */
+/* Reads the members of a JSON request that are not arrays of elements: parameters, lists of values, and
+ * operands that are generated or stored. Keeps the error of the first wrong member. */
 #include "api/json/json_scan.h"
 
 #include "api/slice.h"
@@ -11,7 +11,7 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
     return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
 }
 
-/* Sets scan->row and scan->operand by the member's name. A member may come once. */
+/* Finds the row and the operand of a member. A second member of one name is a fault. */
 static enum mm_json_event read_member(struct mm_json_scan *scan, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     const struct mm_value name = mm_json_value(text, scan->reader.token, buffer);
@@ -31,14 +31,14 @@ static enum mm_json_event read_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* Begins a parameter's list. The items are joined into one text, with the syntax of the query. */
+/* A parameter's list becomes one text with commas, as in the query, so one reader serves both. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;
 }
 
-/* Appends an item to the list's text. An item that is too long, or that is an array, makes the list
- * malformed. */
+/* Appends an item to the list's text. An item that is too long, or an array, becomes "?", so reading the list
+ * fails later. */
 static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
     const struct mm_json_token token = scan->reader.token;
     const size_t left = sizeof scan->list_text - scan->list_length;
@@ -54,8 +54,8 @@ static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *
     scan->list_length += item.length;
 }
 
-/* Whether parameters are still read. After the first error they are not, so a million unknown members cost no
- * more than a million numbers. */
+/* Whether parameters are still read. After the first error they are skipped, so a million unknown members
+ * cost little. */
 static bool reads_values(const struct mm_json_scan *scan) {
     return !scan->is_again && scan->error.status == MM_OK;
 }
@@ -69,8 +69,7 @@ void mm_json_end_list(struct mm_json_scan *scan, const char *text) {
         mm_json_locate(text, scan->name, &scan->error);
 }
 
-/* Begins an operand that is an object: it is generated or stored. If the object has no member `from`, the
- * operand is rejected because it is no array. */
+/* Begins an operand that is an object. Without the member "from", the operand is rejected as not an array. */
 static void begin_source(struct mm_json_scan *scan) {
     scan->operand->has_source = true;
     scan->operand->wrong = MM_JSON_NO_ARRAY;
@@ -93,7 +92,7 @@ static enum mm_json_event read_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* Reads "a": {"from": "uniform(7)"}, which sets the parameter a_from. */
+/* Reads the value of "from" in "a": {"from": "uniform(7)"}. It sets the parameter a_from. */
 static void read_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     if (!reads_values(scan))

@@ -1,5 +1,5 @@
-/* Writes JSON replies. json_array.c writes the array, and this file writes everything around it as text: a
- * tree of Jansson values took a quarter of a small product's time. */
+/* Writes JSON replies. Does not use Jansson, because building its values took a quarter of a small product's
+ * time. */
 #include "api/json/json_array.h"
 #include "api/json/json_scan.h"
 #include "api/json/utf8.h"
@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The most bytes around the array. The device's name takes up to 127·6 bytes, because each byte may need an
- * escape. Names of our own tables, about twenty numbers and the figures take the rest. */
+/* The most bytes that a reply has besides the array. The device's name takes up to 762: each of its 127 bytes
+ * may need an escape of six. Fixed names, numbers and figures take the rest. */
 enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
-/* A stored matrix is written as operand a, so a client can send the reply as a request. */
+/* A stored matrix is named "a", so a client can send the reply as a request. */
 static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
 _Static_assert(sizeof reply_head == sizeof stored_head, "reply_bytes_max counts either head");
 
@@ -40,13 +40,13 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->bytes = (size_t)(end - (char *)body->buffer.data);
 }
 
-/* The member for mm_outcome_rate of each operation. */
+/* The JSON member for the rate that the operation reached. */
 static const char *const rate_keys[MM_OP_COUNT] = {
     [MM_MATMUL] = "\"gflops\": ",
     [MM_TRANSPOSE] = "\"gigabytes_per_second\": ",
 };
 
-/* Writes a name of our own tables, which needs no escapes. */
+/* Writes a string member from a table of the server, so no character needs an escape. */
 static char *put_name(char *end, const char *key, const char *name) {
     return mm_put_text(mm_put_text(mm_put_text(end, key), name), "\"");
 }
@@ -58,14 +58,13 @@ static char *put_shape(char *end, const struct mm_shape *shape) {
     return mm_put_text(end, "], ");
 }
 
-/* Writes a number. Infinities and NaN become words, as in matrices. */
 static char *put_real(char *end, const char *key, double number) {
     end = mm_put_text(end, key);
     return isfinite(number) ? end + sprintf(end, "%.15g", number)
                             : mm_put_text(mm_put_text(mm_put_text(end, "\""), mm_float_word(number)), "\"");
 }
 
-/* Writes how a variant computed the result, if the variant has several ways. */
+/* Writes how the variant computed the result, if it can do so in several ways. */
 static char *put_path(char *end, const struct mm_path *path) {
     if (path->kind == MM_PATH_NONE)
         return end;
@@ -74,7 +73,7 @@ static char *put_path(char *end, const struct mm_path *path) {
     return mm_put_text(end + strlen(end), "\"");
 }
 
-/* Writes the result of the check, if the product was checked. `passed` is null if no row could be checked. */
+/* Writes the result of the check, if there was one. `passed` is null if no row could be checked. */
 static char *put_verification(char *end, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = "true", [MM_VERDICT_FAILED] = "false", [MM_VERDICT_UNJUDGED] = "null"};
@@ -100,7 +99,7 @@ static char *put_timing(char *end, const uint64_t *span_ns) {
     return mm_put_text(end, "}");
 }
 
-/* Writes what follows the array, in the order of docs/http-api.md. */
+/* Writes the members after the array, in the order of docs/http-api.md. */
 static char *put_facts(char *end, const struct mm_answer *answer) {
     const struct mm_outcome *outcome = answer->outcome;
     const enum mm_dtype operand = answer->operand_dtype, result = answer->matrix.dtype;
@@ -118,7 +117,8 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
     return put_timing(end, answer->span_ns);
 }
 
-/* Writes the members after a stored matrix. The shape is only needed if the array has no elements. */
+/* Writes the members after a stored matrix. An array without elements does not show its shape, so a member
+ * does. */
 static char *put_stored(char *end, const struct mm_answer *answer) {
     const struct mm_matrix *c = &answer->matrix;
     if (!answer->has_matrix || c->rows == 0 || c->cols == 0)

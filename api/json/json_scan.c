@@ -1,6 +1,6 @@
-/* Turns the tokens of a JSON request into operands, arrays and elements. json_parameter.c reads the other
- * members. A syntax error ends the reading, and is reported before all other faults. Only the first of the
- * other faults is noted. */
+/* Turns the tokens of a JSON request into operands and elements; json_parameter.c reads the other members. A
+ * syntax error ends the scan. After another fault the scan continues, because a later syntax error would be
+ * reported instead. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- elements */
-
-/* Returns the first `count` indices of the current element. */
 static struct mm_json_indices indices_here(const struct mm_json_scan *scan, unsigned count) {
     struct mm_json_indices indices = {.count = count};
     memcpy(indices.of, scan->counts, count * sizeof indices.of[0]);
@@ -36,7 +33,7 @@ static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token
     mm_json_store_drop(&scan->store);
 }
 
-/* Reads "NaN", "Infinity" or "-Infinity". */
+/* Reads the string "NaN", "Infinity" or "-Infinity" as an element. */
 static bool read_special(const struct mm_element *type, const char *text, struct mm_json_token token,
                          void *element) {
     char buffer[MM_JSON_TEXT_MAX];
@@ -45,8 +42,8 @@ static bool read_special(const struct mm_element *type, const char *text, struct
            type->put_special(value, element);
 }
 
-/* If the next element exceeds the limit on dimensions, drops the store: the other elements are only checked.
- */
+/* If an array becomes longer than the limit on dimensions, frees the store. The scan then only checks
+ * elements. */
 static void check_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
     bool passes = false;
@@ -56,7 +53,7 @@ static void check_dimensions(struct mm_json_scan *scan) {
         mm_json_store_drop(&scan->store);
 }
 
-/* Stores an element that store_numbers does not read, such as "NaN". */
+/* Stores one element, for example "NaN", which store_numbers cannot read. */
 static void store_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
     const struct mm_json_token token = scan->reader.token;
     const struct mm_element *type = mm_element(scan->dtype);
@@ -80,8 +77,8 @@ static void store_element(struct mm_json_scan *scan, const char *text, size_t by
     }
 }
 
-/* Stores numbers with commas between them; a request spends most of its time here. Stops at everything else,
- * and at a number that the end of the chunk may cut off. mm_json_next reads these. */
+/* Stores a run of numbers with commas between them; a request spends most of its time here. Stops at any
+ * other token, and at a number that may continue in the next chunk. mm_json_next then reads that token. */
 static void store_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
     mm_number_reader *const read = mm_element(scan->dtype)->read;
     struct mm_json_store *const store = &scan->store;
@@ -119,9 +116,7 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         set_rank(scan->operand, scan->level);
 }
 
-/* --- operands */
-
-/* Notes a fault at the first `count` indices. */
+/* Records a fault in the operand's shape, unless it already has one. `count` indices lead to the fault. */
 static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
     struct mm_json_scanned *operand = scan->operand;
     if (operand->wrong != MM_JSON_RIGHT)
@@ -132,8 +127,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* Begins an operand. If it is the first one, its type may be known from the query or from an earlier member.
- */
+/* The first operand decides the element type: from the query or an earlier member, or else float32. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
         if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)
@@ -148,7 +142,7 @@ static void begin_array(struct mm_json_scan *scan) {
     scan->counts[scan->level++] = 0;
 }
 
-/* Ends the innermost array. The first array of each depth sets the dimension. */
+/* Ends the innermost array. The first array that ends at its depth sets the dimension. */
 static void end_array(struct mm_json_scan *scan) {
     struct mm_json_scanned *operand = scan->operand;
     const unsigned level = scan->level--;
@@ -166,14 +160,13 @@ static void end_array(struct mm_json_scan *scan) {
         scan->counts[level - 2]++;
 }
 
-/* Whether the operand's first array of elements was empty. Then end_array reports an array that has elements.
- */
+/* Whether the first innermost array was empty. end_array then reports any later one that has elements. */
 static bool is_known_empty(const struct mm_json_scanned *operand) {
     const unsigned rank = operand->shape.rank;
     return operand->known <= rank && operand->shape.dims[rank - 1] == 0;
 }
 
-/* Reads an item of the innermost array. is_open: the item is an array or object, of which only the bracket
+/* Reads an item of the innermost array. is_open: the item is an array or object, and only its opening bracket
  * was read. */
 static void read_item(struct mm_json_scan *scan, bool is_open, const char *text, size_t bytes) {
     struct mm_json_scanned *operand = scan->operand;
@@ -194,10 +187,8 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
-/* --- the text */
-
-/* Reads a value that lies within `depth` arrays and objects. is_open: the value is an array or object, of
- * which only the bracket was read. */
+/* Reads a value inside `depth` arrays and objects. is_open: the value is an array or object, and only its
+ * opening bracket was read. */
 static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
     if (scan->level > 0 && depth == scan->level + 1) {
@@ -219,7 +210,7 @@ static void read_close(struct mm_json_scan *scan, const char *text) {
         end_array(scan);
 }
 
-/* Whether the next token may be an element. */
+/* Whether the next token may be an element of a matrix. */
 static bool is_among_elements(const struct mm_json_scan *scan) {
     return scan->level > 0 && scan->reader.depth == scan->level + 1 &&
            (scan->operand->shape.rank == 0 || scan->operand->shape.rank == scan->level);

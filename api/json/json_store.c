@@ -10,23 +10,22 @@ void mm_json_store_drop(struct mm_json_store *store) {
         mm_reservation_free(store->reservation, &store->memory);
 }
 
-/* Estimates how many elements may follow. An element has at least two characters with its comma. If the
- * length of the body is unknown, the estimate doubles the number of elements. All moves together then copy
- * each element only a few times. */
+/* Estimates how many elements follow. An element takes at least two characters with its comma. If the body's
+ * length is unknown, the estimate is the number of elements so far, so the store doubles. Elements are then
+ * copied only a few times in all. */
 static uint64_t estimate_elements(const struct mm_json_store *store, const char *at, const char *end,
                                   size_t elements) {
     const uint64_t here = (uint64_t)(end - at + 1) / 2 + 1;
     return here + (store->bytes_left == UINT64_MAX ? elements : store->bytes_left / 2 + 1);
 }
 
-/* Returns the size to which memory of `bytes` bytes should grow: at least `needed`, at most bytes_max. */
+/* Returns the size to which a block of `bytes` bytes should grow: at least `needed`, at most bytes_max. */
 static size_t next_bytes(size_t bytes, size_t needed, size_t bytes_max) {
     const size_t stepped = bytes + mm_reservation_step(bytes);
     return mm_size_min(stepped > needed ? stepped : needed, bytes_max);
 }
 
-/* Moves all elements to memory that has space for the next element, and that can grow as far as the estimate.
- * False if memory is short. */
+/* Moves all elements to a block that can grow to the estimated size. False if memory is short. */
 static bool move(struct mm_json_store *store, const char *at, const char *end) {
     const size_t held_bytes = mm_size_min(store->used_bytes, store->capacity_bytes);
     const size_t needed = store->used_bytes + store->element_bytes;
@@ -36,7 +35,7 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
         mm_size_add(wanted, store->used_bytes, &wanted))
         bytes = mm_size_min(bytes, wanted);
     struct mm_buffer memory = {0};
-    /* MM_JSON_ALIGNMENT more bytes allow the second matrix to be aligned. */
+    /* The beginning of the second matrix may need MM_JSON_ALIGNMENT bytes of padding. */
     if (bytes < needed || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) || bytes <= store->bytes_max ||
         mm_reservation_grow(store->reservation, next_bytes(0, needed, bytes), bytes, &memory, NULL) != MM_OK)
         return false;
@@ -49,8 +48,8 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
     return true;
 }
 
-/* Memory grows in place up to bytes_max. Elements move only if the body's length is unknown, and then both
- * blocks exist for a moment. */
+/* A block grows in place up to bytes_max. Elements move to another block only if the body's length is
+ * unknown. Both blocks exist during the move. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end) {
     const size_t needed = store->used_bytes + store->element_bytes;
     const bool can_grow = needed > store->bytes_max

@@ -1,39 +1,39 @@
-/* Memory for the elements of a JSON request, which grows while they arrive. Knows no JSON. */
+/* Memory for the elements of a JSON request. It grows while elements arrive. */
 #pragma once
 
 #include "gpu/matrix/matrix.h"
 #include "gpu/memory/budget.h"
 
-enum { MM_JSON_ALIGNMENT = 64 }; /* in bytes, of each matrix's elements */
+enum { MM_JSON_ALIGNMENT = 64 }; /* each matrix begins at a multiple of 64 bytes */
 
 static inline size_t mm_json_aligned(size_t bytes) {
     return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);
 }
 
-/* At the start the caller sets `limits`, `reservation`, `bytes_left`, `element_bytes` and `keeps`, and all
- * other members to 0. One thread at a time may use a store. */
+/* The caller first sets `limits`, `reservation`, `bytes_left`, `element_bytes` and `keeps`, and all other
+ * members to 0. One thread at a time may use a store. */
 struct mm_json_store {
     const struct mm_limits *limits;
     struct mm_reservation *reservation;
-    uint64_t bytes_left;     /* bytes of the body after the current chunk; UINT64_MAX: unknown */
-    size_t element_bytes;    /* may change while the store is empty */
-    bool keeps;              /* false: the store has no memory and accepts no more elements */
-    struct mm_buffer memory; /* a caller that moves the buffer elsewhere clears this member */
+    uint64_t bytes_left;     /* bytes of the body that have not arrived; UINT64_MAX if unknown */
+    size_t element_bytes;    /* may change only while the store is empty */
+    bool keeps;              /* false after a drop: the store accepts no elements */
+    struct mm_buffer memory; /* a caller that takes ownership clears this member */
     size_t used_bytes;
-    size_t capacity_bytes; /* usable bytes of `memory` */
-    size_t bytes_max;      /* how far `memory` can grow without a move */
+    size_t capacity_bytes; /* bytes of `memory` that elements may use */
+    size_t bytes_max;      /* the most bytes to which `memory` can grow in place */
 };
 
-/* Frees the memory. The store accepts no more elements. */
+/* Frees the memory. The store then accepts no elements. */
 void mm_json_store_drop(struct mm_json_store *store);
 
-/* Makes space for one more element; if memory is short, calls mm_json_store_drop. The text of the element
- * begins or ends at `at`, and the current chunk ends at `end`. The length of the remaining text limits how
- * many elements may follow. */
+/* Makes space for one more element; drops the store if memory is short. The text of the element begins or
+ * ends at `at`, and the current chunk ends at `end`. From the text that remains, the function estimates how
+ * many elements follow. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end);
 
-/* Returns where the next element goes; NULL if the store accepts none. The caller then adds the element's
- * bytes to used_bytes. mm_json_store_grow explains `at` and `end`. */
+/* Returns the address for the next element, or NULL if the store accepts no elements. After writing the
+ * element, the caller adds its bytes to used_bytes. `at` and `end` are arguments of mm_json_store_grow. */
 static inline void *mm_json_store_next(struct mm_json_store *store, const char *at, const char *end) {
     if (store->keeps && store->used_bytes + store->element_bytes > store->capacity_bytes)
         mm_json_store_grow(store, at, end);

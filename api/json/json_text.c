@@ -1,5 +1,5 @@
-/* JSON's grammar: the places in a text, and the tokens. If the end of a chunk cuts a token off, the reader
- * reads the token again from its beginning when more has arrived. */
+/* The JSON tokenizer. If a chunk ends inside a token, the reader reads the token again from its beginning
+ * when more text has arrived. */
 #include "api/json/json_text.h"
 
 #include "api/number/number.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What each place expects, in words. */
+/* What each place expects, for error messages. */
 static const char *const expectations[] = {
     [MM_JSON_BEFORE] = NULL,
     [MM_JSON_FIRST_NAME] = "a name in double quotes or '}'",
@@ -24,11 +24,11 @@ static const char *const expectations[] = {
     [MM_JSON_BEHIND] = "nothing after the object",
 };
 
-/* A cut-off token of up to this length is read again with each chunk. A longer token is read again when its
- * length has doubled; otherwise a client that sends single bytes would make the time quadratic. */
+/* An incomplete token of up to this many bytes is read again with each chunk. A longer one is read again when
+ * its length has doubled, because rereading it for every byte would take quadratic time. */
 enum { TOKEN_SHORT = 128 };
 
-/* Whether the character may be part of a number or a word, valid or not. */
+/* Whether the character may be part of a number or a word, even a misspelled one. */
 static bool is_of_word(char character) {
     const char lower = (char)(character | 0x20);
     return mm_is_digit(character) || (lower >= 'a' && lower <= 'z') || character == '-' || character == '+' ||
@@ -48,9 +48,7 @@ static enum mm_json_event wait_for_token(struct mm_json_reader *reader, size_t b
     return MM_JSON_WAIT;
 }
 
-/* --- strings */
-
-/* Reads four hexadecimal digits; -1 if there are fewer. */
+/* Returns the value of four hexadecimal digits; -1 if there are fewer. */
 static int32_t read_code(const char *text, const char *end) {
     int32_t code = 0;
     if (end - text < 4)
@@ -65,8 +63,8 @@ static int32_t read_code(const char *text, const char *end) {
     return code;
 }
 
-/* Reads the escape that begins at the backslash. Returns its length, or 0 if it is no valid escape. U+0000 is
- * not valid, because texts end by NUL. */
+/* Reads the escape at a backslash. Returns its length, or 0 if it is invalid. U+0000 is invalid, because C
+ * strings end at NUL. */
 static size_t read_escape(const char *text, const char *end, uint32_t *character) {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     if (end - text < 2)
@@ -90,14 +88,13 @@ static size_t read_escape(const char *text, const char *end, uint32_t *character
     return 12;
 }
 
-/* Whether a string may contain the character, whatever is beside it. */
 static bool is_plain(char character) {
     return character >= ' ' && character <= '~' && character != '"' && character != '\\';
 }
 
 static enum mm_json_event read_string(struct mm_json_reader *reader, const char *text, size_t bytes,
                                       bool is_all) {
-    enum { LONGEST = 12 }; /* bytes of the longest character: two escapes */
+    enum { LONGEST = 12 }; /* bytes of a character that is written as two escapes */
     const char *const end = text + bytes;
     const char *at = text + reader->at + 1;
     for (;;) {
@@ -132,7 +129,7 @@ static enum mm_json_event read_string(struct mm_json_reader *reader, const char 
     return MM_JSON_VALUE;
 }
 
-/* Writes a character as UTF-8, and returns its bytes. */
+/* Writes a character as UTF-8. Returns its length in bytes. */
 static size_t put_utf8(uint32_t character, char *out) {
     if (character < 0x80) {
         out[0] = (char)character;
@@ -145,7 +142,7 @@ static size_t put_utf8(uint32_t character, char *out) {
     return bytes;
 }
 
-/* Copies a string without its quotes and escapes, cut to fit, and adds a NUL. Returns its length. */
+/* Copies a string without quotes and escapes, cut to fit, and adds a NUL. Returns the length. */
 static size_t copy_string(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]) {
     enum { CHARACTER_MAX = 4 };
     const char *at = text + token.at + 1, *end = text + token.at + token.bytes - 1;
@@ -163,9 +160,7 @@ static size_t copy_string(const char *text, struct mm_json_token token, char buf
     return length;
 }
 
-/* --- other tokens */
-
-/* Returns the end of the number or word at `at`, valid or not; at least one character after `at`. */
+/* Returns the end of the number or word at `at`, even if it is misspelled. Passes at least one character. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
     while (at < end && is_of_word(*at))
@@ -188,7 +183,7 @@ static bool read_number(const char *at, const char *stop, double *value) {
     return mm_number_float64(at, stop, value, &fits) == stop;
 }
 
-/* Returns what an error should say is expected instead of an invalid word. */
+/* Returns the expected text for an error about a misspelled word. */
 static const char *expected_word(const struct mm_json_reader *reader, struct mm_slice word) {
     static const struct {
         const char *bare;
@@ -203,7 +198,6 @@ static const char *expected_word(const struct mm_json_reader *reader, struct mm_
     return expectations[reader->place];
 }
 
-/* Reads a number or a word. */
 static enum mm_json_event read_word(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     static const struct {
@@ -225,8 +219,6 @@ static enum mm_json_event read_word(struct mm_json_reader *reader, const char *t
     reader->at += length;
     return MM_JSON_VALUE;
 }
-
-/* --- the text */
 
 static bool in_object(const struct mm_json_reader *reader) {
     return (reader->objects & UINT64_C(1) << (reader->depth - 1)) != 0;
@@ -250,7 +242,7 @@ static enum mm_json_event close(struct mm_json_reader *reader) {
     return MM_JSON_CLOSE;
 }
 
-/* Reads a value, or its opening bracket. */
+/* Reads a string, number or word, or the opening bracket of an array or object. */
 static enum mm_json_event read_value(struct mm_json_reader *reader, const char *text, size_t bytes,
                                      bool is_all) {
     const char first = text[reader->at];
@@ -266,8 +258,8 @@ static enum mm_json_event read_value(struct mm_json_reader *reader, const char *
     return event;
 }
 
-/* Reads the next token. The reader is neither at a space nor at the end of the text. A comma and a colon are
- * no events: the function passes them and returns MM_JSON_WAIT. */
+/* Reads the next token at a character that is not a space. Skips a comma or a colon, and returns MM_JSON_WAIT
+ * after it. */
 static enum mm_json_event read_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     const char first = text[reader->at];
@@ -308,7 +300,7 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
     if (!is_all && bytes < reader->retry_bytes)
         return MM_JSON_WAIT;
     if (bytes == 0)
-        text = ""; /* C forbids arithmetic with NULL */
+        text = "";
     if (reader->at == 0 && !is_all && bytes < sizeof MM_BYTE_ORDER_MARK - 1 &&
         memcmp(text, MM_BYTE_ORDER_MARK, bytes) == 0)
         return MM_JSON_WAIT;
@@ -328,14 +320,12 @@ enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text,
     return event;
 }
 
-/* --- errors and values */
-
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error) {
     if (error == NULL)
         return;
     error->line = error->column = 1;
     for (const char *at = mm_skip_mark(text, text + token.at); at < text + token.at; at++) {
-        const bool begins = (*at & 0xC0) != 0x80; /* the first byte of a character */
+        const bool begins = (*at & 0xC0) != 0x80; /* the byte begins a UTF-8 character */
         error->line += *at == '\n';
         error->column = *at == '\n' ? 1 : error->column + begins;
     }

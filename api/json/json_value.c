@@ -1,4 +1,4 @@
-/* Builds JSON values that Jansson cannot build itself: text of any bytes, unsigned counts. */
+/* Builds JSON values that Jansson cannot build itself: strings from any bytes, and unsigned counts. */
 #include "api/json/json_value.h"
 
 #include "api/json/utf8.h"

@@ -1,13 +1,13 @@
-/* UTF-8's well-formed sequences (the Unicode standard, table 3-7), and text as a JSON string. Any thread may
- * call these functions. */
+/* Checks UTF-8 (the Unicode standard, table 3-7), and writes JSON strings. Any thread may call these
+ * functions. */
 #pragma once
 
 #include "api/number/digits.h"
 
 #include <stddef.h>
 
-/* Returns the length of the UTF-8 sequence at `text`, which is before `end`; 0 if it is malformed. The bounds
- * of the second byte exclude overlong forms, surrogates and everything beyond U+10FFFF. */
+/* Returns the length of the UTF-8 sequence at `text`; 0 if it is malformed. The bounds of the second byte
+ * exclude overlong forms, surrogates, and code points above U+10FFFF. `text` must be before `end`. */
 static inline size_t mm_utf8_bytes(const char *text, const char *end) {
     const unsigned char *byte = (const unsigned char *)text;
     const unsigned char first = byte[0];
@@ -26,8 +26,8 @@ static inline size_t mm_utf8_bytes(const char *text, const char *end) {
     return bytes;
 }
 
-/* Writes a text to `end` as a JSON string, and returns where the next character goes. Each byte of the text
- * takes at most six bytes. A byte that is not UTF-8 becomes U+FFFD. */
+/* Writes a text as a JSON string, without a NUL. Returns the end of the string. Each byte of the text needs
+ * up to six bytes at `end`. A byte that is not UTF-8 becomes U+FFFD. */
 static inline char *mm_put_json_string(char *end, const char *text) {
     *end++ = '"';
     for (const char *text_end = text + strlen(text); text < text_end;) {

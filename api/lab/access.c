@@ -1,4 +1,4 @@
-/* A request for `shared_access`: reads sets or offsets, and combines them to accesses. It knows no device. */
+/* Reads the request of `shared_access`, and combines its sets to accesses. Knows no device. */
 #include "api/lab/access.h"
 
 #include "api/json/json_text.h"
@@ -11,11 +11,11 @@ enum { WORD_COUNT = sizeof words / sizeof words[0] };
 
 static const char *const access_names[] = {"read", "write"};
 
-/* The values that each set may have. Bit i of a set stands for value i. */
+/* The values that each set may have. */
 static const struct {
     const char *expected;
     unsigned count;
-    bool is_single; /* a request names one value, not a list */
+    bool is_single; /* the member is one value, not a list */
 } kinds[MM_ACCESS_SET_COUNT] = {
     [MM_ACCESS_PATTERNS] = {"any of linear, permuted, stride, same_bank and broadcast", MM_PATTERN_OFFSETS,
                             false},
@@ -49,7 +49,7 @@ static bool has(const uint32_t *sets, enum mm_access_set set, unsigned bit) {
     return (sets[set] & UINT32_C(1) << bit) != 0;
 }
 
-/* Adds one value to a set. Fails if the set has the value already, so a list cannot be long. */
+/* Adds one value to a set. Fails if the value is in the set already, so no list can be long. */
 static enum mm_status read_one(enum mm_access_set kind, const char *name, const char *verb,
                                const struct mm_value *value, uint32_t *set, struct mm_error *error) {
     unsigned bit = 0;
@@ -140,8 +140,7 @@ void mm_access_init(struct mm_access_request *request) {
     *request = (struct mm_access_request){.parameters.table = &table, .backend = "auto"};
 }
 
-/* Adds the accesses of one pattern: MM_PATTERN_STRIDE gives one for each stride of the set, other patterns
- * give one. */
+/* Adds the accesses of one pattern: one for each stride, or a single one if the pattern has no strides. */
 static void add(struct mm_probe *probe, const uint32_t *sets, struct mm_access access) {
     const bool strides = access.pattern == MM_PATTERN_STRIDE;
     for (access.stride = strides; access.stride <= (strides ? MM_STRIDE_MAX : 0); access.stride++) {

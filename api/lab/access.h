@@ -1,6 +1,6 @@
-/* The benchmark `shared_access` on the wire: reads a request for memory accesses, and writes a probe's times
- * and predictions as JSON or as tables for a terminal. Any thread may call these functions. No pointer may be
- * NULL except `error`. */
+/* The benchmark `shared_access`: reads a request for memory accesses, and writes measured times and
+ * predictions as JSON or as tables. Any thread may call these functions. No pointer may be NULL except
+ * `error`. */
 #pragma once
 
 #include "api/parameter.h"
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* The sets that a request names. */
+/* The members of a request that are sets of values. */
 enum mm_access_set {
     MM_ACCESS_PATTERNS,
     MM_ACCESS_STRIDES,
@@ -19,39 +19,40 @@ enum mm_access_set {
     MM_ACCESS_SET_COUNT
 };
 
-/* A request for accesses. Call mm_access_init first. */
+/* A request for accesses; call mm_access_init first. */
 struct mm_access_request {
-    struct mm_parameters parameters;         /* the first member */
-    uint64_t timeout_ms;                     /* 0: none was given */
+    struct mm_parameters parameters;         /* must be first, because pointers are cast */
+    uint64_t timeout_ms;                     /* 0 if none was given */
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
-    uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0: the set was not given */
+    uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0 if the client gave no set */
     bool has_offsets;
-    uint32_t words[MM_WARP_LANES]; /* becomes struct mm_access's `words`, if has_offsets */
-    unsigned shift;                /* the request's member `offset`: struct mm_access's `shift` */
+    uint32_t words[MM_WARP_LANES]; /* `words` of struct mm_access, if has_offsets */
+    unsigned shift;                /* `shift` of struct mm_access; the request calls it "offset" */
 };
 
-/* The most rows of shared memory that the table draws. */
+/* The most rows of shared memory in a drawing. */
 enum { MM_ACCESS_DRAWN_MAX = 8 };
 
-/* Clears a request. Its parameters are members of a JSON body. A set is a value or a list of different
- * values. `offsets` is a list of 1 to 32 numbers and nulls; lanes after its end are inactive. */
+/* Initializes a request. Its parameters are members of a JSON body. A set is one value or a list of different
+ * values. `offsets` is a list of 1 to 32 numbers and nulls: one for each lane of a warp. A lane without a
+ * number is inactive. */
 void mm_access_init(struct mm_access_request *request);
 
-/* Fills a probe with every combination of the sets. A set that the client did not give has all its values,
- * with two exceptions: without `access` the accesses are reads, and without `bank_bytes` the banks are as
- * wide as the device's. Accesses in shared memory come first. If `stride` is among the patterns, each word
- * and stride in global memory follows. MM_BAD_REQUEST: strides without the pattern, or offsets beside
+/* Fills a probe with every combination of the sets, accesses in shared memory first. A set that the client
+ * did not give has all values, with two exceptions: the access is a read, and the banks are as wide as the
+ * device's. If `stride` is among the patterns, accesses in global memory follow, one for each word size and
+ * stride. Fails with MM_BAD_REQUEST if there are strides without the pattern `stride`, or both offsets and
  * patterns; the probe is then untouched. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 
-/* The number of a probe's accesses in shared memory. They come first. */
+/* Returns how many of a probe's accesses are in shared memory. Those come first. */
 size_t mm_access_shared_count(const struct mm_probe *probe);
 
 /* Write a finished probe's times and predictions; without a job, only predictions. Both return malloc'ed
- * text, which ends by NUL and which the caller frees, or NULL if memory runs out. *length is in bytes. */
+ * text, which the caller frees, or NULL if memory runs out. *length does not count the NUL at the end. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
 
-/* Draws the lanes of an access in shared memory with their banks, for mm_access_table. */
+/* Draws which lanes of an access use which banks of shared memory. */
 void mm_access_draw(FILE *out, const struct mm_probe *probe, size_t index);

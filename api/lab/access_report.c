@@ -1,5 +1,5 @@
-/* Writes the times of a probe and the model's predictions, as JSON and as tables. A figure that was not
- * measured is null or a dash. */
+/* Writes a probe's times and predictions, as JSON and as tables. A value that was not measured is null or a
+ * dash. */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An access with all its figures. */
+/* An access with its measured times and predictions. */
 struct row {
     const struct mm_access *access;
     struct mm_access_time time;
     uint32_t offsets[MM_WARP_LANES];
     unsigned bank_bytes;
-    struct mm_bank_cost banks;     /* for an access in shared memory */
-    struct mm_sector_cost sectors; /* for an access in global memory */
+    struct mm_bank_cost banks;     /* set for shared memory */
+    struct mm_sector_cost sectors; /* set for global memory */
 };
 
 static struct row row_at(const struct mm_probe *probe, size_t index) {
@@ -32,12 +32,11 @@ static struct row row_at(const struct mm_probe *probe, size_t index) {
     return row;
 }
 
-/* Returns the bytes that the warp reads in a cycle. */
 static double bytes_per_cycle(const struct row *row) {
     return MM_WARP_LANES * row->access->word_bytes / row->time.cycles;
 }
 
-/* Whether a figure was measured. If it was not, it is 0, or a quotient with a divisor of 0. */
+/* Whether a value was measured. Otherwise it is 0, or the result of a division by 0. */
 static bool is_known(double value) {
     return value > 0 && isfinite(value);
 }
@@ -46,7 +45,7 @@ static json_t *make_measured(double value) {
     return is_known(value) ? json_real(round(value * 1e3) / 1e3) : json_null();
 }
 
-/* Returns a list with the bank of each lane, or null for an inactive lane. */
+/* Returns a list of the lanes' banks, with null for an inactive lane. */
 static json_t *make_banks(const struct row *row) {
     json_t *list = json_array();
     int failed = 0;
@@ -139,7 +138,7 @@ static void write_row(FILE *out, const struct row *row) {
     fputc('\n', out);
 }
 
-/* Writes the rows of one memory under a heading; without rows it writes nothing. */
+/* Writes the rows of one memory under a heading, or nothing if there are no rows. */
 static void write_rows(FILE *out, const struct mm_probe *probe, enum mm_memory memory, const char *heading) {
     const char *before = heading;
     for (size_t index = 0; index < probe->count; index++) {

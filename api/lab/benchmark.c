@@ -1,4 +1,4 @@
-/* The tables of operations and of reply formats, and the check of a request's type. */
+/* Defines the tables of operations and of reply formats, and checks a request's Content-Type. */
 #include "api/lab/benchmark.h"
 
 #include "api/lab/access.h"

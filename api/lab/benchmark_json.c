@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps six significant digits: a measurement has fewer. JSON has no infinities, so they become strings. */
+/* Rounds to six significant digits, because measurements are not more precise. An infinity becomes a string,
+ * because JSON has no infinities. */
 static json_t *make_number(double value) {
     char text[32];
     if (isnan(value))
@@ -28,8 +29,7 @@ static json_t *make_count(uint64_t figure) {
     return figure == MM_TRAFFIC_UNKNOWN ? json_null() : mm_json_count(figure);
 }
 
-/* Adds the predicted memory traffic. A row of the host has only the loads, because caches hide the other
- * figures. */
+/* Adds the predicted memory traffic. On the host, only the loads are shown, because caches hide the rest. */
 static int put_traffic(json_t *object, const struct mm_benchmark *benchmark, const struct mm_traffic *traffic,
                        bool is_host) {
     const double intensity = mm_benchmark_intensity(benchmark, traffic);
@@ -94,6 +94,6 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
-    /* With 15 digits, times in whole or half nanoseconds show no rounding errors. */
+    /* With 15 digits, times in nanoseconds show no rounding errors. */
     return mm_json_print(mm_json_finish(body, failed), JSON_REAL_PRECISION(15), length);
 }

@@ -1,5 +1,5 @@
-/* Reads a benchmark's request, and checks its members in the order of docs/http-api.md. Does not look up the
- * names of variants. */
+/* Reads a benchmark's request, and checks its members in the order of docs/http-api.md. Names of variants are
+ * not looked up here. */
 #include "api/lab/access.h"
 #include "api/json/json_text.h"
 #include "api/lab/benchmark.h"
@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- members of all requests */
-
-/* Reads the operation first, because the other members depend on it. */
+/* Reads the operation before all other members, because it decides which members are allowed. */
 static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_call *call,
                               struct mm_error *error) {
     struct mm_json_reader reader = {0};
@@ -38,8 +36,8 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
                          member.value.text, known);
 }
 
-/* Sets *kept to the error that docs/http-api.md checks first: a malformed request, then an exceeded limit,
- * then something unsupported. enum mm_status has this order. True if *kept became *other. */
+/* Keeps the error that docs/http-api.md reports first: a malformed request, then an exceeded limit, then
+ * something unsupported. Returns true if *kept became *other. */
 static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
     const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
     if (is_first)
@@ -48,7 +46,7 @@ static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of choose_error");
 
-/* Reads all members. If several fail, *first gets the error that choose_error chooses. */
+/* Reads all members. If several are wrong, *first becomes the error that choose_error prefers. */
 static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
                          struct mm_parameters *values, struct mm_error *first) {
     struct mm_json_reader reader = {0};
@@ -62,22 +60,22 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
             mm_fail_field(&one, MM_BAD_REQUEST, name->text, "%s is given twice; give it once", name->text);
         else
             (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
-        /* Only the first failure gets a line and a column: to find them, the text is read from its beginning.
-         */
+        /* Finding a line reads the text from its beginning, so this is done only for an error that is
+         * kept. */
         if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(text->start, member.token, first);
     }
 }
 
-/* --- a benchmark of variants */
+/* --- benchmarks of variants */
 
 struct values {
-    struct mm_call call; /* the first member */
+    struct mm_call call; /* must be first, because pointers are cast */
     uint64_t repeats;
-    struct mm_benchmark_call *into; /* receives the names of variants */
+    struct mm_benchmark_call *into; /* gets the names of variants */
 };
 
-/* Reads [BACKEND:]VARIANT[/TILE]; false if a part is missing, or the tile is no whole number from 1 on. */
+/* Reads [BACKEND:]VARIANT[/TILE]. False if a part is empty, or the tile is no whole number from 1 on. */
 static bool read_name(const char *text, struct mm_benchmark_name *name) {
     const char *colon = strchr(text, ':');
     const char *variant = colon == NULL ? text : colon + 1;
@@ -109,7 +107,7 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     if (given->kind != MM_VALUE_ARRAY || given->length == 0)
         return mm_value_fail(row->name, "is", form, given, error);
     for (; mm_json_step(&reader, given->text, given->length, &name); count++) {
-        struct mm_benchmark_name unwanted; /* for names beyond MM_BENCHMARK_ROWS_MAX */
+        struct mm_benchmark_name unwanted; /* for too many names */
         if (name.value.kind != MM_VALUE_TEXT ||
             !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
             char element[32];
@@ -129,7 +127,7 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     return MM_OK;
 }
 
-/* Reads the operand {"from": "NAME"}. */
+/* Reads an operand such as {"from": "NAME"}. */
 static enum mm_status read_operand(struct mm_parameters *values, const struct mm_parameter *row,
                                    const struct mm_value *given, struct mm_error *error) {
     struct mm_operands *operands = (struct mm_operands *)values;
@@ -150,7 +148,7 @@ static enum mm_status read_operand(struct mm_parameters *values, const struct mm
 #define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct values, member)
 #define OPERAND(name, index)                                                                                 \
     MM_PARAMETER_READ(name, OPERAND, MM_IN_JSON, struct values, call.operands.of[index], read_operand)
-#define FROM(name, index) /* set by read_operand, not by a member */                                         \
+#define FROM(name, index) /* set by read_operand */                                                          \
     MM_PARAMETER(name, SOURCE, 0, struct values, call.operands.of[index].source)
 #define VARIANTS MM_PARAMETER_READ("variants", OWN, MM_IN_JSON, struct values, into, read_variants)
 
@@ -189,8 +187,8 @@ static const struct mm_operands_kind kinds[MM_OP_COUNT] = {
     [MM_TRANSPOSE] = MM_CALL_KIND(MM_TRANSPOSE, transposition_rows, struct values),
 };
 
-/* Returns the first dimension that neither the request nor an operand sets. A dimension with a wrong value
- * counts as set. */
+/* Returns the first dimension that neither the request nor an operand gives, or NULL. A dimension with a
+ * wrong value counts as given. */
 static const char *find_missing(struct mm_operands *operands) {
     struct mm_parameters *parameters = &operands->parameters;
     const uint64_t derived = parameters->derived;
@@ -220,7 +218,7 @@ static enum mm_status check_stored(const struct mm_operand *operand, struct mm_e
                          operand->role.name, value->name, text);
 }
 
-/* If the client named one operand of two, the other becomes uniform(0). Then sets the shapes of both. */
+/* Sets the operands' shapes. If the client named only one of two operands, the other becomes uniform(0). */
 static enum mm_status complete_operands(struct mm_call *call, struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
     struct mm_operands *operands = &call->operands;
@@ -283,7 +281,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
     return status;
 }
 
-/* --- benchmarks of accesses, and occupancy */
+/* --- benchmarks of accesses and occupancy */
 
 static enum mm_status decode_accesses(const struct mm_slice *text, const struct mm_limits *limits,
                                       struct mm_benchmark_call *into, struct mm_error *error) {

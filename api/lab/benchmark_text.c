@@ -1,5 +1,5 @@
-/* Writes a benchmark's reply for a terminal: a title, a table of times, and a table of memory traffic if the
- * traffic is known. */
+/* Writes a benchmark's reply for a terminal: a title, a table of times, and a table of predicted memory
+ * traffic. */
 #include "api/lab/benchmark.h"
 
 #include "api/text.h"
@@ -25,19 +25,20 @@ enum column {
     COLUMN_COUNT
 };
 
-/* The table of traffic begins with the columns up to BACKEND. Then follow the figures of mm_traffic without
- * the loads, and the intensity. */
+/* Columns of the traffic table: first those up to BACKEND, then the figures of mm_traffic without the loads,
+ * then the intensity. */
 enum { TRAFFIC_FIRST = BACKEND + 1, INTENSITY = TRAFFIC_FIRST + MM_TRAFFIC_COUNT - 1 };
 static_assert((unsigned)INTENSITY < COLUMN_COUNT, "a line of traffic is no longer than one of times");
 
-/* A line of cells. The error of a failed row follows its cells. A column without a head is left out. */
+/* A line of a table. The error of a failed row is written after its cells. A column whose head is empty is
+ * not written. */
 enum { CELL_BYTES = 80 };
 struct line {
     char cells[COLUMN_COUNT][CELL_BYTES];
-    const struct mm_error *error; /* NULL: none */
+    const struct mm_error *error; /* NULL if the row succeeded */
 };
 
-/* Writes three or four significant digits. */
+/* Writes about four significant digits, or more for large numbers. */
 static void write_number(char *cell, double value) {
     const int decimals = fabs(value) >= 1000.0 ? 0 : fabs(value) >= 100.0 ? 1 : fabs(value) >= 10.0 ? 2 : 3;
     snprintf(cell, CELL_BYTES, "%.*f", decimals, value);
@@ -110,7 +111,7 @@ static void write_traffic_head(struct line *line, const struct mm_benchmark_op *
         snprintf(line->cells[INTENSITY], CELL_BYTES, "FLOP/byte");
 }
 
-/* False if the row's traffic is not known. */
+/* Returns false if the row's traffic is not known. */
 static bool write_traffic(struct line *line, const struct mm_benchmark *benchmark, size_t index,
                           const struct mm_traffic *traffic) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
@@ -126,7 +127,7 @@ static bool write_traffic(struct line *line, const struct mm_benchmark *benchmar
     return true;
 }
 
-/* Aligns names to the left and numbers to the right. */
+/* Writes a line with names aligned left and numbers right. */
 static void print_line(FILE *out, const struct line *line, const size_t *widths) {
     for (unsigned column = 0; column < COLUMN_COUNT; column++)
         if (widths[column] > 0)
@@ -137,7 +138,7 @@ static void print_line(FILE *out, const struct line *line, const size_t *widths)
     fputc('\n', out);
 }
 
-/* Writes a table whose first line is the head. */
+/* Writes a table. The first line is the head. */
 static void print_table(FILE *out, const struct line *lines, size_t count) {
     size_t widths[COLUMN_COUNT] = {0};
     for (size_t row = 0; row < count; row++)
@@ -165,7 +166,7 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
     const size_t count = mm_benchmark_request(benchmark)->subject_count;
-    struct mm_traffic traffic[MM_BENCHMARK_ROWS_MAX]; /* each takes up to a millisecond to predict */
+    struct mm_traffic traffic[MM_BENCHMARK_ROWS_MAX]; /* predicted once, because each takes up to 1 ms */
     char *made = NULL;
     struct mm_text text;
     struct line *lines = malloc((1 + count) * sizeof *lines);

@@ -22,7 +22,7 @@ static size_t count_rows(const struct mm_occupancy_request *request) {
     return rows;
 }
 
-/* Computes the row with this index. The last list changes fastest from row to row. */
+/* Computes a row. The values of the last list change fastest from row to row. */
 static struct row row_at(const struct mm_occupancy_request *request, size_t index) {
     unsigned chosen[MM_OCCUPANCY_LIST_COUNT];
     struct row row;

@@ -1,6 +1,5 @@
-/* The .npy format: a magic, a version, the header's length, and the header, a Python dict of three literals.
- * The reader
- * accepts all that NumPy itself has ever written, and no other Python. */
+/* A .npy file begins with a magic, a version, and the header's length. The header is a Python dict of three
+ * literals. The reader accepts every header that NumPy has ever written, but no other Python. */
 #include "api/npy/npy.h"
 
 #include "api/element.h"
@@ -37,7 +36,7 @@ fail_file(const char *field, struct mm_error *error, const char *format, ...) {
     return mm_fail_field(error, MM_BAD_REQUEST, field, "the .npy file %s is refused: %s", field, what);
 }
 
-/* Lists NumPy's names of all supported types. */
+/* Fails: the server lacks the element type. The error lists the supported types. */
 static enum mm_status fail_descr(const char *field, struct mm_slice descr, struct mm_error *error) {
     char known[96];
     size_t length = 0;
@@ -70,7 +69,7 @@ static void skip_spaces(struct reader *reader) {
     reader->position = mm_skip_blanks(reader->position, reader->end);
 }
 
-/* Skips spaces, and then the character. False if another character comes next. */
+/* Skips spaces, and the character if it comes next. False if another character comes next. */
 static bool accept(struct reader *reader, char character) {
     skip_spaces(reader);
     if (reader->position == reader->end || *reader->position != character)
@@ -79,7 +78,7 @@ static bool accept(struct reader *reader, char character) {
     return true;
 }
 
-/* Reads a string without escapes, in single or double quotes. */
+/* Reads a string in single or double quotes. Escapes are not supported. */
 static enum mm_status read_string(struct reader *reader, const char *expected, struct mm_slice *string) {
     skip_spaces(reader);
     const char *start = reader->position;
@@ -93,8 +92,8 @@ static enum mm_status read_string(struct reader *reader, const char *expected, s
     return MM_OK;
 }
 
-/* A type of one byte has no byte order, so writers put any mark there. A type that NumPy does not know is
- * void, without a byte order. */
+/* Whether NumPy's type name means this type. The byte order of a one-byte type does not matter, so writers
+ * put any mark there. Types that NumPy does not know are void, which has no byte order. */
 static bool is_descr(struct mm_slice descr, enum mm_dtype dtype) {
     const char *npy = mm_element(dtype)->npy;
     const char *marks = mm_dtype_bytes(dtype) == 1 ? "<>=|" : npy[1] == 'V' ? "<|" : "<";
@@ -128,7 +127,7 @@ static enum mm_status read_order(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* Reads a decimal number as Python writes it: no sign, no leading zero. *overflow: it is 2⁶⁴ or more. */
+/* Reads a decimal number without sign and leading zeros. *overflow: the number is 2⁶⁴ or more. */
 static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
                                   bool *overflow) {
     const char *start = reader->position;
@@ -166,7 +165,8 @@ static enum mm_status fail_dimension(const struct reader *reader, struct mm_slic
                          digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
 }
 
-/* Reads a tuple: Python writes (3, 4), and also accepts (3, 4,). A tuple of one element needs its comma. */
+/* Reads a tuple. Python writes (3, 4), and also accepts (3, 4,). In a tuple of one element, the comma is
+ * required. */
 static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *header) {
     struct mm_shape shape = {0};
     struct mm_slice large = {0};
@@ -203,7 +203,7 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* Reads the members of the dict. Each member must come once; the order does not matter. */
+/* Readers for the dict's members, which may come in any order. */
 static const struct {
     const char *key;
     enum mm_status (*read)(struct reader *reader, struct mm_npy_header *header);
@@ -247,13 +247,14 @@ static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *hea
     for (unsigned index = 0; index < MEMBER_COUNT; index++)
         if ((seen & 1u << index) == 0)
             return fail_file(reader->field, reader->error, "its header has no '%s'", members[index].key);
-    skip_spaces(reader); /* spaces pad the header up to its newline */
+    skip_spaces(reader);
     if (reader->position < reader->end && *reader->position == '\n')
         reader->position++;
     return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
 }
 
-/* Writes the first bytes of the data for an error. They are a file's name if the client forgot curl's @. */
+/* Fails: the data is not a .npy file. The error shows the first bytes. They are a file name if the client
+ * forgot curl's @. */
 static enum mm_status fail_magic(const char *field, const char *data, size_t bytes, struct mm_error *error) {
     char got[24] = "is empty";
     size_t shown = 0;
@@ -317,7 +318,7 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
     end = mm_put_text(end, "', 'fortran_order': False, 'shape': ");
     end = mm_npy_shape_text(shape, end);
     end = mm_put_text(end, ", }");
-    const size_t used = (size_t)(end - head) + 1; /* counts the newline */
+    const size_t used = (size_t)(end - head) + 1; /* with the newline */
     const size_t bytes = used <= MM_NPY_HEAD_BYTES ? MM_NPY_HEAD_BYTES : mm_size_round_up(used, ALIGNMENT);
     const size_t length = bytes - START;
     assert(bytes <= MM_NPY_HEAD_BYTES_MAX && length < 256);
@@ -327,10 +328,8 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
     return bytes;
 }
 
-/* --- elements */
-
-/* Defines a function that transposes a matrix of one element size. It works in tiles that fit in a cache,
- * because neighbours in one order lie far apart in the other order. Steps are in elements. */
+/* Defines a function that transposes a matrix. It works in tiles that fit in the cache, because elements of
+ * one row are far apart in `from`. Steps are in elements. */
 #define TILE_COPIER(BITS)                                                                                    \
     static void copy_##BITS(const void *from, size_t from_step, void *to, size_t to_step, size_t rows,       \
                             size_t cols) {                                                                   \
@@ -348,9 +347,9 @@ TILE_COPIER(16)
 TILE_COPIER(32)
 TILE_COPIER(64)
 
-/* Transposes the matrix of the first and the last dimension, once for each index of the dimensions between
- * them. The index of the second dimension changes fastest, because its neighbours share cache lines of
- * `from`. */
+/* The first and the last dimension form matrices, one for each index of the dimensions between them. The
+ * function transposes one matrix after another. The index of the second dimension changes fastest, because
+ * neighbouring matrices share cache lines of `from`. */
 void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
     const size_t bytes = mm_dtype_bytes(dtype);
     const unsigned last = shape->rank - 1;
@@ -378,15 +377,13 @@ void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const voi
     }
 }
 
-/* --- the reply */
-
-/* Moves the result's buffer to the body. The header is in the body's head, so no element is copied. */
+/* Copies no element: the header goes into body->head, and the result's buffer into the body. */
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->head_bytes = mm_npy_write_head(answer->shape, answer->matrix.dtype, body->head);
     mm_raw_codec.encode(answer, body);
 }
 
-/* The codec has no media_type: requests send .npy files only as parts of a form, or as a matrix to store. */
+/* The codec has no media_type, because requests send .npy files only as parts of a form, or to be stored. */
 const struct mm_codec mm_npy_codec = {
     .reply_type = MM_NPY_TYPE,
     .file_extension = ".npy",

@@ -1,4 +1,4 @@
-/* Writes numbers without printf, which takes a microsecond for each. */
+/* Writes numbers without printf, which takes a microsecond for each number. */
 #include "api/number/digits.h"
 
 char *mm_put_last_digits(char *end, uint64_t number, unsigned count) {

@@ -1,6 +1,6 @@
-/* Writes a float32 as printf's %g does, with the fewest digits from six to nine that read back. Uses only
- * integer arithmetic. printf writes float64, with the C locale's point: this program never calls setlocale.
- */
+/* Writes a float32 like printf's %g, with the fewest digits from six to nine that read back. Uses only
+ * integer arithmetic. Float64 is written by printf; the point is always '.', because this program never calls
+ * setlocale. */
 #include "api/number/float_text.h"
 
 #include "api/number/digits.h"
@@ -38,7 +38,6 @@ bool mm_float_of_word(const char *word, float *value) {
     return index < SPECIAL_COUNT;
 }
 
-/* Zeros, infinities and NaN. */
 static bool is_special(double value) {
     return value == 0 || !isfinite(value);
 }
@@ -49,14 +48,13 @@ static size_t special_text(double value, char *text) {
     return (size_t)(mm_put_text(mm_put_text(mm_put_text(text, "\""), mm_float_word(value)), "\"") - text);
 }
 
-/* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the lowest bit that
- * the type has: it is over 1 if the number is subnormal or of a narrow type. */
+/* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the value of the
+ * type's lowest bit in the mantissa: over 1 if the number is subnormal or of a narrow type. */
 struct parts {
     uint64_t mantissa;
     int exponent;
     uint64_t unit;
-    bool is_least; /* least number of its exponent, but not of the type: the next lower number is half a unit
-                      away */
+    bool is_least; /* the mantissa is a power of two, so the next lower number is only half a unit away */
 };
 
 static inline struct parts split(uint32_t bits) {
@@ -74,22 +72,23 @@ static inline uint64_t multiply(uint64_t a, uint64_t b) {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-/* The number times the power of ten that gives it nine digits before the point. `below` and `above` are the
- * distances to the midpoints between the number and its neighbours. Units of 2^-POINT. */
+/* The number, multiplied by the power of ten that gives it nine digits before the point. `below` and `above`
+ * are the distances to the midpoints between the number and its neighbours. All in units of 2^-POINT. */
 struct scaled {
     uint64_t value, below, above;
-    int exponent; /* decimal exponent of the number itself */
-    bool is_even; /* a decimal on a midpoint reads back as this number */
+    int exponent; /* decimal exponent of the number */
+    bool is_even; /* a decimal exactly on a midpoint reads back as the number */
 };
 
 enum { POINT = 33, DOUBT = 3 };
 
-/* Each result is too small by less than two units: the power of ten is too small by less than one in its last
- * bit, and bits below 2^-POINT are cut off. This changes no decision. No decimal of six to eight digits is so
- * near to a midpoint of float32 without being the midpoint. No float32 is so near to the middle of two such
- * decimals without being the middle. */
+/* Each result is too small by less than two units: the power of ten by less than one in its last bit, and
+ * bits below 2^-POINT are dropped. No decision depends on this error, because no decimal of six to eight
+ * digits is so near to a midpoint of float32 unless it is the midpoint. No float32 is so near to the middle
+ * of two such decimals unless it is the middle. */
 static inline struct scaled scale(const struct parts *parts) {
-    /* 78913/2¹⁸ is log10(2). The guess is right or 1 too low. If it is too low, the result has ten digits. */
+    /* 78913/2¹⁸ is log10(2). The estimate is right or 1 too low; if it is too low, the result has ten
+     * digits. */
     int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
     int power = FLOAT_DIGITS_MAX - 1 - exponent;
     const int guessed_shift = parts->exponent + mm_ten_exponent(power) + POINT + 64 - 5;
@@ -106,23 +105,22 @@ static inline struct scaled scale(const struct parts *parts) {
                            .is_even = (parts->mantissa & parts->unit) == 0};
 }
 
-/* Rounds to nine digits. No float32 is half way between two decimals of nine digits. */
+/* Rounds to nine digits. No float32 is halfway between two decimals of nine digits, so there are no ties. */
 static inline uint64_t round_to_one(const struct scaled *scaled) {
     return (scaled->value + (UINT64_C(1) << (POINT - 1))) >> POINT;
 }
 
-/* Rounds the nine digits to a multiple of `unit`, a power of ten; ties to even. */
+/* Rounds the nine digits to a multiple of `unit`, which is a power of ten. Ties go to even. */
 static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
     const uint64_t whole = scaled->value >> POINT;
     const bool has_fraction = (scaled->value & ((UINT64_C(1) << POINT) - 1)) != 0;
     const uint64_t quotient = whole / unit;
-    const uint64_t twice =
-        2 * (whole % unit) + has_fraction; /* twice the remainder, plus 1 if there is a fraction */
+    const uint64_t twice = 2 * (whole % unit) + has_fraction; /* twice the remainder; a fraction adds 1 */
     return (quotient + (twice + (quotient & 1) > unit)) * unit;
 }
 
-/* Whether the decimal reads back as the number. Has no branches, because random numbers would mispredict half
- * of them. */
+/* Whether the decimal reads back as the number. Has no branches, because the CPU would mispredict half of
+ * them. */
 static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
     const uint64_t decimal = digits << POINT;
     const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
@@ -135,8 +133,8 @@ static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
     return y ^ ((x ^ y) & -(uint64_t)first);
 }
 
-/* Returns nine digits: the fewest that read back as the number, but at least six, then zeros. If a number
- * of digits reads back, every larger number of digits does. */
+/* Returns the fewest digits, at least six, that read back as the number, followed by zeros up to nine digits.
+ * If some number of digits reads back, every larger number does. */
 static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
     const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);
     const bool is_eight = reads_back(scaled, eight);
@@ -146,9 +144,9 @@ static inline uint64_t choose_digits(const struct scaled *scaled, int *precision
     return choose(is_six, six, choose(is_seven, seven, choose(is_eight, eight, round_to_one(scaled))));
 }
 
-/* Returns eight decimal digits as bytes, the highest digit in the lowest byte. Splits the number into two
- * fours, then pairs, then digits, in all parts of the word at once. 10486/2²⁰ is 1/100 and 103/2¹⁰ is 1/10,
- * precisely enough. */
+/* Returns eight decimal digits as bytes, the highest digit in the lowest byte. Splits the number into fours,
+ * pairs and digits, in all parts of the word at once. 10486/2²⁰ replaces 1/100, and 103/2¹⁰ replaces 1/10;
+ * both are precise enough. */
 static inline uint64_t spread_digits(uint64_t number) {
     number = number / 10000 | (number % 10000) << 32;
     const uint64_t hundreds = number * 10486 >> 20 & UINT64_C(0x0000007F0000007F);
@@ -157,8 +155,8 @@ static inline uint64_t spread_digits(uint64_t number) {
     return (number - tens * 10) << 8 | tens;
 }
 
-/* Nine digits as characters: the first digit, and the other digits from the lowest byte on. `count` does not
- * count zeros at the end. */
+/* Nine digits as characters: the first one, and the others from the lowest byte on. `count` excludes zeros at
+ * the end. */
 struct digits {
     char first;
     uint64_t others;
@@ -172,7 +170,7 @@ static inline struct digits make_digits(uint64_t number) {
                            .count = FLOAT_DIGITS_MAX - (spread == 0 ? 8 : __builtin_clzll(spread) / 8)};
 }
 
-/* Writes eight characters, even if fewer count; MM_FLOAT_TEXT_BUFFER allows for that. */
+/* Writes eight characters, even if fewer are needed. */
 static inline void put_eight(uint64_t characters, char *text) {
     characters = htole64(characters);
     memcpy(text, &characters, sizeof characters);
@@ -186,7 +184,7 @@ static inline size_t write_fraction(const struct digits *digits, int zeros, char
     return (size_t)(first + digits->count - text);
 }
 
-/* Always writes the point, but the length does not count it if no digit follows. */
+/* Always writes the point, but the returned length excludes the point if no digit follows. */
 static inline size_t write_fixed(const struct digits *digits, int whole, char *text) {
     text[0] = digits->first;
     put_eight(digits->others, text + 1);
@@ -205,11 +203,11 @@ static size_t write_exponent(const struct digits *digits, int exponent, char *te
     return (size_t)(end - text);
 }
 
-/* Writes number·10^(exponent − 8) as %g with this precision does. `number` has nine digits. */
+/* Writes number·10^(exponent − 8), as %g with this precision does. `number` has nine digits. */
 static inline size_t write_number(bool is_negative, uint64_t number, int exponent, int precision,
                                   char *text) {
-    enum { FIXED_MIN = -4 };    /* for smaller decimal exponents %g writes an e */
-    if (number == 1000000000) { /* rounding added a digit */
+    enum { FIXED_MIN = -4 };    /* below this decimal exponent %g writes an e */
+    if (number == 1000000000) { /* rounding has added a digit */
         number /= 10;
         exponent++;
     }
@@ -239,9 +237,10 @@ size_t mm_float_text(float value, char *text) {
     return write_number(bits >> 31, number, scaled.exponent, precision, text);
 }
 
-/* Splits a float32 that is an element of a narrow type. `unit` is the last bit of the narrow mantissa. */
+/* Splits a float32 that has the value of a narrow type's element. `unit` is the lowest bit of the narrow
+ * mantissa. */
 static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
-    const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* of normal numbers */
+    const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* smallest exponent of normal numbers */
     struct parts parts = split(bits);
     const int exponent = parts.exponent + FLT_MANT_DIG - 1;
     const int subnormal = exponent < least_exponent ? least_exponent - exponent : 0;
@@ -251,7 +250,7 @@ static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned
 }
 
 size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text) {
-    enum { PRECISION = 6 }; /* of %g: numbers from 10⁶ on are written with an exponent */
+    enum { PRECISION = 6 }; /* %g writes numbers from 10⁶ on with an exponent */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (is_special_of(bits))

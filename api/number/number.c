@@ -1,6 +1,6 @@
-/* JSON numbers, read in one pass: the first 19 significant digits as an integer, and a power of ten. One
- * multiplication makes a float32 of these, unless the result is near a tie. Then, and for longer numbers, the
- * C library reads a copy of bounded length. */
+/* Reads JSON numbers in one pass: the first 19 significant digits as an integer, and a power of ten. One
+ * multiplication gives a float32, unless the result is near a tie. For a tie or a longer number, the C
+ * library reads a copy of bounded length. */
 #include "api/number/number.h"
 
 #include "api/number/ten.h"
@@ -16,15 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_MAX = 19 }; /* so many decimal digits fit into 64 bits */
+enum { DIGITS_MAX = 19 }; /* as many decimal digits as fit into 64 bits */
 
-/* ±digits·10^exponent. `more`: further digits follow, and one of them is not 0. */
+/* ±digits·10^exponent. `more`: other digits follow, and one of them is not 0. */
 struct decimal {
     uint64_t digits;
     int64_t exponent;
     bool negative;
     bool more;
-    bool whole; /* written without point and exponent */
+    bool whole; /* has neither point nor exponent */
     const char *text;
     const char *end;
 };
@@ -35,16 +35,15 @@ static uint64_t load(const char *text) {
     return le64toh(bytes);
 }
 
-/* Whether all bytes are digits. '0' to '9' are 0x30 to 0x39: the upper half is 3, and stays 3 when 6 is
- * added. */
+/* Whether all bytes are ASCII digits, 0x30 to 0x39: the upper half is 3, and stays 3 when 6 is added. */
 static bool is_eight_digits(uint64_t bytes) {
     const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
     return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
            UINT64_C(0x3333333333333333);
 }
 
-/* Returns the value of eight digits; the first byte is the most significant digit. Combines digits to pairs,
- * pairs to fours, and fours to eight. */
+/* Returns the value of eight digits; the first byte is the most significant one. Combines digits into pairs,
+ * pairs into fours, and fours into eight. */
 static uint64_t eight_digits(uint64_t bytes) {
     const uint64_t mask = UINT64_C(0x000000FF000000FF);
     bytes -= UINT64_C(0x3030303030303030);
@@ -54,7 +53,7 @@ static uint64_t eight_digits(uint64_t bytes) {
            32;
 }
 
-/* Appends the digits at `at` to *digits, which may overflow. Returns where the digits end. */
+/* Appends digits to *digits, which may overflow. Returns the end of the digits. */
 static inline const char *read_digits(const char *at, const char *end, uint64_t *digits) {
     uint64_t value = *digits;
     while (end - at >= 8) {
@@ -70,8 +69,8 @@ static inline const char *read_digits(const char *at, const char *end, uint64_t 
     return at;
 }
 
-/* Adds the exponent after an e; returns NULL if there is none. The exponent has a bound, which no text is
- * long enough to balance by digits. */
+/* Adds the exponent after an e to *exponent. NULL if it has no digits. A huge exponent is limited; no text is
+ * long enough to compensate it by digits. */
 static const char *read_exponent(const char *at, const char *end, int64_t *exponent) {
     const int64_t exponent_max = INT64_C(1) << 56;
     bool negative = at < end && *at == '-';
@@ -86,8 +85,8 @@ static const char *read_exponent(const char *at, const char *end, int64_t *expon
     return at > first ? at : NULL;
 }
 
-/* Reads the significant digits again if there are more than DIGITS_MAX. Each digit that is left out adds 1 to
- * the exponent. */
+/* Reads only the first DIGITS_MAX significant digits of a longer number. Each omitted digit adds 1 to the
+ * exponent. */
 static void truncate_digits(struct decimal *decimal) {
     int count = 0;
     decimal->digits = 0;
@@ -103,8 +102,8 @@ static void truncate_digits(struct decimal *decimal) {
     }
 }
 
-/* Splits a number and returns its end; NULL if there is no number. Inlined in each reader: a call and a
- * struct in memory would cost a third of the time. */
+/* Splits a number and returns its end, or NULL if there is no number. Inlined, because a call and a struct in
+ * memory would cost a third of the time. */
 __attribute__((always_inline)) static inline const char *parse(const char *text, const char *end,
                                                                struct decimal *decimal) {
     const char *at = text;
@@ -141,13 +140,13 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
     return at;
 }
 
-/* Enough digits to round to a float64: the midpoint of two has at most 767. Of the digits after these it only
- * matters whether one is not 0. */
+/* Digits that suffice to round to a float64: a midpoint of two neighbours has at most 767. About later digits
+ * it only matters whether one is not 0. */
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
-/* Writes the number without its sign, as digits and an exponent. There is no point, because its character
- * depends on the locale. decimal->exponent belongs to the last of the first DIGITS_MAX digits. The exponent
- * has bounds beyond which every number is 0 or infinite. */
+/* Writes the number without its sign, for strtod. The copy has no point, because the locale decides which
+ * character is the point. decimal->exponent is the power of ten of the last of the first DIGITS_MAX digits.
+ * The exponent is limited to values beyond which every number is 0 or infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
@@ -171,7 +170,7 @@ static void copy_bounded(const struct decimal *decimal, char *copy) {
     snprintf(copy + count, COPY_BYTES - (size_t)count, "e%" PRId64, exponent);
 }
 
-/* Returns the nearest float32 if `narrow`, else the nearest float64. Rounds only once. */
+/* Returns the nearest float32 (narrow) or float64. Rounds only once. */
 static double read_by_strtod(const struct decimal *decimal, bool narrow) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -180,15 +179,14 @@ static double read_by_strtod(const struct decimal *decimal, bool narrow) {
 
 enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
 
-/* Computes the bits of the float32 nearest to digits·10^exponent; false if the product is too near a midpoint
- * to decide.
+/* Computes the bits of the float32 nearest to digits·10^exponent. Returns false if the product is too near a
+ * midpoint to decide.
  *
  * `digits` is shifted up until its highest bit is set. Its product with the power's 64 bits has 127 or 128
- * bits. The power is too small by less than 1 in its last bit, which is less than 1 in the product's upper 64
- * bits. The lower 64 bits, which are dropped, are also less than 1. So the number lies in [upper, upper + 2).
- */
+ * bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own error,
+ * less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
-    if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷, and half the least float32 is 7·10⁻⁴⁶ */
+    if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷, but half the least float32 is 7·10⁻⁴⁶ */
         *bits = 0;
         return true;
     }
@@ -202,7 +200,7 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     const int top = (int)(upper >> 63);
     int biased = FLOAT_BIAS + 126 + top - shift + mm_ten_exponent((int)exponent);
     int dropped = 64 - FLT_MANT_DIG - 1 + top;
-    if (biased < 1) { /* a subnormal number has fewer bits */
+    if (biased < 1) { /* subnormal numbers have fewer bits */
         dropped += 1 - biased;
         biased = 1;
         if (dropped > 63)
@@ -210,9 +208,9 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     }
     const uint64_t half = UINT64_C(1) << (dropped - 1);
     const uint64_t rest = upper & ((half << 1) - 1);
-    if (rest - (half - 1) <= 1) /* the number may be on either side of the midpoint */
+    if (rest - (half - 1) <= 1) /* too near the midpoint to decide */
         return false;
-    /* The mantissa's highest bit, and a carry out of the mantissa, add to the exponent. */
+    /* The mantissa's highest bit and a carry out of the mantissa increase the exponent. */
     *bits = ((uint32_t)(biased - 1) << (FLT_MANT_DIG - 1)) + (uint32_t)(upper >> dropped) + (rest > half);
     return true;
 }
@@ -225,7 +223,7 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
     uint32_t bits;
     float value;
     if (decimal.exponent == 0 && decimal.digits <= INT64_MAX && !decimal.more) {
-        value = (float)(int64_t)decimal.digits; /* rounded once, by the processor */
+        value = (float)(int64_t)decimal.digits; /* the processor rounds once */
         memcpy(&bits, &value, sizeof bits);
     } else if (decimal.more || !round_float32(decimal.digits, decimal.exponent, &bits)) {
         value = (float)read_by_strtod(&decimal, true);
@@ -238,7 +236,7 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Powers of ten up to 10²² and integers up to 2⁵³ are exact doubles, so one operation rounds once. */
+/* Powers of ten up to 10²² and integers up to 2⁵³ are exact as doubles, so one operation rounds only once. */
 enum { EXACT_MAX = 22 };
 static const double tens[EXACT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -271,8 +269,8 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Compares the number, without its sign, with the float64 nearest to it: returns a negative value, 0 or a
- * positive value. strtod rounds in the direction that fesetround sets. */
+/* Compares the number's absolute value with the float64 nearest to it: negative, 0 or positive. fesetround
+ * makes strtod round towards zero. */
 static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -284,8 +282,8 @@ static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     return (above > nearest) - (below < nearest);
 }
 
-/* Reads a number as a float32 that rounds to a narrower type exactly as the number itself does. The nearest
- * float64 is on the number's side of each midpoint, or is a midpoint itself; then the digits decide. */
+/* Reads a number as a float32 that rounds to a narrower type exactly as the number does (rounding to odd).
+ * The nearest float64 decides, unless it is a midpoint; then the digits decide. */
 static const char *read_to_odd(const char *text, const char *end, float *odd) {
     struct decimal decimal;
     double value;
@@ -325,7 +323,7 @@ NARROW_READER(bfloat16)
 NARROW_READER(float8_e4m3fn)
 NARROW_READER(float8_e5m2)
 
-/* Computes digits·10^exponent; false if it is no whole number or exceeds 64 bits. */
+/* Computes digits·10^exponent. False if it is not whole or exceeds 64 bits. */
 static bool to_whole(const struct decimal *decimal, uint64_t *magnitude) {
     uint64_t value = decimal->digits;
     int64_t exponent = decimal->exponent;
@@ -347,7 +345,7 @@ static bool is_float64(uint64_t magnitude) {
     return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= DBL_MANT_DIG;
 }
 
-/* Reads a whole number from `least` to `most`. `least` must be 0 or -most − 1. */
+/* Reads a whole number from `least`, which is 0 or -most − 1, to `most`. */
 static const char *read_whole(const char *text, const char *end, int64_t least, int64_t most, int64_t *value,
                               bool *fits) {
     struct decimal decimal;

@@ -1,4 +1,4 @@
-/* Writes the rows of matrices as text, at once or in parts. */
+/* Writes the rows of a matrix as text, alone or with helpers. */
 #include "api/number/rows_text.h"
 
 #include "api/codec.h"
@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* A part is written by one thread. Its 32768 elements take half a millisecond, much longer than starting a
- * thread's work. A part has space for the longest text of its rows, and MM_FLOAT_TEXT_BUFFER more bytes,
- * which the writer of the last number may overwrite. */
+/* One thread writes a part. 32768 elements take half a millisecond, much longer than starting a thread's
+ * work. A part has space for the longest text of its rows, and MM_FLOAT_TEXT_BUFFER more bytes, which the
+ * writer of the last number may overwrite. */
 enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
 
 static unsigned count_parts(const struct mm_matrix *matrix) {
@@ -20,7 +20,7 @@ static unsigned count_parts(const struct mm_matrix *matrix) {
     return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
 }
 
-/* Sets *bytes to the most bytes of a row with its marks; false if they exceed SIZE_MAX. */
+/* Sets *bytes to the most bytes of a row with its marks. False if they exceed SIZE_MAX. */
 static bool row_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
     const size_t element_bytes = mm_element(matrix->dtype)->text_max + 1;
     const size_t around_bytes = strlen(marks->begin) + strlen(marks->end);
@@ -46,7 +46,6 @@ static char *remove_quotes(char *row, char *end) {
     return kept;
 }
 
-/* Writes the marks between a row and the previous row. */
 static char *write_marks_between(const struct mm_row_marks *marks, size_t row, char *end) {
     unsigned groups = 0;
     while (groups < marks->group_count && row % marks->group_rows[groups] == 0)
@@ -77,7 +76,7 @@ static char *write_rows(const struct mm_matrix *matrix, const struct mm_row_mark
     return end;
 }
 
-/* Rows that are written in parts. texts[i] and bytes[i] are the text of part i and its length. */
+/* Rows that helpers write in parts. Part i has the text texts[i] of bytes[i] bytes. */
 struct parts {
     const struct mm_matrix *matrix;
     const struct mm_row_marks *marks;
@@ -86,7 +85,7 @@ struct parts {
     size_t bytes[PARTS_MAX];
 };
 
-/* The product cannot overflow, because the text of every row is in memory. */
+/* The multiplication cannot overflow, because the text of every row fits in memory. */
 static size_t first_row(const struct parts *parts, unsigned part) {
     return parts->matrix->rows * part / parts->count;
 }
@@ -99,11 +98,10 @@ static void write_part(void *data, unsigned part) {
     parts->bytes[part] = (size_t)(end - text);
 }
 
-/* Writes all parts in parallel, each into its own space. Then moves each part to the end of the previous
- * part. */
+/* Writes all parts in parallel, each into its own space. Then moves them together. */
 static char *write_in_parts(const struct mm_matrix *matrix, const struct mm_row_marks *marks, unsigned count,
                             struct mm_helpers *helpers, char *text) {
-    struct parts parts; /* not cleared, because it has kilobytes */
+    struct parts parts; /* several kilobytes, so not cleared */
     char *end = text;
     size_t row_bytes = 0;
     parts.matrix = matrix;

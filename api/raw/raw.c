@@ -1,6 +1,6 @@
 /* The raw format: the bytes of A, then the bytes of B if the operation has one, row-major and little-endian.
- * The query has their shapes, whole or as m, k and n. A generated or stored operand has no bytes in the body.
- * Nothing is copied: views point into the body, and the reply is the result's own buffer. */
+ * The query has the shapes. A generated or stored operand has no bytes in the body. Nothing is copied: views
+ * point into the body, and the reply is the result's own buffer. */
 #include "api/codec.h"
 
 #include <assert.h>
@@ -48,7 +48,7 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
     return MM_BAD_REQUEST;
 }
 
-/* Sets the shapes, the type and the views without data, and bytes[i], the size of operand i. */
+/* Sets the shapes, the type, and views without data. bytes[i] becomes the size of operand i. */
 static enum mm_status place_operands(struct mm_operands *into, const struct mm_limits *limits,
                                      size_t bytes[MM_OPERANDS_MAX], struct mm_error *error) {
     enum mm_status status = set_shapes(into, error);
@@ -62,8 +62,8 @@ static enum mm_status place_operands(struct mm_operands *into, const struct mm_l
     return status == MM_OK ? into->kind->sizes(into, limits, bytes, error) : status;
 }
 
-/* A raw body does not tell its type. If the client named none, and the body is twice or half as long as
- * expected, suggests one. */
+/* Suggests a type for an error: a raw body does not show its type, so the client may have forgotten dtype.
+ * Returns "" unless the body is twice or half as long as expected. */
 static const char *guess(const struct mm_operands *into, size_t expected, uint64_t body_bytes) {
     if (mm_parameter_is_set(&into->parameters, into->dtype_name) || expected == 0)
         return "";
@@ -74,7 +74,8 @@ static const char *guess(const struct mm_operands *into, size_t expected, uint64
                : "";
 }
 
-/* kind->sizes has checked the limits of all operands together, so their sum does not overflow. */
+/* Adds the sizes without checking overflow, because kind->sizes has checked the limits of all operands
+ * together. */
 static enum mm_status check_length(const struct mm_operands *into, const size_t bytes[MM_OPERANDS_MAX],
                                    uint64_t body_bytes, const struct mm_limits *limits,
                                    struct mm_error *error) {

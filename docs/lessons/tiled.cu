@@ -1,16 +1,17 @@
-/* tiled: C = A·B by tiles in shared memory.
+/* tiled: multiplies matrices by tiles in shared memory, and compares this with a simple kernel.
  *
  *     nvcc -O3 tiled.cu -o tiled
- *     ./tiled                        # 1024×1024 · 1024×1024 and 228×240 · 240×112; or ./tiled M K N
+ *     ./tiled            # multiplies 1024×1024 by 1024×1024, and 228×240 by 240×112
+ *     ./tiled M K N      # multiplies M×K by K×N
  *
- * In `naive` each thread loads a row of A and a column of B, though its neighbours load the same ones. In
- * `tiled` the threads of a block load them together. A block computes a TILE×TILE square of C and goes along
- * k in steps of TILE. At each step its threads copy a tile of A and a tile of B to shared memory, one element
- * of each a thread. Then each thread multiplies a row of one tile by a column of the other. Every loaded
- * element is used TILE times, so global loads fall to 1/TILE.
+ * In `naive` each thread loads a row of A and a column of B, although neighbouring threads load that row or
+ * column too. In `tiled` the threads of a block load elements together. A block computes a square of C with
+ * TILE×TILE elements, one for each thread. It goes along k in steps of TILE. In each step every thread copies
+ * one element of A and one element of B to tiles in shared memory. Then each thread multiplies a row of
+ * a_tile by a column of b_tile. Each loaded element is used TILE times, so global loads fall to 1/TILE.
  *
- * The second size is no multiple of a tile. Where a tile reaches past an edge it holds zeros, which add
- * nothing to the sums. */
+ * 228, 240 and 112 are not multiples of 32, so some tiles reach past the end of a matrix. Outside the matrix
+ * they hold zeros, which add nothing to the sums. */
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 enum { WARM_UPS = 3, RUNS = 21, EDGE_MAX = 8192 };
 
-/* Every call of CUDA can fail, and a failure of a kernel shows at a later call. */
+/* Every CUDA call can fail. An error inside a kernel is reported by a later call. */
 #define CHECK(call) check(call, #call, __LINE__)
 static void check(cudaError_t code, const char *call, int line) {
     if (code == cudaSuccess)
@@ -27,7 +28,7 @@ static void check(cudaError_t code, const char *call, int line) {
     exit(1);
 }
 
-/* --- the lesson */
+/* --- the kernels */
 
 static __global__ void naive(const float *a, const float *b, float *c, int m, int k, int n) {
     const int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
@@ -43,30 +44,31 @@ template <int TILE>
 static __global__ void tiled(const float *a, const float *b, float *c, int m, int k, int n) {
     __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
     const int x = threadIdx.x, y = threadIdx.y;
-    const int row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x; /* of this thread's element of C */
+    const int row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x; /* the thread's element of C */
     float sum = 0.0f;
     for (int first = 0; first < k; first += TILE) {
         a_tile[y][x] = row < m && first + x < k ? a[(size_t)row * k + first + x] : 0.0f;
         b_tile[y][x] = first + y < k && col < n ? b[(size_t)(first + y) * n + col] : 0.0f;
-        __syncthreads(); /* each thread reads what others stored: none may read before all have stored */
+        __syncthreads(); /* wait until both tiles are complete: threads read what other threads wrote */
         for (int i = 0; i < TILE; i++)
             sum += a_tile[y][i] * b_tile[i][x];
-        __syncthreads(); /* the next step overwrites the tiles: none may store before all have read */
+        __syncthreads(); /* wait until all threads have read the tiles: the next step overwrites them */
     }
-    if (row < m && col < n) /* only now: threads past the edge were needed to load, and at the barriers */
+    /* A thread outside C may not return earlier: others need what it loads, and barriers wait for it. */
+    if (row < m && col < n)
         c[(size_t)row * n + col] = sum;
 }
 
-/* --- the data, and what is right */
+/* --- input data and the check of the result */
 
 struct product {
     int m, k, n;
-    float *a, *b, *c; /* on the device */
-    double *expected; /* C as the host computes it, in float64 */
-    double bound;     /* how far an element of C may be off */
+    float *a, *b, *c; /* in device memory */
+    double *expected; /* C, computed on the CPU in float64 */
+    double bound;     /* the largest allowed error of an element of C */
 };
 
-/* Elements uniform in [-1, 1), the same in each run, on the host and on the device. */
+/* Makes a matrix of random numbers from -1 to 1, equal in each run, and copies it to the device. */
 static float *make_matrix(size_t count, unsigned seed, float **on_device) {
     float *matrix = (float *)malloc(count * sizeof *matrix);
     CHECK(matrix == NULL ? cudaErrorMemoryAllocation : cudaMalloc(on_device, count * sizeof *matrix));
@@ -86,17 +88,16 @@ static void multiply_on_host(struct product *p, const float *a, const float *b) 
                     (double)a[(size_t)row * p->k + i] * b[(size_t)i * p->n + col];
 }
 
-/* At most k roundings touch a product of two elements on its way into its sum. Each is off by 2^-24 of it at
- * most, and no product is larger than 1. So the sum of k products is off by k·k·2^-24, to first order; the
- * k + 1 makes room for the higher orders and the host's own rounding. NaN is wrong: no comparison holds. */
+/* Returns whether the error of each element is within the bound. No input is larger than 1, so no product of
+ * two inputs is larger than 1. Each product takes part in at most k roundings, with an error of at most 2^-24
+ * each. So a sum of k products is wrong by at most k·k·2^-24. The bound is k·(k + 1)·2^-24, to cover smaller
+ * effects. NaN is an error too, because a comparison with NaN is false. */
 static bool is_right(const struct product *p, const float *c) {
     for (size_t i = 0; i < (size_t)p->m * p->n; i++)
         if (!(fabs(c[i] - p->expected[i]) <= p->bound))
             return false;
     return true;
 }
-
-/* --- launch, time, check */
 
 static int compare(const void *left, const void *right) {
     const float a = *(const float *)left, b = *(const float *)right;
@@ -105,20 +106,20 @@ static int compare(const void *left, const void *right) {
 
 typedef void kernel(const float *a, const float *b, float *c, int m, int k, int n);
 
-/* Prints a row of the table. Returns whether C is right. */
+/* Times a kernel, prints a row of the table, and returns whether C is right. */
 static bool try_kernel(const char *name, kernel *run, dim3 blocks, dim3 threads, const struct product *p) {
     const size_t bytes = sizeof(float) * p->m * p->n;
     float ms[RUNS];
     cudaEvent_t start, stop;
-    CHECK(cudaMemset(p->c, 0xff, bytes)); /* NaN: an element that no thread stores is found */
+    CHECK(cudaMemset(p->c, 0xff, bytes)); /* NaN, to find elements that no thread stores */
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&stop));
-    for (int i = -WARM_UPS; i < RUNS; i++) { /* the first launches load the code and raise the clocks */
+    for (int i = -WARM_UPS; i < RUNS; i++) { /* warm up: the first launches are slower */
         CHECK(cudaEventRecord(start));
         run<<<blocks, threads>>>(p->a, p->b, p->c, p->m, p->k, p->n);
-        CHECK(cudaGetLastError()); /* of the launch */
+        CHECK(cudaGetLastError()); /* reports an error of the launch */
         CHECK(cudaEventRecord(stop));
-        CHECK(cudaEventSynchronize(stop)); /* of the kernel */
+        CHECK(cudaEventSynchronize(stop)); /* reports an error in the kernel */
         CHECK(cudaEventElapsedTime(&ms[i < 0 ? 0 : i], start, stop));
     }
     CHECK(cudaEventDestroy(start));
@@ -133,7 +134,7 @@ static bool try_kernel(const char *name, kernel *run, dim3 blocks, dim3 threads,
     return right;
 }
 
-/* Prints a table. Returns whether every C is right. */
+/* Runs all kernels on one size, prints a table, and returns whether every C is right. */
 static bool try_size(int m, int k, int n) {
     struct product p = {
         m, k, n, NULL, NULL, NULL, (double *)calloc((size_t)m * n, sizeof(double)), k * (k + 1.0) * 0x1p-24};
@@ -166,7 +167,7 @@ int main(int argc, char **argv) {
     cudaDeviceProp device;
     if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
         fprintf(stderr, "there is no CUDA device here\n");
-        return 77; /* test tools read this as skipped */
+        return 77; /* test tools read 77 as "skipped" */
     }
     printf("%s, compute capability %d.%d\n", device.name, device.major, device.minor);
     if (argc == 4)

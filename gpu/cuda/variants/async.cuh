@@ -1,15 +1,12 @@
-/* Asynchronous copies from global to shared memory (cp.async), which need no registers. A copy runs while its
- * thread continues. A thread may read its own copies after mm_wait_copies. Other threads' copies may be read
- * after their mm_wait_copies and a barrier, or after an mbarrier at which the copies arrive
- * (wgmma/mbarrier.cuh). For kernel files only.
+/* Asynchronous copies from global to shared memory (cp.async), for kernel files only. A thread starts copies
+ * and continues. The thread calls mm_wait_copies before it reads the copied elements. Other threads may read
+ * them after a barrier that follows this wait. wgmma/mbarrier.cuh shows another way to wait.
  *
- * cp.async needs compute capability 8.0. On older devices these functions copy at once, and callers need no
- * change. */
+ * cp.async needs compute capability 8.0. On older devices these functions copy immediately. */
 #pragma once
 
-/* Begins to copy the first `count` of COUNT elements (4, 8 or 16 bytes in all), and to fill the others with
- * zeros. Loads nothing past `count`, so edges need no special code; if `count` is 0, `from` may point
- * anywhere. Both pointers are aligned to COUNT elements. */
+/* Starts to copy the first `count` of COUNT elements, and fills the others with zeros. COUNT elements have 4,
+ * 8 or 16 bytes, and both addresses are multiples of this size. If `count` is 0, `from` is not read. */
 template <unsigned COUNT, typename ELEMENT>
 __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, unsigned count) {
     constexpr unsigned BYTES = COUNT * sizeof(ELEMENT);
@@ -30,21 +27,21 @@ __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, 
 #endif
 }
 
-/* Commits this thread's copies since the last commit as a group, which may be empty. */
+/* Makes a group of the copies that this thread started since its last call. The group may be empty. */
 __device__ __forceinline__ void mm_commit_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/* Waits until at most the last PENDING groups of this thread are still being copied. */
+/* Waits until at most PENDING groups of this thread are still being copied. */
 template <unsigned PENDING> __device__ __forceinline__ void mm_wait_copies_pending() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif
 }
 
-/* Waits for all copies of this thread. */
+/* Waits until all copies that this thread started are finished. */
 __device__ __forceinline__ void mm_wait_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");

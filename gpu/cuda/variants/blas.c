@@ -1,12 +1,12 @@
-/* blas: NVIDIA's cuBLAS and cuBLASLt, with which we compare our kernels. If the library cannot use a matrix
- * as stored, the variant uses a copy in the workspace:
+/* blas: NVIDIA's cuBLAS and cuBLASLt, a reference for the speed of our kernels. The libraries cannot use
+ * every matrix as it is stored:
  *
- * - For 8-bit types the library needs k along the stored rows of both operands, and aligned addresses and
- *   rows. The variant copies any other operand, and transposes it with `auto` if necessary.
- * - If the library lacks C's type, or C's rows are not aligned, the library computes C in the type of the
- *   sums. A kernel then rounds the result to C's type.
+ * - Operands of 8-bit types must be contiguous along k and aligned. The variant copies other operands to the
+ *   workspace, and transposes them if necessary.
+ * - Not every type and alignment of C is supported. In these cases the library stores the sums in the
+ *   workspace, and a kernel rounds them to C's type.
  *
- * These copies count as kernel time. */
+ * The measured time of a product includes these copies. */
 #include "gpu/cuda/variants/blas.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/device.h"
@@ -15,14 +15,14 @@
 
 #include <limits.h>
 
-/* The product for the library. Copies in the workspace replace matrices that the library cannot use. */
+/* The product as the library computes it. A matrix that is replaced lies in the workspace. */
 struct call {
     struct mm_product product;
     bool replaces_a;
     bool replaces_b;
     bool replaces_c;
     void *workspace; /* the library's part of the workspace */
-    size_t bytes;    /* bytes of the whole workspace */
+    size_t bytes;    /* size of the whole workspace */
 };
 
 static void *reserve(struct call *call, char *scratch, size_t bytes) {
@@ -38,16 +38,15 @@ static struct mm_matrix reserve_matrix(struct call *call, char *scratch, enum mm
     return matrix;
 }
 
-/* Ends of rows must be aligned too: cuBLASLt found no algorithm for a C of which only the starts of rows were
- * aligned. */
+/* Row ends must be aligned too, because cuBLASLt found no algorithm for a C with unaligned row ends. */
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
     return (uintptr_t)matrix->data % alignment == 0 && matrix->ld * bytes % alignment == 0 &&
            matrix->cols * bytes % alignment == 0;
 }
 
-/* Describes the call for a product. If `scratch` is NULL, the addresses of copies are NULL. The copies are
- * aligned because the variant's `multiples` limit the shapes. */
+/* Decides which matrices to replace, and places the copies in `scratch`. If `scratch` is NULL, the addresses
+ * of copies are NULL, but the sizes are valid. */
 static struct call call_of(const struct mm_product *product, char *scratch) {
     const enum mm_dtype dtype = product->a.dtype;
     const struct mm_blas_type *type = &mm_blas_types[dtype];

@@ -1,5 +1,5 @@
-/* Calls cuBLAS and cuBLASLt. The program looks for the libraries at run time and works without them. This
- * file declares the libraries' functions itself, so the build needs none of their headers. */
+/* Calls cuBLAS and cuBLASLt. The program loads the libraries at run time and works without them. This file
+ * declares the libraries' functions, so the build does not need NVIDIA's headers. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/blas.h"
@@ -10,17 +10,16 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Values of cublasStatus_t, cublasOperation_t, cublasMath_t, cublasComputeType_t, cublasGemmAlgo_t and
- * cudaDataType_t (cublas_api.h and library_types.h of CUDA 13.0). */
+/* Values of enums in cublas_api.h and library_types.h of CUDA 13.0. */
 enum { STATUS_SUCCESS = 0, STATUS_ALLOC_FAILED = 3, STATUS_NOT_SUPPORTED = 15, OP_N = 0, OP_T = 1 };
 enum { DEFAULT_MATH = 0, PEDANTIC_MATH = 2, SUMS_STAY_WIDE = 16 };
 enum { COMPUTE_32F = 68, COMPUTE_32I = 72, ALGORITHM_DEFAULT = -1 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14, R_8F_E4M3 = 28 };
 
-/* PEDANTIC_MATH keeps all arithmetic in float32, without tensor cores. float64 needs no such mode, because
- * the tensor cores compute in full float64. SUMS_STAY_WIDE keeps cuBLAS from rounding sums over a part of k
- * to C's narrow type. By default cuBLASLt promotes sums of float8 to float32 often enough. Its workspace has
- * the size that NVIDIA recommends for Hopper. cuBLASLt cannot multiply two float8_e5m2 operands. */
+/* PEDANTIC_MATH keeps all arithmetic in float32, without tensor cores. float64 does not need this mode,
+ * because tensor cores compute in full float64. SUMS_STAY_WIDE forbids cuBLAS to round partial sums to a
+ * narrow type of C. 32 MiB is the workspace that NVIDIA recommends for Hopper. float8_e5m2 is missing,
+ * because cuBLASLt cannot multiply two operands of this type. */
 const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT] = {
     [MM_FLOAT32] = {.results = MM_32_BITS, .math = PEDANTIC_MATH, .data_type = R_32F},
     [MM_FLOAT64] = {.results = MM_DTYPE_BIT(MM_FLOAT64), .math = DEFAULT_MATH, .data_type = R_64F},
@@ -42,7 +41,7 @@ const struct mm_blas_type mm_blas_types[MM_DTYPE_COUNT] = {
                  .math = DEFAULT_MATH,
                  .data_type = R_8I,
                  .compute = COMPUTE_32I},
-    [MM_INT32] = {.data_type = R_32I}, /* only the type of C */
+    [MM_INT32] = {.data_type = R_32I}, /* only for C, not for operands */
 };
 
 /* --- the libraries' functions -------------------------------------------------------------------- */
@@ -61,8 +60,7 @@ static struct {
     int (*gemm_ex)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                    const void *a, int a_type, int lda, const void *b, int b_type, int ldb, const void *beta,
                    void *c, int c_type, int ldc, int compute, int algorithm);
-    /* Functions for several products. A step is the distance, in elements, from one product's matrix to the
-     * next product's matrix. */
+    /* Batched functions. A step is the distance between matrices of successive products, in elements. */
     int (*sgemm_strided)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
                          const float *a, int lda, long long a_step, const float *b, int ldb, long long b_step,
                          const float *beta, float *c, int ldc, long long c_step, int count);
@@ -76,8 +74,7 @@ static struct {
                            long long c_step, int count, int compute, int algorithm);
 } cublas;
 
-/* Descriptions that cuBLASLt fills in. Only their sizes are public. The attributes and values below come from
- * cublasLt.h of CUDA 13.0. */
+/* Structs of cuBLASLt, and values of its enums, from cublasLt.h of CUDA 13.0. */
 struct lt_operation {
     uint64_t opaque[32];
 };
@@ -121,7 +118,7 @@ static struct {
 
 struct symbol {
     const char *name;
-    void *function; /* address of the member of `cublas` or `lt` to set */
+    void *function; /* address of the function pointer to set */
 };
 
 static bool find_symbols(void *library, const struct symbol *symbols, size_t count) {
@@ -137,7 +134,7 @@ static bool find_symbols(void *library, const struct symbol *symbols, size_t cou
 static const char *missing_because = "libcublas.so.13 or .12 was not found";
 static const char *lt_missing_because = "the libcublas that was found lacks cuBLASLt's functions for float8";
 
-/* libcublas is linked with libcublasLt, so dlsym finds the functions of both libraries in libcublas. */
+/* libcublas is linked with libcublasLt, so dlsym also finds the functions of cuBLASLt in libcublas. */
 static void find(void) {
     static const struct symbol of_cublas[] = {
         {"cublasCreate_v2", &cublas.create},
@@ -223,8 +220,7 @@ void mm_cuda_blas_close(struct mm_lane *lane) {
 
 /* --- products ------------------------------------------------------------------------------------ */
 
-/* Products whose matrices lie at equal steps: the first product, the steps in elements, and the number of
- * products. */
+/* Products whose matrices lie at equal distances in memory. The steps are these distances, in elements. */
 struct run {
     struct mm_product first;
     int64_t a_step;
@@ -233,9 +229,8 @@ struct run {
     int count;
 };
 
-/* cuBLAS expects matrices stored by columns, and ours are stored by rows, so cuBLAS sees each matrix
- * transposed. cuBLAS computes op(B)ᵀ·op(A)ᵀ = Cᵀ, which is C by rows. Each operand keeps its transpose flag.
- */
+/* cuBLAS expects column-major matrices, so it sees our row-major matrices transposed. It computes
+ * op(B)ᵀ·op(A)ᵀ, which is Cᵀ in column-major order and C in row-major order. */
 static int multiply(cublas_handle handle, const struct run *run) {
     const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
@@ -251,7 +246,7 @@ static int multiply(cublas_handle handle, const struct run *run) {
     const int status = cublas.set_math_mode(handle, mm_blas_types[dtype].math);
     if (status != STATUS_SUCCESS)
         return status;
-    const bool is_float = mm_dtype_is_float(dtype); /* the factors have the type of the sums */
+    const bool is_float = mm_dtype_is_float(dtype); /* alpha and beta have the type of the sums */
     const void *alpha = is_float ? &one : (const void *)&int_one;
     const void *beta = is_float ? &nothing : (const void *)&int_nothing;
     const int compute = mm_blas_types[dtype].compute;
@@ -274,7 +269,7 @@ static int multiply(cublas_handle handle, const struct run *run) {
                           ldc, compute, ALGORITHM_DEFAULT);
 }
 
-/* Describes a matrix as cuBLASLt sees it, by columns, and the step to the next product's matrix. */
+/* Describes `count` matrices in column-major order, which lie `step` elements apart. */
 static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count, struct lt_layout *layout) {
     int status = lt.init_layout(layout, sizeof *layout, mm_blas_types[matrix->dtype].data_type, matrix->cols,
                                 matrix->rows, (int64_t)matrix->ld);
@@ -285,7 +280,7 @@ static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count,
     return status;
 }
 
-/* The product as cuBLASLt sees it. cuBLASLt computes Cᵀ: it transposes B's matrix, but not A's matrix. */
+/* A product for cuBLASLt, which computes Cᵀ from the transposed B and from A as it is stored. */
 struct lt_product {
     struct lt_operation operation;
     struct lt_layout a;
@@ -310,15 +305,14 @@ static int describe_products(const struct run *run, struct lt_product *described
     return status;
 }
 
-/* Returns the largest power of two, up to 256, that divides the address. Larger alignments make no difference
- * to cuBLASLt. */
+/* Returns the largest power of two, at most 256, that divides the address. */
 static uint32_t alignment_of(const void *address) {
     enum { MOST = 256 };
     const uintptr_t bits = (uintptr_t)address | MOST;
     return (uint32_t)(bits & (~bits + 1));
 }
 
-/* Chooses the first algorithm that cuBLASLt recommends. cuBLASLt caches its recommendations. */
+/* Chooses the first algorithm that cuBLASLt recommends. cuBLASLt caches recommendations, so this is fast. */
 static int choose(cublas_handle handle, const struct mm_product *product, const struct lt_product *described,
                   struct lt_choice *choice) {
     const uint64_t workspace_bytes = mm_blas_types[product->a.dtype].workspace_bytes;
@@ -339,7 +333,6 @@ static int choose(cublas_handle handle, const struct mm_product *product, const 
     return status == STATUS_SUCCESS && found == 0 ? STATUS_NOT_SUPPORTED : status;
 }
 
-/* cuBLASLt accepts a handle of cuBLAS. */
 static int multiply_lt(const struct run *run, void *workspace, const struct mm_lane *lane) {
     const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
@@ -360,7 +353,7 @@ static int64_t elements_of(const struct mm_matrix *matrix) {
     return (int64_t)(matrix->rows * matrix->ld);
 }
 
-/* The products of a stack along its last dimension, from product `index` on. */
+/* Returns the products from `index` to the end of the last dimension of the stack. */
 static struct run run_of(const struct mm_product *product, size_t index) {
     const struct mm_stack *stack = product->stack;
     struct run run = {.first = mm_product_item(product, index), .count = 1};

@@ -1,5 +1,4 @@
-/* Rounds the result of a library from float32 or float64 to the type of C, and stores it with C's leading
- * dimension. Each thread rounds one element. A warp loads 128 or 256 neighbouring bytes. */
+/* Rounds float32 or float64 sums of a library to C's type, and stores them in C. */
 #include "gpu/cuda/variants/blas.h"
 #include "gpu/cuda/variants/kernel.cuh"
 

@@ -1,5 +1,4 @@
-/* The elements of matrices in kernels: how elements are multiplied and added, and how a sum becomes an
- * element of C. For kernel files only. */
+/* How kernels multiply and add elements, and store sums in C. For kernel files only. */
 #pragma once
 
 #include "gpu/product/product.h"
@@ -18,10 +17,9 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
     return a * b + sum;
 }
 
-/* An element type of A and B, for kernels that take it as a template parameter. `type` is its type in the C
- * language. Sums have the type `sum_type`, and `value` converts an element to it exactly. `store` applies the
- * epilogue to a sum, rounds the result to the type of C, which only the running kernel knows, and stores it
- * as element (row, col) of C. Each row of MM_DTYPE_TABLE becomes one such struct. */
+/* An element type of A and B, as a template parameter of kernels. `type` is the C type of elements, and
+ * `sum_type` the type of sums. `value` converts an element to sum_type without loss. `store` applies the
+ * epilogue to a sum, rounds it to C's type, which is known only at run time, and stores it at (row, col). */
 template <enum mm_dtype DTYPE> struct mm_cuda_element;
 
 #define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
@@ -39,7 +37,7 @@ template <enum mm_dtype DTYPE> struct mm_cuda_element;
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* Operands and C of float32, the most frequent case. It has its own kernels, which do not check C's type. */
+/* float32 operands with a float32 C. This frequent case has its own kernels, which do not check C's type. */
 struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
     static __device__ __forceinline__ void store(const struct mm_product &product, size_t row, size_t col,
                                                  float sum) {
@@ -51,14 +49,14 @@ struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
     }
 };
 
-/* Stores the sum of element (row, col) of C. C has this element. */
+/* Stores a sum as element (row, col) of C, which must be inside C. */
 template <class ELEMENT = mm_cuda_float32>
 __device__ __forceinline__ void mm_store_c(const struct mm_product &product, size_t row, size_t col,
                                            typename ELEMENT::sum_type sum) {
     ELEMENT::store(product, row, col, sum);
 }
 
-/* Stores the sum of element (row, col) of C, unless the element lies past an edge of C. */
+/* Stores a sum as element (row, col) of C, or does nothing if this position is outside C. */
 template <class ELEMENT = mm_cuda_float32>
 __device__ __forceinline__ void mm_store_c_guarded(const struct mm_product &product, unsigned row,
                                                    unsigned col, typename ELEMENT::sum_type sum) {
@@ -66,8 +64,9 @@ __device__ __forceinline__ void mm_store_c_guarded(const struct mm_product &prod
         mm_store_c<ELEMENT>(product, row, col, sum);
 }
 
-/* Stores four sums by a product's epilogue, in row `row` of C: (row, col), (row, col + step) and so on,
- * unless they lie past the last column. Not inlined, because a thread may have dozens of sums. */
+/* Applies the epilogue to four sums, and stores them in a row of C, at columns col, col + step and so on.
+ * `to` is the place of the first. Drops sums outside C. Not inlined, because a thread may have dozens of
+ * sums. */
 __device__ __noinline__ static inline void mm_finish_four(struct mm_terms terms, float *to, size_t row,
                                                           unsigned col, unsigned step, size_t n,
                                                           float4 four) {
@@ -86,8 +85,7 @@ __device__ __forceinline__ void mm_store_four(const struct mm_product &product, 
                    make_float4(sums[0], sums[1], sums[2], sums[3]));
 }
 
-/* Stores sums of elements of one row of C: (row, col), (row, col + STEP) and so on, unless they lie past an
- * edge of C. */
+/* Stores sums in a row of C, at columns col, col + STEP and so on. Drops sums outside C. */
 template <unsigned STEP, unsigned COUNT>
 __device__ __forceinline__ void mm_store_c_row(const struct mm_product &product, unsigned row, unsigned col,
                                                const float (&sums)[COUNT]) {

@@ -1,11 +1,10 @@
-/* Programmatic dependent launch, from compute capability 9.0 on: a kernel starts while the kernel before it
- * on the stream still runs, which hides the time of the start. A launch with layout.follows allows it. A
- * kernel that is launched so must wait before it accesses memory. In other launches both calls do nothing.
- * For kernel files only. */
+/* Programmatic dependent launch (compute capability 9.0): a kernel starts while the previous kernel on its
+ * stream still runs, which saves time. A launch asks for this with layout.follows. Then the kernel must call
+ * mm_wait_for_kernel_before before it accesses memory. For kernel files only. */
 #pragma once
 
-/* Whether mm_wait_for_kernel_before waits in the kernels of this file. It does nothing in kernels compiled
- * for an older capability, even on a newer device; layout.follows must not be set for such kernels. */
+/* Returns whether the kernels of this file are compiled for compute capability 9.0 or higher. If not,
+ * mm_wait_for_kernel_before does nothing, so layout.follows must not be set. */
 constexpr bool mm_kernels_wait() {
     for (const int architecture : {__CUDA_ARCH_LIST__})
         if (architecture >= 900)
@@ -13,15 +12,15 @@ constexpr bool mm_kernels_wait() {
     return false;
 }
 
-/* Waits until the kernel before has ended and its stores are visible. Every thread of a kernel calls this, so
- * a kernel ends after the kernel before it, and the wait covers all earlier kernels too. */
+/* Waits until the previous kernel on the stream has ended and its stores are visible. Every thread of every
+ * kernel calls this function, so a kernel ends only after all earlier kernels. */
 __device__ __forceinline__ void mm_wait_for_kernel_before() {
 #if __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();
 #endif
 }
 
-/* Lets the next kernel on the stream start once all blocks have called this, if resources are free. */
+/* Allows the next kernel on the stream to start once all blocks of this kernel have called this function. */
 __device__ __forceinline__ void mm_trigger_dependent_launch() {
 #if __CUDA_ARCH__ >= 900
     cudaTriggerProgrammaticLaunchCompletion();

@@ -1,14 +1,14 @@
-/* Makes two kernels from a variant's block function: one for a single product or transposition, one for a
- * batch of small ones. Both kernels compute identical bits. For kernel files only.
+/* Makes two kernels from a variant's code for one block: a kernel for a single product or transposition, and
+ * a kernel for a batch. Both kernels compute identical bits. For kernel files only.
  *
- * A variant's file gives a type with
- *     ROWS, COLS            elements of C that a block computes
+ * A variant defines a type with these members:
+ *     ROWS, COLS            rows and columns of C that a block computes
  *     THREADS_X, THREADS_Y  threads of a block
- *     run                   what one block does: run<TRANSPOSE_A, TRANSPOSE_B>(product), or
+ *     run                   the code for one block: run<TRANSPOSE_A, TRANSPOSE_B>(product), or
  *                           run<ELEMENT>(product) for a transposition
- * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks; blockIdx.x and blockIdx.y say which part of C a block computes. Each
- * block that calls `run` has at least one element of C. mm_cuda_launch (launch.c) starts the kernel, and cuts
- * C into bands of rows if the grid would have more than 65535 blocks along y. */
+ * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks, and every block that calls `run` has at least one element of C.
+ * mm_cuda_launch (launch.c) launches the kernel. A grid may have at most 65535 blocks along y, so
+ * mm_cuda_launch splits a larger C into several launches. */
 #pragma once
 
 #include "gpu/cuda/batch.h"
@@ -16,7 +16,7 @@
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/element.cuh"
 
-/* The sizes of a kernel whose block computes a square of C, with one element for each thread. */
+/* Sizes of a kernel in which each thread of a square block computes one element of C. */
 template <unsigned EDGE> struct mm_cuda_square {
     static constexpr unsigned ROWS = EDGE;
     static constexpr unsigned COLS = EDGE;
@@ -24,9 +24,8 @@ template <unsigned EDGE> struct mm_cuda_square {
     static constexpr unsigned THREADS_Y = EDGE;
 };
 
-/* Returns where element (row, col) of op(X) is stored; op(X) is X or its transpose. Row r of a stored matrix
- * begins r·ld elements after row 0. Offsets have 64 bits, because a matrix may have more than 2³² elements.
- */
+/* Returns the address of element (row, col) of X, or of X transposed if TRANSPOSE. Offsets have 64 bits,
+ * because a matrix may have more than 2³² elements. */
 template <bool TRANSPOSE, typename TYPE = float>
 __device__ __forceinline__ const TYPE *mm_element(const struct mm_matrix &x, unsigned row, unsigned col) {
     return static_cast<const TYPE *>(x.data) + (TRANSPOSE ? col * x.ld + row : row * x.ld + col);
@@ -43,10 +42,10 @@ __device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsi
     matrix.data = const_cast<void *>(data);
     matrix.rows = rows;
     matrix.cols = matrix.ld = cols;
-    return matrix; /* needs no dtype: the kernel is compiled for the operands' type */
+    return matrix; /* dtype stays unset, because the kernel is compiled for one type */
 }
 
-/* Returns the item that the block computes, for a stack item 0; NULL if the block is outside C. */
+/* Returns the block's item, which is item 0 for a stack. Returns NULL if the block lies outside C. */
 __device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
     const struct mm_cuda_item &item = batch.items[batch.stack.rank == 0 ? blockIdx.z : 0];
     const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;
@@ -57,7 +56,7 @@ __device__ __forceinline__ void mm_cuda_move(struct mm_matrix *matrix, size_t by
     matrix->data = static_cast<char *>(matrix->data) + bytes;
 }
 
-/* Moves the matrices from a stack's first product to the product that the block computes. */
+/* Moves the addresses of the matrices from the stack's first product to the block's product. */
 __device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stack,
                                                 struct mm_product *product) {
     if (stack.rank == 0)
@@ -142,7 +141,7 @@ template <class KERNEL> struct mm_layout mm_layout_over() {
     return layout;
 }
 
-/* Returns a layout with the variant's kernels for the product's transposes, and their sizes. */
+/* Returns the variant's block sizes, and its kernels for the product's transposes. */
 template <class KERNEL> struct mm_layout mm_layout_of(const struct mm_product *product) {
     static const mm_cuda_kernel ones[2][2] = {
         {mm_cuda_one<KERNEL, false, false>, mm_cuda_one<KERNEL, false, true>},
@@ -156,7 +155,7 @@ template <class KERNEL> struct mm_layout mm_layout_of(const struct mm_product *p
     return layout;
 }
 
-/* The `plan` function of a variant for one element type, which mm_cuda_launch launches. */
+/* The `plan` function of a variant for one element type. */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan *plan,
                                struct mm_error *error) {
@@ -165,8 +164,7 @@ enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan 
     return MM_OK;
 }
 
-/* The `plan` function of a variant for every element type. KERNEL is a template whose parameter is an
- * mm_cuda_element (element.cuh). */
+/* The `plan` function of a variant for all element types. KERNEL takes an mm_cuda_element (element.cuh). */
 template <template <class ELEMENT> class KERNEL>
 enum mm_status mm_cuda_plan_by_dtype(const struct mm_product *product, struct mm_plan *plan,
                                      struct mm_error *error) {
@@ -190,8 +188,8 @@ template <class KERNEL, typename ELEMENT> struct mm_layout mm_transpose_layout_o
     return layout;
 }
 
-/* The `plan` function of a transposition for every element type. The kernel moves elements as unsigned words,
- * because arithmetic could quiet a NaN or flush a subnormal. */
+/* The `plan` function of a transposition. The kernel copies elements as unsigned integers, because
+ * floating-point instructions could change NaNs and subnormal numbers. */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struct mm_plan *plan,
                                          struct mm_error *error) {

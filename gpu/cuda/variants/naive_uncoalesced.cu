@@ -1,7 +1,7 @@
-/* naive_uncoalesced: `naive` with the threads of a block along columns, to show what coalescing is worth. The
- * 32 threads of a warp compute neighbours in a column of C. At each step they load elements of 32 rows of A,
- * which lie in 32 cache lines. The order of sums is the order in `naive`, so both compute identical bits.
- * docs/kernels.md has the figures.
+/* naive_uncoalesced: `naive` (naive.cu) without coalesced loads, to show what coalescing is worth. The 32
+ * threads of a warp compute neighbours in a column of C. In each step along k they load elements from 32 rows
+ * of A, which lie in 32 cache lines. Each sum is added up in the order of `naive`, so the results are
+ * identical. docs/kernels.md has measured times.
  * Source: the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance". */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
@@ -9,7 +9,7 @@
 namespace {
 
 struct naive_uncoalesced {
-    /* A block has 32 rows, as many as a warp has threads, so no warp spans two columns of C. */
+    /* A block has as many rows as a warp has threads, so each warp stays in one column of C. */
     static constexpr unsigned ROWS = 32;
     static constexpr unsigned COLS = 8;
     static constexpr unsigned THREADS_X = ROWS;

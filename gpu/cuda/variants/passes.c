@@ -1,4 +1,4 @@
-/* Launches passes before or after a product: copies of operands, and a C of zeros. */
+/* Helper passes around a product: copies of operands, and zeros for C if k is 0. */
 #include "gpu/cuda/variants/passes.h"
 
 #include "gpu/cuda/device.h"

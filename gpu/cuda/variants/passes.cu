@@ -1,9 +1,8 @@
-/* Copies a matrix from rows that begin anywhere to rows that begin at multiples of 16 bytes. cudaMemcpy2D
- * moves such rows byte by byte, which took 120 µs for 4095×4097 bfloat16 on an H200.
+/* Copies a matrix to rows that begin at multiples of 16 bytes. The rows of the source may begin anywhere.
+ * cudaMemcpy2D copies such rows byte by byte, which took 120 µs for 4095×4097 bfloat16 on an H200.
  *
- * A thread writes 16 bytes of a row. It loads the five aligned words that contain these bytes, and shifts
- * them into place. At the end of a row it copies byte by byte, so it reads no word without an element of the
- * matrix. */
+ * A thread writes 16 bytes at a time. It loads the five aligned words that contain these bytes, and shifts
+ * them into place. At the end of a row, where the fifth word may lie outside the matrix, it copies bytes. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants/passes.h"
 
@@ -12,7 +11,7 @@ namespace {
 constexpr unsigned CHUNK = 16; /* bytes that a thread writes at a time */
 constexpr unsigned LANES = 32;
 constexpr unsigned LINES = 8; /* rows that a block copies at a time */
-constexpr unsigned TURNS = 4; /* how often a block copies LINES rows */
+constexpr unsigned TURNS = 4; /* each block copies TURNS·LINES rows */
 
 __device__ uint4 chunk_at(const unsigned char *from) {
     const size_t address = reinterpret_cast<size_t>(from);

@@ -1,5 +1,5 @@
-/* Passes before or after a product: copies of operands that a variant's kernel cannot use as stored, and a C
- * of zeros. The thread that uses the lane calls the functions that have a lane. */
+/* Helper passes around a product: copies of operands that a kernel cannot use as they are stored, and zeros
+ * for C. Call functions that take a lane on the thread that uses the lane. */
 #pragma once
 
 #include "gpu/plan/plan.h"
@@ -8,35 +8,36 @@
 
 __BEGIN_DECLS
 
-/* A function that launches a plan's kernels (mm_plan_launch) or only loads them (mm_cuda_prepare). */
+/* A function for the kernels of a plan: mm_plan_launch launches them, mm_cuda_prepare only loads them. */
 typedef enum mm_status mm_cuda_step(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, struct mm_error *error);
 
-/* Returns the number of matrices of A: 1, or as many as the stack has. */
+/* Returns the number of matrices of A, which is 1 for a product without a stack. */
 static inline size_t mm_matrices_of_a(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->a_count;
 }
 
-/* Returns the number of matrices of B: 1, or as many as the stack has. */
+/* Returns the number of matrices of B, which is 1 for a product without a stack. */
 static inline size_t mm_matrices_of_b(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->b_count;
 }
 
-/* Whether the matrix and its rows begin at multiples of 16 bytes. */
+/* Returns whether every row of the matrix begins at a multiple of 16 bytes. */
 bool mm_cuda_is_aligned(const struct mm_matrix *matrix);
 
-/* The launch_stack function of plans whose `launch` launches all products of a stack at once. `first` is 0,
- * and `count` is the stack's count. */
+/* The launch_stack function of plans that can only launch a whole stack. `first` must be 0, and `count` must
+ * be the number of products in the stack. */
 enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
 
-/* Copies an operand of `matrices` matrices, and transposes each if is_turned. *to must be dense, or its rows
- * must begin at multiples of 16 bytes. *to must be dense if is_turned and there are several matrices. */
+/* Copies an operand of `matrices` matrices to *to, and transposes each matrix if is_turned. The rows of *to
+ * must begin at multiples of 16 bytes, or *to must be dense. For several transposed matrices *to must be
+ * dense. */
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues zeros for all of C, the result of a product whose k is 0. */
+/* Enqueues a memset of C to zeros, which is the product if k is 0. */
 enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
                                    struct mm_error *error);
 

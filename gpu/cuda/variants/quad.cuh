@@ -1,11 +1,11 @@
-/* Quads: four neighbouring floats, which one access of 16 bytes reads or stores. For kernel files only. */
+/* A quad is four neighbouring floats, which one access of 16 bytes reads or stores. For kernel files only. */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
 
 constexpr unsigned MM_QUAD = 4;
 
-/* Whether every row of X begins at a multiple of 16 bytes, so one access can read an aligned quad of X. */
+/* Returns whether every row of X begins at a multiple of 16 bytes, so one access can read an aligned quad. */
 __device__ __forceinline__ bool mm_is_wide(const struct mm_matrix &x) {
     return reinterpret_cast<size_t>(x.data) % sizeof(float4) == 0 && x.ld % MM_QUAD == 0;
 }
@@ -19,8 +19,8 @@ __device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
     to[3] = quad.w;
 }
 
-/* Stores four sums in row `row` of C, from column `col` on. Sums past the last column are dropped. Uses one
- * access if C is `wide` (mm_is_wide) and has all four columns; then `col` must be a multiple of 4. */
+/* Stores four sums in row `row` of C, from column `col` on. Drops sums past the last column. If `wide`,
+ * mm_is_wide(C) must hold, and `col` must be a multiple of 4. */
 __device__ __forceinline__ void mm_store_quad(const struct mm_product &product, bool wide, unsigned row,
                                               unsigned col, const float *sums) {
     float *to = static_cast<float *>(product.c.data) + row * product.c.ld + col;
@@ -38,10 +38,10 @@ __device__ __forceinline__ void mm_store_quad(const struct mm_product &product, 
             to[j] = sums[j];
 }
 
-/* Stores sums in row `row` of C: a quad from column first_col + col on, and each next quad STEP columns
- * further. Sums past an edge of C are dropped. If C is `wide`, all columns must be multiples of 4. The first
- * column has two parts, because the compiler knows the low bits of `col`: with one part, `warp_tiled` used
- * two more registers. */
+/* Stores sums in row `row` of C. The first quad begins at column first_col + col, and each next quad STEP
+ * columns further. Drops sums outside C. If `wide`, mm_is_wide(C) must hold, and all quads must begin at
+ * multiples of 4. The first column is passed in two parts, because the compiler knows the low bits of `col`.
+ * This saves two registers in `warp_tiled`. */
 template <unsigned STEP, unsigned COUNT>
 __device__ __forceinline__ void mm_store_quads(const struct mm_product &product, bool wide, unsigned row,
                                                unsigned first_col, unsigned col, const float (&sums)[COUNT]) {

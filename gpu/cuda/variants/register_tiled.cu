@@ -1,11 +1,11 @@
-/* register_tiled, spilling: `tiled` (tiled.cu) with registers as the next level of memory. Each thread
- * computes 8×8 elements of C, and keeps their sums in registers. At each k it reads fragments from shared
- * memory, 8 elements of A and 8 of B, and uses each element 8 times. A thread of `spilling` may use only 64
- * registers instead of 128, so sums spill to local memory. docs/kernels.md has the figures.
- * Source: V. Volkov's talk "Better performance at lower occupancy" (2010) made the old idea known on GPUs.
+/* register_tiled, spilling: `tiled` (tiled.cu) with sums in registers. Each thread computes 8×8 elements of
+ * C. At each k the thread reads 8 elements of A and 8 of B from shared memory, and uses each element 8 times.
+ * In `spilling` a thread has 64 registers instead of 128, so the compiler moves some sums to local memory,
+ * which is called spilling. docs/kernels.md has measured times. Source: V. Volkov's talk "Better performance
+ * at lower occupancy" (2010).
  *
- *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    y, y + 16, ... y + 112
- *                                                         and columns x, x + 16, ... x + 112 */
+ * A block of 16×16 threads computes 128×128 elements of C. Thread (x, y) computes
+ *     rows y, y + 16, ... y + 112 and columns x, x + 16, ... x + 112 */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants.h"
@@ -14,20 +14,19 @@
 
 namespace {
 
-constexpr unsigned EDGE = 128; /* elements along an edge of a block's square of C */
-constexpr unsigned DEPTH = 8;  /* elements of a slab along k */
-constexpr unsigned SIDE = 16;  /* threads along an edge of a block */
-constexpr unsigned EACH = 8;   /* elements of C that a thread computes, along either edge */
+constexpr unsigned EDGE = 128; /* side of a block's square of C, in elements */
+constexpr unsigned DEPTH = 8;  /* length of a step along k */
+constexpr unsigned SIDE = 16;  /* threads along a side of a block */
+constexpr unsigned EACH = 8;   /* a thread computes EACH×EACH elements of C */
 constexpr unsigned THREADS = SIDE * SIDE;
 
-/* The rows of a slab are padded by 4 words. A warp that transposes its operand stores 4 lines at 8 depths at
- * once. With the padding these 32 words lie in 32 banks (4·depth + line). */
+/* A slab is the part of A or B that a block loads in one step. A warp that transposes a slab stores elements
+ * of 8 rows and 4 columns at once. With 4 words of padding a row, these 32 words lie in 32 banks. */
 typedef float slab[DEPTH][EDGE + 4];
 
-/* Loads a slab and stages it in shared memory: DEPTH elements of each of EDGE lines, from line first_line and
- * k = step on. A line is a row of op(A) or a column of op(B). ALONG: a line's elements are neighbours in
- * memory (A not transposed, B transposed), and staging transposes the slab. Elements past an edge become 0.
- */
+/* Copies a slab to shared memory: DEPTH elements of each of EDGE lines, from line first_line and k = step on.
+ * A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global
+ * memory, and the copy transposes the slab. Elements outside the matrix become 0. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = ALONG ? DEPTH : EDGE; /* threads along a stored row */
@@ -47,9 +46,8 @@ __device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, 
     }
 }
 
-/* Adds the products of the slabs to the thread's sums. A thread's rows and columns lie SIDE apart, so
- * neighbouring threads read neighbouring words. A warp reads 16 words of B and 2 words of A at a time,
- * without bank conflicts. */
+/* Adds the product of the slabs to the thread's sums. A thread's rows and columns lie SIDE apart, so
+ * neighbouring threads read neighbouring words, without bank conflicts. */
 __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const slab &b_slab) {
 #pragma unroll
     for (unsigned depth = 0; depth < DEPTH; depth++) {
@@ -68,9 +66,8 @@ __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const sl
     }
 }
 
-/* How many blocks must fit on a multiprocessor. It has 65536 registers, which the compiler divides among
- * BLOCKS·THREADS threads. These are types, not numbers, so the name of each kernel contains its bound.
- * tests/build/ptxas.sh allows spills by the name of a kernel. */
+/* BLOCKS blocks must fit on a multiprocessor, which limits the registers of a thread. These types are part of
+ * the kernels' names, because tests/build/ptxas.sh allows spills by name. */
 struct usual {
     static constexpr unsigned BLOCKS = 2; /* 128 registers a thread */
 };
@@ -91,18 +88,16 @@ __global__ void __launch_bounds__(THREADS, BOUND::BLOCKS)
         stage<!TRANSPOSE_A>(a_slab, product.a, first_row, step);
         stage<TRANSPOSE_B>(b_slab, product.b, first_col, step);
 
-        /* Threads read what other threads staged, so all must have written before any thread reads. */
+        /* Wait until both slabs are complete, because threads read what other threads wrote. */
         __syncthreads();
 
-        /* Past k both slabs hold 0, so nothing is added. Zeros past m or n reach only sums that are not
-         * stored. */
+        /* Elements past k are 0 in both slabs, so they add nothing to the sums. */
         multiply(sums, a_slab, b_slab);
 
-        /* The next step overwrites the slabs, so all threads must have read before any thread writes. */
+        /* Wait until all threads have read the slabs, because the next step overwrites them. */
         __syncthreads();
     }
 
-    /* Epilogue: each thread stores its sums, a warp 16 neighbours of two rows at a time. */
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned row = first_row + threadIdx.y + i * SIDE;

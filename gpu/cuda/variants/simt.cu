@@ -1,22 +1,14 @@
-/* simt: our fastest float32 product without tensor cores, for any shape. `warp_tiled` has one shape of block,
- * 128×128 of C and all of k. Here the product's shape decides (choose, below):
+/* simt: our fastest float32 product without tensor cores, for any shape. The function `choose` picks the
+ * shape of the blocks by an estimate of the time:
  *
- * - Large products use blocks of 64×128, three on a multiprocessor, so one block computes while others wait.
- * Or they use blocks of 128×256, in which a thread owns 8×16, with a quarter fewer reads of shared memory.
- * - If C has too few blocks to fill the chip, blocks are smaller and k is split (split-K). Each split of k
- * has its own blocks, which store their sums in a workspace, and a second kernel adds these sums up.
+ * - Large products use blocks of 64×128 or 128×256 elements of C.
+ * - If C has too few blocks for all multiprocessors, k is split (split-K). Each block adds up one part of k
+ *   and stores partial sums in a workspace. A second kernel adds the partial sums.
  * - If C is narrow, blocks are narrow.
- * - If an operand has at most four vectors, simt_vectors.cuh has the kernel.
+ * - If an operand has at most four rows or columns, simt_vectors.cuh has the kernel.
  *
- * The kernel (simt.cuh) differs from `warp_tiled` in three ways. Two or three stages are in flight. In the
- * smaller tiles a slab of A that is contiguous along k keeps this layout: aligned rows are copied 16 bytes at
- * a time, and a thread reads four k at once. Only copies of slabs that cross an edge check bounds.
- *
- * Launch: blockIdx.x counts the blocks of C, in the order of mm_simt_block_origin, and blockIdx.y the splits.
- *
- * Cost: up to 248 registers a thread and 75 KiB of shared memory a block. Split-K needs a workspace of C's
- * size for each split, and the time to store and load it. Measured on an H200: 0.0577 ms at 1024³ and 2.83 ms
- * at 4096³, 112% and 95% of cuBLAS. */
+ * simt.cuh has the kernel for the other products. Measured on an H200: 1024³ takes 0.0577 ms and 4096³ takes
+ * 2.83 ms, which is 112% and 95% of the speed of cuBLAS. */
 #include "gpu/cuda/variants/simt.h"
 
 #include "gpu/device/backend.h"
@@ -28,13 +20,11 @@ namespace {
 
 constexpr unsigned SUM_THREADS = 128;
 constexpr unsigned SPLITS_MAX = 64;
-constexpr unsigned BATCH_SPLITS_MAX =
-    8;                                  /* the most splits in a batch, where one block computes all of them */
-constexpr unsigned BATCH_SUMS_MAX = 64; /* the most sums of a thread in a batch */
-constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* the most elements of C if k is split */
+constexpr unsigned BATCH_SPLITS_MAX = 8; /* splits of k in a batch, where one block computes all splits */
+constexpr unsigned BATCH_SUMS_MAX = 64;  /* sums of a thread in a batch */
+constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* elements of C if k is split */
 
-/* The argument of split-K's second kernel, which adds up the partial sums and stores them in C. Split s has
- * rows s·m to (s+1)·m - 1 of the workspace. */
+/* Arguments of the kernel that adds partial sums. Split s has rows s·m to (s+1)·m - 1 of the workspace. */
 struct sum_params {
     struct mm_product product;
     struct mm_matrix workspace;
@@ -42,8 +32,7 @@ struct sum_params {
     const unsigned *run_flag;
 };
 
-/* Each thread adds up a quad of C in the order of the splits. No result depends on the order of the blocks,
- * so a product always has identical bits. */
+/* Adds the partial sums of a quad in the order of the splits, so a product always has identical bits. */
 __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ struct sum_params params) {
     const unsigned quads = static_cast<unsigned>(params.workspace.ld) / MM_QUAD; /* quads of a row */
     const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
@@ -66,17 +55,17 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     mm_store_quad(params.product, mm_is_wide(params.product.c), row, col, sums);
 }
 
-/* The shape and the kernels of a tile, for the host. */
+/* A block shape with its kernels. */
 struct tile {
     struct mm_simt_shape shape;
     unsigned threads;
-    void (*kernels[2][2])(struct mm_simt_params);      /* [transpose_a][transpose_b] */
-    void (*batch_kernels[2][2])(struct mm_cuda_items); /* nullptr: the tile has no batch kernels */
+    void (*kernels[2][2])(struct mm_simt_params);      /* indexed by transpose_a, transpose_b */
+    void (*batch_kernels[2][2])(struct mm_cuda_items); /* nullptr if the tile has no batch kernels */
     unsigned batch_splits_max;
     unsigned shared_bytes[2][2];
 };
 
-/* Returns the batch kernel of a tile, or nullptr for large tiles, because products of a batch are small. */
+/* Returns nullptr for large tiles, because a batch has only small products. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr void (*batch_kernel_of())(struct mm_cuda_items) {
     if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= BATCH_SUMS_MAX)
@@ -111,24 +100,23 @@ constexpr struct tile tiles[] = {
 static_assert(sizeof tiles / sizeof tiles[0] == sizeof mm_simt_shapes / sizeof mm_simt_shapes[0],
               "each shape is a tile");
 
-/* How `simt` computes a product. */
 struct choice {
-    const struct tile *tile; /* nullptr: a kernel of simt_vectors.cuh computes the product */
+    const struct tile *tile; /* nullptr if a kernel of simt_vectors.cuh computes the product */
     unsigned split_depth;
     unsigned splits;
 };
 
 constexpr float WAVE_OVERHEAD = 2000.0f; /* cycles before and after a block's multiplications */
-constexpr float LAUNCH = 4000.0f;        /* cycles of a second launch */
+constexpr float LAUNCH = 4000.0f;        /* cycles to launch the second kernel of split-K */
 
-/* Estimates the cycles of a product with *splits, lowers *splits until no split is empty, and sets
- * *split_depth. A multiprocessor runs its blocks in waves of `resident`. The last wave may be too small to
- * keep it busy, and each wave has a fixed overhead. Split-K adds a second launch, and a store and a load of
- * all partial sums. The figures are an H200's, but only their proportions matter. */
+/* Estimates the cycles of a product. Reduces *splits until no split is empty, and sets *split_depth to the
+ * length of a split. A multiprocessor runs `resident` blocks at a time, which is called a wave. Each wave has
+ * a fixed overhead, and the last wave may have fewer blocks. Split-K adds a launch, and stores and loads
+ * partial sums. The constants are those of an H200, but the choice depends only on their proportions. */
 float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
                 unsigned *splits, unsigned *split_depth) {
-    constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* elements that a multiprocessor loads or stores */
-    constexpr float FMAS_PER_CYCLE = 128.0f;      /* multiply-adds of a multiprocessor */
+    constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* loads and stores per multiprocessor */
+    constexpr float FMAS_PER_CYCLE = 128.0f;      /* multiply-adds per multiprocessor */
     const size_t slabs = mm_size_divide_up(product->k, tile->shape.depth);
     *split_depth = static_cast<unsigned>(mm_size_divide_up(slabs, *splits) * tile->shape.depth);
     *splits = *split_depth == 0 ? 1 : static_cast<unsigned>(mm_size_divide_up(product->k, *split_depth));
@@ -163,9 +151,10 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
         for (const unsigned count : counts) {
             unsigned splits = count;
             unsigned split_depth;
+            /* Stop if further splits would be empty or slower. A stack has enough blocks without splits. */
             if (count > 1 && ((count - 1) * tile.shape.depth >= product->k || product->stack != nullptr ||
                               least <= LAUNCH + WAVE_OVERHEAD))
-                break; /* more splits than slabs; a stack, which has enough blocks; or splits are slower */
+                break;
             const float cycles = cycles_of(&tile, product, multiprocessors, &splits, &split_depth);
             if (cycles >= least || (splits > 1 && product->m * product->n > SPLIT_ELEMENTS_MAX))
                 continue;
@@ -176,7 +165,7 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
     return best;
 }
 
-/* Whether the vectors are columns of op(B). Otherwise the vectors are rows of op(A). */
+/* Returns whether the vectors are columns of op(B). Otherwise they are rows of op(A). */
 bool vectors_are_columns(const struct mm_product *product) {
     return product->n <= MM_SIMT_VECTORS_MAX && product->n <= product->m;
 }
@@ -185,8 +174,8 @@ bool is_k_contiguous(const struct mm_product *product) {
     return vectors_are_columns(product) ? !product->transpose_a : product->transpose_b;
 }
 
-/* Whether simt_vectors.cuh computes the product. If k is contiguous, a warp reduces one line. Most of its
- * threads would be idle for a short k, so tiles compute such products. */
+/* Returns whether simt_vectors.cuh computes the product. If k is contiguous in memory, a warp computes one
+ * dot product at a time. With a short k most of its threads would be idle, so tiles compute such products. */
 bool has_few_vectors(const struct mm_product *product) {
     constexpr size_t CONTIGUOUS_MIN = 128;
     const bool few = vectors_are_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;
@@ -199,7 +188,7 @@ unsigned line_blocks_of(const struct mm_product *product) {
                                                                                    : MM_SIMT_STRIDED_LINES));
 }
 
-/* Chooses as many splits as give each multiprocessor four blocks, each with at least a chunk of k. */
+/* Aims at four blocks for each multiprocessor, with at most one split for each MM_SIMT_CHUNK of k. */
 struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
     const unsigned blocks = line_blocks_of(product);
@@ -221,8 +210,7 @@ struct choice choice_of(const struct mm_product *product, const struct mm_device
                : choose(product, multiprocessors, device->shared_bytes_per_block_max);
 }
 
-/* Returns the workspace for the sums of the splits: m rows for each split. Rows begin at multiples of 16
- * bytes. */
+/* Returns the workspace for partial sums as a matrix with m rows for each split. */
 struct mm_matrix workspace_of(const struct mm_plan *plan, const struct mm_product *product, void *memory) {
     struct mm_matrix workspace = product->c;
     workspace.data = memory;
@@ -262,7 +250,7 @@ struct mm_layout layout_of_tiles(const struct choice *choice, const struct mm_pr
     return layout;
 }
 
-/* Whether the plan uses a kernel of simt_vectors.cuh, whose layout has no block shape. */
+/* A plan with a kernel of simt_vectors.cuh has no block shape. */
 bool uses_vector_kernel(const struct mm_plan *plan) {
     return plan->layout.block_rows == 0;
 }
@@ -290,8 +278,8 @@ struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
                             struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
-    layout.follows =
-        run_flag != nullptr && mm_kernels_wait(); /* without a flag this is the plan's first kernel */
+    /* If there is a flag, an earlier kernel of the plan sets it. Otherwise this kernel is the first. */
+    layout.follows = run_flag != nullptr && mm_kernels_wait();
     if (uses_vector_kernel(plan)) {
         struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);
         void *arguments[] = {&params};

@@ -1,10 +1,9 @@
-/* The kernel of `simt`, for blocks of many shapes. simt.cu chooses the shape for a product; warp_tiled.cu
- * explains the levels of tiling. The kernel has three parts. The loader fills a ring of stages in shared
- * memory by asynchronous copies, each stage with a slab of A and a slab of B. In the main loop each thread
- * reads fragments of the oldest stage into registers and multiplies them. In the epilogue each thread stores
- * its sums to C, or to the workspace if k is split.
+/* The kernel of `simt`, for blocks of several shapes. simt.cu chooses the shape, and warp_tiled.cu explains
+ * tiles of warps and threads. The kernel has three parts:
  *
- * simt.cu includes this file, and so do programs that compare tiles. */
+ * - The loader copies slabs of A and B asynchronously to a ring of stages in shared memory.
+ * - In the main loop each thread reads fragments of the oldest stage into registers and multiplies them.
+ * - In the epilogue each thread stores its sums in C, or in the workspace if k is split. */
 #pragma once
 
 #include "gpu/cuda/variants/async.cuh"
@@ -14,22 +13,19 @@
 #include "gpu/cuda/variants/simt_shapes.h"
 #include "gpu/product/product.h"
 
-/* The arguments of the tile kernel. With split-K, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. split_depth is a multiple
- * of the tile's depth. */
+/* Arguments of the kernel. If k is split, a block with blockIdx.y = s adds up k from s·split_depth to
+ * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. */
 struct mm_simt_params {
-    struct mm_product product; /* if k is split, its C is the workspace of splits·m rows */
-    unsigned split_depth;
-    /* In device memory: if *run_flag is 0, the kernel returns at once. nullptr: the kernel always runs. */
-    const unsigned *run_flag;
+    struct mm_product product; /* if k is split, C is the workspace of splits·m rows */
+    unsigned split_depth;      /* a multiple of the tile's depth */
+    const unsigned *run_flag;  /* if not nullptr and *run_flag is 0, the kernel returns at once */
 };
 
-/* Whether the kernel should compute. All of its threads get one answer. */
 __device__ __forceinline__ bool mm_simt_should_run(const unsigned *run_flag) {
     return run_flag == nullptr || *run_flag != 0;
 }
 
-/* Shape INDEX of mm_simt_shapes, with constants that follow from it. */
+/* Shape INDEX of mm_simt_shapes, and sizes that follow from the shape. */
 template <unsigned INDEX> struct mm_simt_tile {
     static constexpr struct mm_simt_shape SHAPE = mm_simt_shapes[INDEX];
     static constexpr unsigned ROWS = SHAPE.rows;
@@ -50,15 +46,13 @@ template <unsigned INDEX> struct mm_simt_tile {
     static_assert(DEPTH % (2 * MM_QUAD) == 0 && STAGES >= 2, "a slab is copied while another is used");
 };
 
-/* One operand of a tile. Its lines are the rows of op(A), or the columns of op(B). GLOBAL_K_MAJOR: the
- * elements of a line are neighbours in global memory (A not transposed, B transposed). SHARED_K_MAJOR: the
- * elements of a line are also neighbours in shared memory.
+/* One operand of a tile. Lines are the rows of op(A) or the columns of op(B). GLOBAL_K_MAJOR: the elements of
+ * a line are neighbours in global memory (A not transposed, B transposed). SHARED_K_MAJOR: the elements of a
+ * line are neighbours in shared memory too.
  *
- * A SHARED_K_MAJOR slab, which only A can have, has a row for each line. Its rows are padded by a quad, so
- * threads that read the same depths of neighbouring lines meet different banks. One read gets four depths of
- * one line. Other slabs have a row for each depth, and one read gets one depth of four lines. If the copies
- * transpose the slab, its rows are padded too, because a warp then writes 16 or more depths of a line at
- * once. */
+ * A SHARED_K_MAJOR slab has a row for each line, and one read gets four depths of a line. Other slabs have a
+ * row for each depth, and one read gets one depth of four lines. PITCH pads rows by a quad if threads would
+ * otherwise read or write several rows in one bank. */
 template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
     static constexpr bool GLOBAL_K_MAJOR = IS_A != TRANSPOSED;
     static constexpr bool SHARED_K_MAJOR = GLOBAL_K_MAJOR && IS_A && TILE::SHAPE.keeps_k_major;
@@ -72,26 +66,25 @@ template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
                                                        : LINES;
     static constexpr unsigned WORDS = (SHARED_K_MAJOR ? LINES : DEPTH) * PITCH; /* words of a slab */
 
-    /* Returns the position in the block of the thread's line `index`. `warp` is the first line of the
-     * thread's warp. Threads with neighbouring `lane` own neighbouring quads of lines, or neighbouring lines
-     * of a SHARED_K_MAJOR slab. */
+    /* Returns which line of the block is the thread's line `index`. `warp` is the first line of the warp, and
+     * `lane` the thread's position in the warp. Neighbouring threads have neighbouring quads of lines, or
+     * neighbouring lines if the slab is SHARED_K_MAJOR. */
     static __device__ __forceinline__ unsigned line_of(unsigned warp, unsigned lane, unsigned index) {
         return SHARED_K_MAJOR ? warp + index * LANES + lane
                               : warp + index / MM_QUAD * LANES * MM_QUAD + lane * MM_QUAD + index % MM_QUAD;
     }
 };
 
-/* Copies a thread's part of each slab, slab by slab along k. Registers are scarce, so the loader keeps only
- * two addresses, and recomputes values that only edges need. */
+/* Copies a thread's part of one slab after another. To save registers, the loader stores few values, and
+ * recomputes others at the borders of the matrix. */
 template <class OPERAND> struct mm_simt_loader {
-    /* The rows and columns of a slab in global memory. */
     static constexpr unsigned HEIGHT = OPERAND::GLOBAL_K_MAJOR ? OPERAND::LINES : OPERAND::DEPTH;
     static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
 
     const float *global;    /* the thread's first element of the next slab */
-    unsigned shared_offset; /* offset of that element in the slab in shared memory */
-    bool is_wide;           /* each copy has 16 bytes */
-    bool is_whole;          /* no line of the block lies past the edge */
+    unsigned shared_offset; /* offset of the thread's first element in a slab in shared memory */
+    bool is_wide;           /* copies have 16 bytes, not 4 */
+    bool is_whole;          /* all lines of the block are inside the operand */
 
     __device__ __forceinline__ mm_simt_loader(const struct mm_matrix &x, unsigned first_line,
                                               unsigned begin) {
@@ -110,13 +103,11 @@ template <class OPERAND> struct mm_simt_loader {
                                 first_line);
     }
 
-    /* Returns the row of the thread's first element of a slab in global memory. A copy has COPY elements. */
+    /* Returns the first row of a slab that the thread copies, with COPY elements at a time. */
     template <unsigned COPY> static __device__ __forceinline__ unsigned row_of() {
         return threadIdx.x / (WIDTH / COPY);
     }
 
-    /* Returns the column of the thread's first element of a slab in global memory. A copy has COPY elements.
-     */
     template <unsigned COPY> static __device__ __forceinline__ unsigned col_of() {
         return threadIdx.x % (WIDTH / COPY) * COPY;
     }
@@ -126,13 +117,13 @@ template <class OPERAND> struct mm_simt_loader {
                                                                    : row * OPERAND::PITCH + col;
     }
 
-    /* Starts the thread's copies of a slab. Only the slab's first `rows` rows and `cols` columns are in the
-     * operand; WHOLE: all are. Widths and thread counts are powers of two, so the distances between the
-     * thread's copies are compile-time constants. */
+    /* Starts the thread's copies of a slab. Elements from row `rows` or column `cols` on are outside the
+     * operand and become zeros. If WHOLE, all elements are inside. */
     template <unsigned COPY, bool WHOLE>
     __device__ __forceinline__ void copy(float *slab, size_t ld, int rows, int cols) const {
         constexpr unsigned BREADTH = WIDTH / COPY;
         constexpr unsigned COPIES = HEIGHT * BREADTH;
+        /* Checks that the distances between a thread's copies are compile-time constants. */
         static_assert(BREADTH % OPERAND::THREADS == 0 || OPERAND::THREADS % BREADTH == 0, "no copy wraps");
 #pragma unroll
         for (unsigned first = 0; first < COPIES; first += OPERAND::THREADS) {
@@ -150,8 +141,7 @@ template <class OPERAND> struct mm_simt_loader {
         }
     }
 
-    /* Starts to copy the next slab, with zeros past the edges. k_left is the number of k from this slab on. A
-     * whole slab is copied without bounds checks. */
+    /* Starts to copy the next slab, with zeros outside the operand. k_left counts k from this slab on. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
@@ -170,7 +160,7 @@ template <class OPERAND> struct mm_simt_loader {
 };
 
 /* A thread's fragment of an operand, in registers, if the slab has a row for each depth. The fragment is
- * double-buffered: the next depth is loaded before this one is multiplied. */
+ * double-buffered: a thread reads the next depth before it multiplies this depth. */
 template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct mm_simt_fragment {
     float values[2][OPERAND::THREAD_LINES];
 
@@ -190,8 +180,8 @@ template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct m
     }
 };
 
-/* A thread's fragment of a SHARED_K_MAJOR slab: four depths of each line. The next four depths of a line are
- * loaded as soon as the line's last depth is multiplied, so they need no registers of their own. */
+/* A thread's fragment of a SHARED_K_MAJOR slab: four depths of each line. A line's next four depths replace
+ * these as soon as the line is multiplied, so the fragment needs no second buffer. */
 template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     float values[OPERAND::THREAD_LINES][MM_QUAD];
 
@@ -215,9 +205,8 @@ __device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned l
     return OPERAND::SHARED_K_MAJOR ? line * OPERAND::PITCH : line;
 }
 
-/* Multiplies the fragments of this depth. If A's slab is SHARED_K_MAJOR, also loads the next four depths of a
- * line once that line's registers are free. Every other row goes backwards, so each multiplication shares an
- * operand with the next multiplication (warp_tiled.cu). */
+/* Multiplies the fragments of this depth, and reads the next depths of SHARED_K_MAJOR lines. Every other row
+ * goes backwards, so successive multiplications share an operand (see warp_tiled.cu). */
 template <class TILE, class A, class B>
 __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS][TILE::THREAD_COLS],
                                                  mm_simt_fragment<A> &a, mm_simt_fragment<B> &b,
@@ -236,16 +225,15 @@ __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS
 
 /* Sets *row and *col to the first row and column of the block's part of C. Blocks go through C in bands of
  * BAND rows of blocks, column by column in each band. Blocks that run together then load few different lines,
- * which stay in the L2 cache. This works if the chip starts blocks about in the order of blockIdx.x. Another
- * order makes the kernel slower, but does not change the result. */
+ * which stay in the L2 cache. The result does not depend on this order. */
 template <class TILE>
 __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &product, unsigned *row,
                                                      unsigned *col) {
-    constexpr unsigned BAND = TILE::ROWS < 2048 ? 2048 / TILE::ROWS : 1; /* blocks */
+    constexpr unsigned BAND = TILE::ROWS < 2048 ? 2048 / TILE::ROWS : 1; /* rows of blocks in a band */
     const unsigned rows = (static_cast<unsigned>(product.m) + TILE::ROWS - 1) / TILE::ROWS;
     const unsigned cols = (static_cast<unsigned>(product.n) + TILE::COLS - 1) / TILE::COLS;
-    /* BAND·cols fits 32 bits if n ≤ 2³¹ - 32. For a larger n and tiles of 32×32, BAND·cols is 2³², which
-     * becomes 0, a division by 0. For other tiles it is at most 2³¹. */
+    /* Known limit: if n is above 2³¹ - 32 and tiles are 32×32, BAND·cols overflows to 0, which is a division
+     * by 0. For other tiles BAND·cols is at most 2³¹. */
     const unsigned band = blockIdx.x / (BAND * cols) * BAND;
     const unsigned index = blockIdx.x % (BAND * cols);
     const unsigned height = min(BAND, rows - band);
@@ -253,21 +241,19 @@ __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &pr
     *col = index / height * TILE::COLS;
 }
 
-/* Returns the product with a C that begins at the first row of the block's split. */
+/* Returns the product with C moved to the rows of the block's split. */
 __device__ __forceinline__ struct mm_product mm_simt_split_of(const struct mm_product &product) {
     struct mm_product split = product;
     split.c.data = static_cast<float *>(product.c.data) + blockIdx.y * product.m * product.c.ld;
     return split;
 }
 
-/* Words of shared memory in a stage: a slab of each operand. */
+/* Words of shared memory for one stage, which has a slab of A and a slab of B. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr unsigned MM_SIMT_STAGE_WORDS =
     mm_simt_operand<TILE, true, TRANSPOSE_A>::WORDS + mm_simt_operand<TILE, false, TRANSPOSE_B>::WORDS;
 
-/* Where the warp's part of the block begins, and the thread's place in the warp. Lanes 2i and 2i + 1 read
- * equal words of the longer side, and every second lane of a half warp reads equal words of the shorter side.
- */
+/* Where the warp's part of the block begins, and where the thread lies in its warp. */
 struct mm_simt_thread {
     unsigned warp_row;
     unsigned warp_col;
@@ -275,6 +261,7 @@ struct mm_simt_thread {
     unsigned lane_col;
 };
 
+/* Orders lanes so that neighbouring lanes read equal words, which shared memory serves at once. */
 template <class TILE> __device__ __forceinline__ struct mm_simt_thread mm_simt_this_thread() {
     const unsigned warp = threadIdx.x / 32;
     const unsigned lane = threadIdx.x % 32;
@@ -286,11 +273,10 @@ template <class TILE> __device__ __forceinline__ struct mm_simt_thread mm_simt_t
             is_tall ? longer : shorter, is_tall ? shorter : longer};
 }
 
-/* A thread's sums. */
 template <class TILE> struct mm_simt_sums { float at[TILE::THREAD_ROWS][TILE::THREAD_COLS]; };
 
-/* The main loop: adds up k from `begin` to `end` for the block whose part of C begins at (first_row,
- * first_col). `slabs` is shared memory for STAGES stages, and no thread still reads it. */
+/* The main loop: adds up k from `begin` to `end` for the block of C at (first_row, first_col). `slabs` is
+ * shared memory for STAGES stages, which no thread may still read. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &product,
                                                  const struct mm_simt_thread &thread, unsigned first_row,
@@ -310,20 +296,20 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
             a_loader.next(slab, product.a, first_row, k_left);
             b_loader.next(slab + A::WORDS, product.b, first_col, k_left);
         }
-        mm_commit_copies(); /* past the last slab the group is empty, but it still counts as a group */
+        mm_commit_copies(); /* the waits count groups, so a group may be empty */
     };
-    int k_left = static_cast<int>(end - begin); /* number of k from the multiplied stage on */
+    int k_left = static_cast<int>(end - begin); /* k that is left, from the current stage on */
 #pragma unroll 1
     for (unsigned stage = 0; stage < TILE::STAGES - 1; stage++)
         copy(slabs + stage * STAGE_WORDS, k_left - static_cast<int>(stage * DEPTH));
-    /* Each thread waits for its own copies of the first stage, so after the barrier the stage is complete. */
+    /* Wait until all threads have finished their copies of the first stage. */
     mm_wait_copies_pending<TILE::STAGES - 2>();
     __syncthreads();
 
     sums = {};
     mm_simt_fragment<A> a;
     mm_simt_fragment<B> b;
-    unsigned stage_offset = 0; /* offset of the multiplied stage */
+    unsigned stage_offset = 0; /* words before the current stage */
     a.read(a_own, 0);
     b.read(b_own, 0);
 #pragma unroll
@@ -334,31 +320,29 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
 #pragma unroll
         for (unsigned depth = 0; depth < DEPTH; depth++) {
             if (depth == DEPTH - 1) {
-                /* The barrier has two reasons. Each thread has waited for its own copies, so after the
-                 * barrier the next stage is complete. All threads have read all of this stage, so copies may
-                 * overwrite it. */
+                /* After this barrier the next stage is complete, because each thread has waited for its own
+                 * copies. All threads have read the current stage, so copies may overwrite it. */
                 mm_wait_copies_pending<TILE::STAGES - 2>();
                 __syncthreads();
                 stage_offset =
                     stage_offset == (TILE::STAGES - 1) * STAGE_WORDS ? 0 : stage_offset + STAGE_WORDS;
             }
-            /* After the last stage this loads words that are never used. */
+            /* In the last step these reads get words that are not used. */
             a.read(a_own + stage_offset, (depth + 1) % DEPTH);
             b.read(b_own + stage_offset, (depth + 1) % DEPTH);
-            /* Refill the stage before this stage, which is free. At this depth the fewest registers are live,
-             * because a SHARED_K_MAJOR fragment has one depth left. */
+            /* Refill the previous stage, which no thread reads any more. At this depth the fewest registers
+             * are in use, because a SHARED_K_MAJOR fragment has only one depth left. */
             if (depth == MM_QUAD - 1)
                 copy(slabs +
                          (stage_offset == 0 ? (TILE::STAGES - 1) * STAGE_WORDS : stage_offset - STAGE_WORDS),
                      k_left - static_cast<int>((TILE::STAGES - 1) * DEPTH));
-            /* Past k both fragments are 0, so nothing is added. Zeros past m or n reach only sums that are
-             * not stored. */
+            /* Elements past k are 0 in both fragments, so they add nothing to the sums. */
             mm_simt_multiply<TILE, A, B>(sums.at, a, b, depth, a_own + stage_offset);
         }
     }
 }
 
-/* The epilogue: a thread stores its sums by quads. The block's part of C begins at (first_row, first_col). */
+/* The epilogue: stores the sums of the block of C at (first_row, first_col). */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __device__ __forceinline__ void mm_simt_epilogue(const struct mm_product &product,
                                                  const struct mm_simt_thread &thread, unsigned first_row,
@@ -394,12 +378,11 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
                                                      first_col, sums);
 }
 
-/* Whether a block of a batch adds up splits. A large tile does not, because it has no registers for a second
- * set of sums. */
+/* Whether a block of a batch can add up splits. Large tiles have no registers for a second set of sums. */
 template <class TILE> constexpr bool MM_SIMT_ADDS_SPLITS = TILE::THREAD_ROWS *TILE::THREAD_COLS <= 32;
 
 /* The kernel for a batch, which has no workspace. A block computes all splits of its part of C, one after
- * another, and adds up their sums in the order of simt_sum. So C has the bits that it has without a batch. */
+ * another, and adds their sums in the order of simt_sum. So a product in a batch has the usual bits. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE::THREADS, 2)
     mm_simt_each(const __grid_constant__ struct mm_cuda_items batch) {
@@ -424,7 +407,7 @@ __global__ void __launch_bounds__(TILE::THREADS, 2)
     unsigned begin = 0;
     do {
         struct mm_simt_sums<TILE> sums;
-        __syncthreads(); /* all threads have read the last stage of the split before */
+        __syncthreads(); /* no thread may still read the stages of the previous split */
         mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, begin,
                                                          min(item->k, begin + item->split_depth), slabs,
                                                          sums);

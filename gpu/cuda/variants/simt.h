@@ -1,5 +1,5 @@
-/* Lets another variant compute a product with `simt`: always, or only if the device sets a flag at run time.
- * Only the thread that uses the lane calls these functions. */
+/* Lets another variant compute a product with `simt`: always, or only if a kernel has set a flag on the
+ * device. Call these functions on the thread that uses the lane. */
 #pragma once
 
 #include "gpu/cuda/lane.h"
@@ -8,14 +8,14 @@
 
 __BEGIN_DECLS
 
-/* Loads the kernels of a plan that mm_cuda_simt made (gpu/cuda/variants.h), so that launches do not wait. */
+/* Loads the kernels of a plan of mm_cuda_simt (gpu/cuda/variants.h), so the first launch does not have to. */
 enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues the kernels of a plan that mm_cuda_simt made. `workspace` has plan->workspace_bytes of device
- * memory, aligned to 256 bytes, which the kernels use until they have run; NULL is allowed for 0 bytes.
- * `run_flag` is in device memory: a kernel that reads 0 there at its start stores nothing. NULL: the kernels
- * always run. */
+/* Enqueues the kernels of a plan of mm_cuda_simt. `workspace` is device memory of plan->workspace_bytes
+ * bytes, aligned to 256 bytes, which must stay valid until the kernels have run. It may be NULL if
+ * workspace_bytes is 0. `run_flag` points to device memory: if *run_flag is 0, the kernels store nothing. If
+ * `run_flag` is NULL, the kernels always run. */
 enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error);

@@ -1,5 +1,4 @@
-/* The shapes of blocks from which `simt` chooses (simt.cu); simt.cuh has the kernel. C code includes this
- * too, to compute the memory traffic of `simt`. */
+/* The block shapes of `simt`. This header is C too, because C code computes the memory traffic of `simt`. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +9,7 @@
 #define MM_SIMT_CONSTANT static const
 #endif
 
-/* A shape of a block, and its speed. */
+/* A block shape, and its speed. */
 struct mm_simt_shape {
     unsigned rows;        /* rows of C that a block computes */
     unsigned cols;        /* columns of C that a block computes */
@@ -18,17 +17,17 @@ struct mm_simt_shape {
     unsigned stages;      /* stages in shared memory: one is multiplied while the others are filled */
     unsigned thread_rows; /* rows of C that a thread computes */
     unsigned thread_cols; /* columns of C that a thread computes */
-    unsigned lane_rows;   /* threads of a warp along a column of C; 32/lane_rows threads are along a row */
-    unsigned resident;  /* blocks that must fit on a multiprocessor; this limits the registers of a thread */
-    bool keeps_k_major; /* a slab of A that is contiguous along k stays so, and aligned rows are copied 16
-                           bytes at a time; false: 4-byte copies transpose the slab */
-    /* Fractions of a multiprocessor's peak rate. Measured on an H200, with one round of blocks, k = 2048, and
-     * operands in the caches. */
+    unsigned lane_rows;   /* a warp's threads form lane_rows rows and 32/lane_rows columns */
+    unsigned resident;    /* blocks that must fit on a multiprocessor; limits the registers of a thread */
+    /* If A is contiguous along k, whether its slabs are contiguous along k in shared memory too. Then copies
+     * can have 16 bytes. Otherwise copies of 4 bytes transpose the slab. */
+    bool keeps_k_major;
+    /* Speed as a fraction of a multiprocessor's peak, measured on an H200 with operands in the caches. */
     float rate;       /* with `resident` blocks on a multiprocessor */
     float rate_alone; /* with one block on a multiprocessor */
 };
 
-/* All shapes. The first needs the least shared memory, so it fits every device. */
+/* The first shape needs the least shared memory, so every device supports it. */
 /* clang-format off */
 MM_SIMT_CONSTANT struct mm_simt_shape mm_simt_shapes[] = {
     {.rows = 32, .cols = 32, .depth = 32, .stages = 3, .thread_rows = 4, .thread_cols = 4,

@@ -1,51 +1,50 @@
-/* Products of `simt` in which one operand has at most four vectors. Each element of the other matrix is used
- * at most four times, so memory limits the speed and tiles would gain nothing. Threads load the matrix
- * directly to registers, 16 bytes an access if alignment allows, with eight accesses in flight. They stage
- * the vectors in shared memory. simt.cu includes this file, and so do programs that time it. */
+/* The kernel of `simt` for products in which one operand has at most four rows or columns, called vectors
+ * here. Memory limits the speed, because each element of the other matrix is used at most four times. So
+ * threads load the matrix directly to registers, and stage only the vectors in shared memory. */
 #pragma once
 
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/quad.cuh"
 #include "gpu/cuda/variants/simt.cuh"
 
-/* The arguments of the vector kernels: dot products of each of `lines` lines with each of `count` vectors.
- * Strides are in elements. With split-K, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. split_depth is then a
- * multiple of 4. */
+/* Arguments of the vector kernels, which compute the dot product of each line of a matrix with each vector.
+ * Strides are in elements. If k is split, a block with blockIdx.y = s adds up k from s·split_depth to
+ * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. */
 struct mm_simt_vector_params {
-    struct mm_product product; /* if k is split, its C is the workspace of splits·m rows */
-    struct mm_matrix matrix;   /* as stored: lines lie along the stored rows or across them */
+    struct mm_product product; /* if k is split, C is the workspace of splits·m rows */
+    struct mm_matrix matrix;   /* as stored; a line is a stored row or a stored column */
     unsigned lines;
     unsigned k;
     const float *vectors;
-    size_t vector_stride; /* elements from one vector to the next */
-    size_t depth_stride;  /* elements from an element of a vector to its next element */
-    unsigned count;
-    unsigned split_depth;
-    bool are_columns; /* the vectors are columns of op(B), the lines rows of op(A); false: the vectors are
-                         rows of op(A), the lines columns of op(B) */
-    const unsigned *run_flag; /* if *run_flag is 0, the kernel returns at once; nullptr: it always runs */
+    size_t vector_stride; /* distance between vectors */
+    size_t depth_stride;  /* distance between elements of a vector */
+    unsigned count;       /* number of vectors */
+    unsigned split_depth; /* a multiple of 4 if k is split */
+    /* true: vectors are columns of op(B), and lines are rows of op(A)
+     * false: vectors are rows of op(A), and lines are columns of op(B) */
+    bool are_columns;
+    const unsigned *run_flag; /* if not nullptr and *run_flag is 0, the kernel returns at once */
 };
 
 constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
 constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* warps of a block */
 constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
-/* Lines of a block. If lines lie across the stored rows, each thread of a warp has four lines. If lines lie
- * along them, each warp has one line. */
+/* Lines of a block. Strided lines are stored columns, four for each thread of a warp. Contiguous lines are
+ * stored rows, one for each warp. */
 constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
 constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
 constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread in flight */
-constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k between two barriers */
+constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k */
 
-/* Returns the offset of the thread's element `index` among 128 neighbours. If WIDE, the thread has a quad,
- * otherwise every 32nd element. */
+/* Returns the position of the thread's element `index` (0 to 3) in a group of 128. If WIDE, a thread has four
+ * neighbouring elements, otherwise every 32nd element. */
 template <bool WIDE> __device__ __forceinline__ unsigned mm_simt_offset_of(unsigned index) {
     const unsigned lane = threadIdx.x % 32;
     return WIDE ? lane * MM_QUAD + index : lane + 32 * index;
 }
 
-/* Loads the thread's four of the 128 elements at `from`, and zeros past `left`. Elements are used once, so
- * __ldcs marks them as the first to evict from caches. */
+/* Loads the thread's four of the 128 elements at `from`. Elements from position `left` on become zeros.
+ * __ldcs tells the caches to evict these elements first, because each element is used only once. */
 template <bool WIDE>
 __device__ __forceinline__ void mm_simt_load(float (&to)[MM_QUAD], const float *from, int left) {
     const int first = static_cast<int>(mm_simt_offset_of<WIDE>(0));
@@ -64,7 +63,7 @@ __device__ __forceinline__ void mm_simt_load(float (&to)[MM_QUAD], const float *
     }
 }
 
-/* Stages a chunk of each vector in shared memory, and zeros past `end` and past the last vector. */
+/* Copies a chunk of each vector to shared memory, with zeros past `end` and for missing vectors. */
 template <unsigned VECTORS>
 __device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK],
                                               const struct mm_simt_vector_params &params, unsigned first,
@@ -79,7 +78,7 @@ __device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK
         }
 }
 
-/* Stores the dot product of a line and a vector. The product has both. */
+/* Stores the dot product of a line and a vector, which must both exist. */
 __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params &params, unsigned line,
                                               unsigned vector, float sum) {
     const struct mm_product product = mm_simt_split_of(params.product);
@@ -89,8 +88,7 @@ __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params
         mm_store_c(product, vector, line, sum);
 }
 
-/* Computes lines whose elements are neighbours in memory. A warp goes along one line, and its threads add up
- * their sums by shuffles. */
+/* Computes lines that are stored rows. Each warp computes one line, and adds its sums by shuffles. */
 template <unsigned VECTORS, bool WIDE>
 __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
                                      float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
@@ -100,7 +98,7 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
     const float *from = static_cast<const float *>(params.matrix.data) + line * params.matrix.ld;
     float sums[VECTORS][MM_QUAD] = {};
     for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
-        /* Issue the loads of the matrix first, so they are in flight while the vectors are staged. */
+        /* Load the matrix first, so the loads are in flight while the vectors are staged. */
         float values[MM_SIMT_IN_FLIGHT][MM_QUAD];
         const int left = line < params.lines ? static_cast<int>(end - chunk) : 0;
 #pragma unroll
@@ -108,11 +106,10 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
             mm_simt_load<WIDE>(values[access], from + chunk + access * 32 * MM_QUAD,
                                left - static_cast<int>(access * 32 * MM_QUAD));
 
-        /* The first barrier: all threads have read the last chunk before it is overwritten. The second
-         * barrier: this chunk is complete before a thread reads it. */
+        /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads();
+        __syncthreads(); /* wait until this chunk is complete */
 #pragma unroll
         for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
 #pragma unroll
@@ -135,8 +132,8 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
     }
 }
 
-/* Computes lines that lie across the stored rows. Each warp computes all 128 lines of the block, for every
- * eighth group of eight k. The sums of the warps are added up in the order of the warps. */
+/* Computes lines that are stored columns. Each warp computes all 128 lines of the block, but only an eighth
+ * of k. Then the sums of the warps are added in a fixed order. */
 template <unsigned VECTORS, bool WIDE>
 __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
                                   float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
@@ -149,11 +146,10 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
     const int lines_left = static_cast<int>(params.lines - first_line);
     float sums[VECTORS][MM_QUAD] = {};
     for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
-        /* The first barrier: all threads have read the last chunk before it is overwritten. The second
-         * barrier: this chunk is complete before a thread reads it. */
+        /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads();
+        __syncthreads(); /* wait until this chunk is complete */
         const unsigned depths = min(end - chunk, MM_SIMT_CHUNK);
         for (unsigned first = warp * MM_SIMT_IN_FLIGHT; first < depths;
              first += MM_SIMT_VECTOR_WARPS * MM_SIMT_IN_FLIGHT) {
@@ -178,7 +174,7 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
         for (unsigned index = 0; index < MM_QUAD; index++)
             warp_sums[warp][vector][mm_simt_offset_of<WIDE>(index)] = sums[vector][index];
 
-    /* Threads add up sums that other warps wrote, so all must have written before any thread reads. */
+    /* Wait until all warps have written their sums, because threads add the sums of all warps. */
     __syncthreads();
     for (unsigned index = threadIdx.x; index < params.count * MM_SIMT_STRIDED_LINES;
          index += MM_SIMT_VECTOR_THREADS) {

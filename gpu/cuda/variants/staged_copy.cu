@@ -1,14 +1,14 @@
-/* staged_copy: shared memory that buys nothing. It is `naive` (naive.cu) with a detour: each thread copies
- * its next elements of A and B to shared memory, and multiplies from there. It looks like `tiled`
- * (tiled.cu), but no thread reads what another one copied, so no load is saved. The missing barrier gives
- * it away: threads that need no barrier share nothing. docs/lessons/2-tiles.md and docs/kernels.md have the
- * figures. Source: a frequent mistake in first kernels. */
+/* staged_copy: a use of shared memory that gains nothing. Like in `naive` (naive.cu), each thread computes
+ * one element of C. But it first copies its elements of A and B to shared memory, and multiplies from there.
+ * The kernel looks like `tiled` (tiled.cu), but no thread reads what another thread copied, so no load is
+ * saved. A kernel without a barrier, like this one, shares nothing between threads. docs/lessons/2-tiles.md
+ * and docs/kernels.md have measured times. Source: a frequent mistake in first kernels. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
-constexpr unsigned DEPTH = 8; /* elements along k that a thread copies at each step, of A and of B */
+constexpr unsigned DEPTH = 8; /* elements of A and of B that a thread copies in one step */
 
 struct staged_copy {
     static constexpr unsigned COLS = 32;
@@ -18,16 +18,15 @@ struct staged_copy {
 
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
-        /* Each thread has a column. A warp accesses successive words, so there are no bank conflicts. */
+        /* Each thread uses one column. A warp accesses neighbouring words, so there are no bank conflicts. */
         __shared__ float a_stage[DEPTH][COLS * ROWS];
         __shared__ float b_stage[DEPTH][COLS * ROWS];
         const unsigned own = threadIdx.y * COLS + threadIdx.x;
         const unsigned col = blockIdx.x * COLS + threadIdx.x;
         const unsigned row = blockIdx.y * ROWS + threadIdx.y;
         if (row >= product.m || col >= product.n)
-            return; /* there is no barrier, so no thread waits for this thread */
+            return; /* no other thread waits for this thread */
 
-        /* The thread's first elements, and the stride along k in each stored matrix, as in `naive`. */
         const float *a = mm_element<TRANSPOSE_A>(product.a, row, 0);
         const float *b = mm_element<TRANSPOSE_B>(product.b, 0, col);
         const size_t a_stride = TRANSPOSE_A ? product.a.ld : 1;
@@ -41,8 +40,8 @@ struct staged_copy {
                 b_stage[i][own] = b[(first_k + i) * b_stride];
             }
 
-            /* No barrier is needed here or after this loop, because a thread sees its own stores at once. The
-             * reads are volatile, because the compiler would otherwise keep the elements in registers. */
+            /* No barrier is needed here or after this loop, because a thread sees its own stores. The reads
+             * are volatile, because the compiler would otherwise keep the elements in registers. */
             for (unsigned i = 0; i < depth; i++) {
                 const volatile float &a_word = a_stage[i][own];
                 const volatile float &b_word = b_stage[i][own];

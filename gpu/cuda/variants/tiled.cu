@@ -1,7 +1,8 @@
 /* tiled_8, tiled_16, tiled_32: tiles of A and B in shared memory. In `naive` each thread loads a row of A and
  * a column of B, although neighbouring threads load that row or column too. Here the threads of a block load
- * tiles together, and use each loaded element TILE times. docs/lessons/2-tiles.md explains this kernel,
- * docs/kernels.md has the figures. Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide.
+ * tiles together, and use each loaded element TILE times. docs/lessons/2-tiles.md explains this kernel, and
+ * docs/kernels.md has measured times. Source: the shared memory example of NVIDIA's CUDA C++ Programming
+ * Guide.
  *
  *                                +-------+-------+-----+    A block computes a TILE×TILE square of C, which
  *                                |       |   ↓   |     |    begins at (first_row, first_col): one element a
@@ -20,7 +21,7 @@
 
 namespace {
 
-/* ELEMENT says how to convert elements (element.cuh). For float32, `type` and `sum_type` are float. */
+/* ELEMENT defines how elements are converted (element.cuh). For float32, `type` and `sum_type` are float. */
 template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
@@ -34,17 +35,19 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k); /* m, n and k are below 2³¹ */
 
-        /* The thread copies a_tile[a_row][a_k] and b_tile[b_k][b_col]. In a warp x is 0 to 31 (if TILE is 16,
-         * twice 0 to 15), so the warp loads successive elements of a stored row, which the chip fetches
-         * together. If an operand is stored transposed, x and y change places in its tile. Then the warp
-         * writes down a column of the tile, which at TILE 32 lies in one bank: one slow write a step. */
+        /* In each step the thread copies one element of A to a_tile[a_row][a_k] and one element of B to
+         * b_tile[b_k][b_col]. Threads with neighbouring x load neighbouring elements of a stored row, and the
+         * chip fetches these elements together. If an operand is stored transposed, x and y are exchanged, so
+         * its loads stay fast. But the warp then writes to a column of the tile. If TILE is 32, the whole
+         * column lies in one bank of shared memory, so this write is slow. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
         const unsigned b_col = TRANSPOSE_B ? y : x;
 
         /* The addresses of the thread's elements of the first tiles, and the distances to its elements of the
-         * next tiles. If first_k is a_end or more, its element of A lies past an edge; b_end is for B. */
+         * next tiles. The thread's elements lie outside A from first_k = a_end on, and outside B from b_end
+         * on. */
         const type *a = mm_element<TRANSPOSE_A, type>(product.a, first_row + a_row, a_k);
         const type *b = mm_element<TRANSPOSE_B, type>(product.b, b_k, first_col + b_col);
         const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
@@ -54,27 +57,27 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
 
         sum_type sum = 0;
         for (unsigned first_k = 0; first_k < k; first_k += TILE) {
-            /* Past an edge the thread loads nothing and stores 0. Even a thread without an element of C must
-             * not return early, because other threads need what it copies, and the barriers wait for it. */
+            /* Outside A and B the thread stores 0. A thread without an element of C must not return early,
+             * because other threads need the elements that it copies, and the barriers wait for it. */
             a_tile[a_row][a_k] = first_k < a_end ? ELEMENT::value(*a) : 0;
             b_tile[b_k][b_col] = first_k < b_end ? ELEMENT::value(*b) : 0;
             a += a_stride;
             b += b_stride;
 
-            /* Threads read what other threads wrote, so all must have written before any thread reads. */
+            /* Wait until both tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
 
-            /* For each i the threads of a row share one word of a_tile and read successive words of b_tile.
-             * Past k both tiles must hold 0, because 0 times a NaN or Inf would spoil the sum. */
+            /* For each i the threads of a row read one shared word of a_tile and neighbouring words of
+             * b_tile. Past k both tiles must hold 0, because 0 times NaN or Inf is NaN. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = mm_cuda_multiply_add(a_tile[y][i], b_tile[i][x], sum);
 
-            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
+            /* Wait until all threads have read the tiles, because the next step overwrites them. */
             __syncthreads();
         }
 
-        /* Converts the sum to C's type and stores it, unless the element lies past an edge of C. */
+        /* Converts the sum to C's type and stores it, unless the element lies outside C. */
         mm_store_c_guarded<ELEMENT>(product, first_row + y, first_col + x, sum);
     }
 };

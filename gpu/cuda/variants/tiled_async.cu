@@ -1,8 +1,8 @@
-/* tiled_async: `tiled_32` (tiled.cu) with two stages, so shared memory has space for two tiles of each
- * operand. While the block multiplies one stage, asynchronous copies (cp.async) load the next tiles into the
- * other stage, without registers. Each step needs only one barrier. docs/lessons/8-asynchronous.md shows when
- * this pays, docs/kernels.md has the figures. Source: the PTX ISA describes the instruction, the CUDA C++
- * Programming Guide its use for tiles. */
+/* tiled_async: `tiled_32` (tiled.cu) with asynchronous copies (cp.async). Shared memory has two stages, each
+ * with a tile of A and a tile of B. While the block multiplies the tiles of one stage, the next tiles are
+ * copied to the other stage. So a step needs only one barrier. docs/lessons/8-asynchronous.md shows when this
+ * is faster, and docs/kernels.md has measured times. Source: the PTX ISA describes the instruction, and the
+ * CUDA C++ Programming Guide its use for tiles. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
@@ -23,8 +23,7 @@ struct tiled_async : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* The thread copies element (a_row, a_k) of each tile of A, and (b_k, b_col) of each tile of B (see
-         * tiled.cu). */
+        /* tiled.cu explains which elements a thread copies. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -36,7 +35,7 @@ struct tiled_async : mm_cuda_square<TILE> {
         const unsigned a_end = first_row + a_row < product.m && a_k < k ? k - a_k : 0;
         const unsigned b_end = first_col + b_col < product.n && b_k < k ? k - b_k : 0;
 
-        /* Begins to copy the next tiles, which begin at first_k. A copy of 0 elements stores a zero. */
+        /* Starts to copy the tiles that begin at first_k. A copy of 0 elements stores a zero. */
         const auto copy = [&](unsigned stage, unsigned first_k) {
             mm_copy_async<1>(&a_tile[stage][a_row][a_k], a, first_k < a_end ? 1 : 0);
             a += a_stride;
@@ -47,11 +46,10 @@ struct tiled_async : mm_cuda_square<TILE> {
         if (product.k > 0)
             copy(0, 0);
         float sum = 0.0f;
-        unsigned stage = 0; /* the stage that is multiplied */
+        unsigned stage = 0; /* the stage to multiply */
         for (unsigned first_k = 0; first_k < product.k; first_k += TILE, stage ^= 1) {
-            /* The barrier has two reasons. Each thread has waited for its own copies, so after the barrier
-             * the tiles of this step are complete. All threads have read the tiles of the step before, so the
-             * copies below may overwrite those tiles. */
+            /* After this barrier the tiles of this stage are complete, because each thread has waited for its
+             * own copies. All threads have read the other stage, so the copies below may overwrite it. */
             mm_wait_copies();
             __syncthreads();
             if (first_k + TILE < product.k)

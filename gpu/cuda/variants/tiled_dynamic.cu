@@ -1,8 +1,8 @@
-/* tiled_dynamic: `tiled` (tiled.cu) with a tile edge that each request chooses. The kernel declares an
- * array without a size (extern __shared__), and the launch says how many bytes each block gets. So one
- * kernel shows what a larger tile brings and what it costs; docs/kernels.md has the figures. A block has at
- * most 1024 threads, 32×32: past tile 32 each thread computes 2×2 or 3×3 elements of C, which lie a block's
- * side apart. Source: NVIDIA's CUDA C++ Programming Guide describes dynamic shared memory. */
+/* tiled_dynamic: `tiled` (tiled.cu) with a tile size that each request chooses. The kernel declares an array
+ * without a size (extern __shared__), and the launch chooses the size. So one kernel shows what larger tiles
+ * gain and cost. docs/kernels.md has measured times. A block has at most 32×32 threads. For larger tiles each
+ * thread computes 2×2 or 3×3 elements of C, in rows and columns that lie blockDim apart. Source: NVIDIA's
+ * CUDA C++ Programming Guide describes dynamic shared memory. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -10,13 +10,11 @@
 
 namespace {
 
-constexpr unsigned SIDE_MAX = 32; /* threads along either edge of a block */
-constexpr unsigned EACH_MAX = 3;  /* elements of C that a thread computes, along either edge. A constant,
-                                     because sums are in registers, and registers cannot be indexed */
+constexpr unsigned SIDE_MAX = 32; /* threads along a side of a block */
+constexpr unsigned EACH_MAX = 3;  /* a thread computes at most EACH_MAX×EACH_MAX elements of C */
 
-/* Loads the tile of op(X) from element (row, col) on and stages it in shared memory, EACH×EACH elements for
- * each thread. Elements past an edge become 0. Threads load along the stored rows, and transpose the tile as
- * they stage it if X is transposed. */
+/* Copies the tile of op(X) from element (row, col) on to shared memory, EACH×EACH elements for each thread.
+ * Elements outside X become 0. Threads load along the stored rows, and transpose the tile if TRANSPOSE. */
 template <unsigned EACH, bool TRANSPOSE>
 __device__ void stage(float *to, unsigned tile, const struct mm_matrix &x, unsigned row, unsigned col) {
     const unsigned first_row = TRANSPOSE ? col : row;
@@ -32,9 +30,8 @@ __device__ void stage(float *to, unsigned tile, const struct mm_matrix &x, unsig
     }
 }
 
-/* Adds the product of the tiles to the thread's sums, whose rows and columns lie a block's side apart.
- * Threads of a warp read neighbouring words of b_tile, and one word of a_tile for each row of C, so there are
- * no bank conflicts. */
+/* Adds the product of the tiles to the thread's sums. The threads of a warp read neighbouring words of
+ * b_tile, and few different words of a_tile, so there are no bank conflicts. */
 template <unsigned EACH>
 __device__ void multiply(float (&sums)[EACH][EACH], const float *a_tile, const float *b_tile, unsigned tile) {
 #pragma unroll 4
@@ -52,7 +49,8 @@ __device__ void multiply(float (&sums)[EACH][EACH], const float *a_tile, const f
     }
 }
 
-/* The sizes in this struct are the largest that a launch can have. */
+/* The sizes here are the largest that a launch can have. EACH is a template parameter, because sums are in
+ * registers, and registers cannot be indexed at run time. */
 template <unsigned EACH> struct tiled_dynamic {
     static constexpr unsigned ROWS = EACH * SIDE_MAX;
     static constexpr unsigned COLS = EACH * SIDE_MAX;
@@ -68,21 +66,20 @@ template <unsigned EACH> struct tiled_dynamic {
         const unsigned first_row = blockIdx.y * tile;
         const unsigned first_col = blockIdx.x * tile;
 
-        /* Threads past the edge of C must not return, because they load for other threads, and the barriers
-         * wait for all threads. `step` cannot overflow, because k is below 2³¹. */
+        /* Threads outside C must not return, because they load for other threads, and the barriers wait for
+         * all threads. `step` cannot overflow, because k is below 2³¹. */
         float sums[EACH][EACH] = {};
         for (unsigned step = 0; step < product.k; step += tile) {
             stage<EACH, TRANSPOSE_A>(a_tile, tile, product.a, first_row, step);
             stage<EACH, TRANSPOSE_B>(b_tile, tile, product.b, step, first_col);
 
-            /* Threads read what other threads staged, so all must have written before any thread reads. */
+            /* Wait until both tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
 
-            /* Past k both tiles hold 0, so nothing is added. Zeros past m or n reach only sums that are not
-             * stored. */
+            /* Elements past k are 0 in both tiles, so they add nothing to the sums. */
             multiply(sums, a_tile, b_tile, tile);
 
-            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
+            /* Wait until all threads have read the tiles, because the next step overwrites them. */
             __syncthreads();
         }
 

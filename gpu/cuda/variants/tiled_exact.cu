@@ -1,7 +1,5 @@
-/* tiled_exact_16, tiled_exact_32: `tiled` (tiled.cu) for shapes that are whole tiles. If m, n and k are
- * multiples of the tile, no element lies past an edge, so there is no guard around a load or the store.
- * The result is the kernel of the textbooks. Products of other shapes are rejected.
- * Source: the matrix product among NVIDIA's CUDA samples. */
+/* tiled_exact_16, tiled_exact_32: `tiled` (tiled.cu) without bounds checks, which is the kernel of most
+ * textbooks. m, n and k must be multiples of the tile. Source: the matrix product in NVIDIA's samples. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -17,7 +15,7 @@ template <unsigned TILE> struct tiled_exact : mm_cuda_square<TILE> {
         const unsigned first_row = blockIdx.y * TILE;
         const unsigned first_col = blockIdx.x * TILE;
 
-        /* The thread copies a_tile[a_row][a_k] and b_tile[b_k][b_col] (see tiled.cu). */
+        /* tiled.cu explains which elements a thread copies. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -34,13 +32,13 @@ template <unsigned TILE> struct tiled_exact : mm_cuda_square<TILE> {
             a += a_stride;
             b += b_stride;
 
-            /* Threads read what other threads wrote, so all must have written before any thread reads. */
+            /* Wait until both tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = fmaf(a_tile[y][i], b_tile[i][x], sum);
 
-            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
+            /* Wait until all threads have read the tiles, because the next step overwrites them. */
             __syncthreads();
         }
         mm_store_c(product, first_row + y, first_col + x, sum);

@@ -1,8 +1,8 @@
-/* tiled_padded, tiled_conflicted: what the banks of shared memory cost. The two differ in one number, the
- * length of b_tile's rows: 33 words or 32. Both tiles stay as their matrices are stored. So if B is
- * transposed, a warp reads down a column of b_tile, whose words lie in 32 banks (33) or all in one (32).
- * a_tile needs no padding: a warp reads one word of it at a time. docs/lessons/5-banks.md explains banks,
- * docs/kernels.md has the figures.
+/* tiled_padded, tiled_conflicted: what bank conflicts in shared memory cost. The variants differ only in the
+ * length of b_tile's rows, 33 or 32 words. If B is transposed, a warp reads down a column of b_tile. With
+ * rows of 33 words the column lies in 32 banks, and with rows of 32 words in one bank. a_tile needs no
+ * padding, because a warp reads one word of it at a time. docs/lessons/5-banks.md explains banks, and
+ * docs/kernels.md has measured times.
  * Source: padding a tile is the remedy of NVIDIA's CUDA C++ Best Practices Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
@@ -22,8 +22,7 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* The thread copies element (a_row, a_k) of A's tile and (b_k, b_col) of B's tile (see tiled.cu).
-         * Here each tile keeps the orientation of its stored matrix. */
+        /* tiled.cu explains which elements a thread copies. Here tiles keep the stored orientation. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -37,18 +36,18 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
 
         float sum = 0.0f;
         for (unsigned first_k = 0; first_k < k; first_k += TILE) {
-            /* A warp writes along a row, so there are no bank conflicts, with or without padding. */
+            /* A warp writes a row of the tile, so there are no bank conflicts, with or without padding. */
             a_tile[y][x] = first_k < a_end ? *a : 0;
             b_tile[y][x] = first_k < b_end ? *b : 0;
             a += a_stride;
             b += b_stride;
 
-            /* Threads read what other threads wrote, so all must have written before any thread reads. */
+            /* Wait until both tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
 
-            /* The threads of a warp share y, and x is 0 to 31, so they read b_tile[x][i] down a column. The
-             * read is volatile, because the compiler would otherwise read four words at once from rows
-             * without padding. That would reduce the 32-way conflict to 8-way. */
+            /* If B is transposed, the 32 threads of a warp read a column of b_tile, because they have equal
+             * y. The read is volatile, because the compiler would otherwise read four words of a row at once
+             * if rows have no padding. The conflict would then be 8-way instead of 32-way. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++) {
                 const float a_word = TRANSPOSE_A ? a_tile[i][y] : a_tile[y][i];
@@ -56,7 +55,7 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
                 sum = fmaf(a_word, b_word, sum);
             }
 
-            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
+            /* Wait until all threads have read the tiles, because the next step overwrites them. */
             __syncthreads();
         }
         mm_store_c_guarded(product, first_row + y, first_col + x, sum);

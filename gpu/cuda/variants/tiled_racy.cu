@@ -1,7 +1,6 @@
 /* tiled_racy: `tiled_32` (tiled.cu) without its first barrier. Its products are WRONG ON PURPOSE, to show
- * what a barrier is for; it runs only if a request names it. docs/lessons/3-barriers.md explains the race.
- * A block stores only its own square of C, so no other product is damaged, not even one that shares the
- * launch. Source: the classic mistake. */
+ * what a barrier is for, so it runs only if a request names it. docs/lessons/3-barriers.md explains the race.
+ * Other products stay right, because a block stores only its own square of C. Source: the classic mistake. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -20,7 +19,7 @@ struct tiled_racy : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* The thread copies a_tile[a_row][a_k] and b_tile[b_k][b_col] (see tiled.cu). */
+        /* tiled.cu explains which elements a thread copies. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -32,9 +31,9 @@ struct tiled_racy : mm_cuda_square<TILE> {
         const unsigned a_end = first_row + a_row < product.m && a_k < k ? k - a_k : 0;
         const unsigned b_end = first_col + b_col < product.n && b_k < k ? k - b_k : 0;
 
-        /* In the first step a warp that reads too early reads zeros. Otherwise it could read another client's
-         * elements, which an earlier block left in shared memory, and C would reveal them. The barrier keeps
-         * the zeros from overwriting elements that the loop stores. */
+        /* Fill the tiles with zeros. Otherwise a warp that reads too early could read elements of another
+         * client, which an earlier block left in shared memory. The barrier keeps these zeros from
+         * overwriting elements of the first step. */
         a_tile[y][x] = 0.0f;
         b_tile[y][x] = 0.0f;
         __syncthreads();
@@ -46,13 +45,12 @@ struct tiled_racy : mm_cuda_square<TILE> {
             a += a_stride;
             b += b_stride;
 
-            /* MISSING: __syncthreads(). Threads read what other threads wrote, so all must have written
-             * before any thread reads. */
+            /* MISSING: __syncthreads(), which would wait until both tiles are complete. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = fmaf(a_tile[y][i], b_tile[i][x], sum);
 
-            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
+            /* Wait until all threads have read the tiles, because the next step overwrites them. */
             __syncthreads();
         }
         mm_store_c_guarded(product, first_row + y, first_col + x, sum);

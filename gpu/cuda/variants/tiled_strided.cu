@@ -1,9 +1,8 @@
-/* tiled_strided_16: `tiled_16` (tiled.cu) written with sub-matrices. A sub-matrix is {width, height,
- * stride, elements}: a rectangle of a larger matrix that keeps the stride of that matrix. A block uses a
- * sub-matrix for its square of C, and in each step for a square of A and a square of B. Each square is cut at
- * the matrix's edges, so the code after the cut needs no bounds checks. docs/lessons/4-strides.md explains
- * strides, docs/kernels.md the cost. Source: the shared memory example of NVIDIA's CUDA C++ Programming
- * Guide, with the edges added. */
+/* tiled_strided_16: `tiled_16` (tiled.cu) written with sub-matrices. A sub-matrix is a rectangle of a larger
+ * matrix, and its rows have the distance (stride) of the larger matrix's rows. A block uses a sub-matrix for
+ * its square of C, and in each step one for A and one for B. Sub-matrices end at the borders of their matrix,
+ * so code that uses them needs no other bounds checks. docs/lessons/4-strides.md explains strides, and
+ * docs/kernels.md the cost. Source: NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
@@ -18,18 +17,17 @@ struct sub_matrix {
     const float *elements;
 };
 
-/* Returns how many of `length` elements are left from `first` on, at most TILE. */
+/* Returns how many of `length` elements are left from index `first` on, but at most TILE. */
 __device__ unsigned cut(size_t length, unsigned first) {
     return length - first < TILE ? static_cast<unsigned>(length - first) : TILE;
 }
 
-/* Returns the square of a stored matrix from (row, col) on. The matrix has that element. */
+/* Returns the square that begins at element (row, col) of a stored matrix, which has this element. */
 __device__ sub_matrix sub_matrix_at(const struct mm_matrix &x, unsigned row, unsigned col) {
     return {cut(x.cols, col), cut(x.rows, row), x.ld, static_cast<const float *>(x.data) + row * x.ld + col};
 }
 
-/* Copies a sub-matrix to a tile in shared memory, and transposes it if TURN. Fills the rest of the tile with
- * zeros. */
+/* Copies a sub-matrix to a tile, transposed if TURN. Fills the other elements of the tile with zeros. */
 template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_matrix &sub) {
     float element = 0.0f;
     if (threadIdx.y < sub.height && threadIdx.x < sub.width)
@@ -54,12 +52,12 @@ struct tiled_strided : mm_cuda_square<TILE> {
                                            : sub_matrix_at(product.b, step, first_col);
             stage<TRANSPOSE_A>(a_tile, a_sub);
             stage<TRANSPOSE_B>(b_tile, b_sub);
-            /* Threads read what other threads wrote, so all must have written before any thread reads. */
+            /* Wait until both tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = fmaf(a_tile[threadIdx.y][i], b_tile[i][threadIdx.x], sum);
-            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
+            /* Wait until all threads have read the tiles, because the next step overwrites them. */
             __syncthreads();
         }
         if (threadIdx.y < c_sub.height && threadIdx.x < c_sub.width)

@@ -1,17 +1,16 @@
-/* tiled_wide: `tiled_16` (tiled.cu) with 32 tiles of A and of B at a time, so a step covers 512 of k
- * instead of 16. It shows that a larger tile pays only in the directions in which elements are used again:
- * an element of A is used once for each of the 16 columns of the block's square of C, whatever the length
- * along k. A block takes 64 KiB of shared memory, more than the 48 KiB that a kernel may declare, so it is
- * dynamic. docs/kernels.md has the figures.
- * Source: NVIDIA's CUDA C++ Best Practices Guide explains the occupancy arithmetic. */
+/* tiled_wide: `tiled_16` (tiled.cu) with tiles that are longer along k: a step covers 512 of k instead of 16.
+ * It shows that longer tiles along k save no loads, because each loaded element of A is still used 16 times,
+ * once for each column of the block's square of C. A block takes 64 KiB of shared memory. This memory is
+ * dynamic, because a kernel may declare only 48 KiB. docs/kernels.md has measured times.
+ * Source: NVIDIA's CUDA C++ Best Practices Guide explains how shared memory limits occupancy. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
 constexpr unsigned TILE = 16;
-constexpr unsigned TILES = 32;    /* of A, and of B, in a step */
-constexpr unsigned IN_FLIGHT = 4; /* tiles of A, and of B, that a thread loads from at a time */
+constexpr unsigned TILES = 32;    /* a step has TILES tiles of A and TILES tiles of B */
+constexpr unsigned IN_FLIGHT = 4; /* a thread loads elements of IN_FLIGHT tiles at a time */
 constexpr unsigned DEPTH = TILES * TILE;
 
 struct tiled_wide : mm_cuda_square<TILE> {
@@ -26,8 +25,7 @@ struct tiled_wide : mm_cuda_square<TILE> {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned k = static_cast<unsigned>(product.k);
 
-        /* The thread copies an element (a_row, a_k) of each tile of A, and (b_k, b_col) of each tile of B
-         * (see tiled.cu). */
+        /* tiled.cu explains which elements a thread copies. */
         const unsigned a_row = TRANSPOSE_A ? x : y;
         const unsigned a_k = TRANSPOSE_A ? y : x;
         const unsigned b_k = TRANSPOSE_B ? x : y;
@@ -57,14 +55,14 @@ struct tiled_wide : mm_cuda_square<TILE> {
                 }
             }
 
-            /* Threads read what other threads wrote, so all must have written before any thread reads. */
+            /* Wait until all tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
             for (unsigned tile = 0; tile < tiles; tile++)
 #pragma unroll
                 for (unsigned i = 0; i < TILE; i++)
                     sum = fmaf(a_tiles[tile][y][i], b_tiles[tile][i][x], sum);
 
-            /* The next step overwrites the tiles, so all threads must have read before any thread writes. */
+            /* Wait until all threads have read the tiles, because the next step overwrites them. */
             __syncthreads();
         }
         mm_store_c_guarded(product, first_row + y, first_col + x, sum);

@@ -1,14 +1,13 @@
-/* transpose naive: one thread for each element, which it loads and stores once. The kernel shows why a
- * transposition costs more than a copy: one of the two matrices is always accessed across its rows. Here the
- * 32 threads of a warp load neighbours in a row of A, and store down a column of C, each to another cache
- * line. docs/lessons/7-transposition.md explains the cost. Source: the first step of NVIDIA's "An Efficient
- * Matrix Transpose in CUDA C/C++". */
+/* transpose naive: each thread loads and stores one element. The kernel shows why a transposition costs more
+ * than a copy. A warp loads 32 neighbours in a row of A, and stores them in a column of C, which lies in 32
+ * cache lines. docs/lessons/7-transposition.md explains the cost. Source: the first step of NVIDIA's "An
+ * Efficient Matrix Transpose in CUDA C/C++". */
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {
 
 struct naive {
-    /* A block has 32 rows of C, as many as a warp has threads, so no warp spans two rows of A. */
+    /* A block has as many rows of C as a warp has threads, so each warp stays in one row of A. */
     static constexpr unsigned ROWS = 32;
     static constexpr unsigned COLS = 8;
     static constexpr unsigned THREADS_X = ROWS;

@@ -1,15 +1,14 @@
 /* transpose shared and padded: transposes through a tile in shared memory. A block loads a 32×32 square of A
- * row by row, and stores it row by row of C, so both matrices are accessed along their rows. Only the tile in
- * shared memory is accessed by columns. A column lies in one bank if the tile's rows have 32 words
- * (`shared`), and in 32 banks if they have 33 (`padded`). docs/lessons/7-transposition.md explains this, and
- * has the figures. Source: the second and third step of NVIDIA's "An Efficient Matrix Transpose in CUDA
- * C/C++". */
+ * row by row, and stores it row by row of C, so both matrices are accessed along their rows. Only the tile is
+ * read by columns. If the tile's rows have 32 words (`shared`), a column lies in one bank, so reads are slow.
+ * If they have 33 words (`padded`), a column lies in 32 banks. docs/lessons/7-transposition.md explains this.
+ * Source: the second and third step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {
 
 constexpr unsigned TILE = 32;
-constexpr unsigned STEP = 8; /* rows of threads of a block: rows of the tile that it moves at a time */
+constexpr unsigned STEP = 8; /* rows of the tile that a block copies at a time */
 
 template <unsigned PADDING> struct by_tile {
     static constexpr unsigned ROWS = TILE;
@@ -18,9 +17,8 @@ template <unsigned PADDING> struct by_tile {
     static constexpr unsigned THREADS_Y = STEP;
 
     template <typename ELEMENT> static __device__ __forceinline__ void run(const struct mm_product &product) {
-        /* The square in the orientation of A. Elements of 4 bytes are the words of the file's comment. Half
-         * warps read a column of 8-byte elements, and 16 padded elements fill 32 banks. With elements of 1 or
-         * 2 bytes, two words of a padded column may share a bank. */
+        /* The tile has the orientation of A. Padding by one element avoids all bank conflicts for elements of
+         * 4 and 8 bytes, and most of them for elements of 1 and 2 bytes. */
         __shared__ ELEMENT tile[TILE][TILE + PADDING];
         const ELEMENT *a = static_cast<const ELEMENT *>(product.a.data);
         ELEMENT *c = static_cast<ELEMENT *>(product.c.data);
@@ -28,8 +26,7 @@ template <unsigned PADDING> struct by_tile {
         const unsigned first_col = blockIdx.x * TILE;
         const unsigned x = threadIdx.x;
 
-        /* Neighbouring threads load along a row of A, which is a column of C. The squares of A and C have
-         * equal elements, so no thread reads an element of the tile that was not written. */
+        /* Neighbouring threads load neighbouring elements of a row of A, which is a column of C. */
 #pragma unroll
         for (unsigned step = 0; step < TILE; step += STEP) {
             const unsigned y = step + threadIdx.y;
@@ -37,11 +34,10 @@ template <unsigned PADDING> struct by_tile {
                 tile[y][x] = a[(first_col + y) * product.a.ld + first_row + x];
         }
 
-        /* Threads read what other threads staged, so all must have written before any thread reads. */
+        /* Wait until the tile is complete, because threads read what other threads wrote. */
         __syncthreads();
 
-        /* Neighbouring threads store along a row of C, so they read down a column of the tile: words that lie
-         * 32 or 33 words apart. */
+        /* Neighbouring threads store along a row of C, so they read a column of the tile. */
 #pragma unroll
         for (unsigned step = 0; step < TILE; step += STEP) {
             const unsigned y = step + threadIdx.y;

@@ -1,47 +1,35 @@
-/* transpose vectorized: `padded` with accesses of 16 bytes, called vectors here: four elements of 4 bytes, or
- * two of 8. A thread loads four vectors, one below the other, which are a 4×4 square of elements. The columns
- * of that square are vectors of C's rows. Transposing the square costs nothing: it only decides which
- * register is stored where. (For elements of 8 bytes, a thread transposes four squares of 2×2.) The vectors
- * pass through a 64×64 tile in shared memory, so whole warps load and store along rows, 256 or 512 bytes at a
- * time.
+/* transpose vectorized: `padded` (transpose_tiled.cu) with accesses of 16 bytes, called vectors here. A
+ * vector has four elements of 4 bytes, or two of 8 bytes. A thread loads vectors of neighbouring rows of A,
+ * which form a square of 4×4 elements (or four squares of 2×2). The columns of the square are vectors of C.
+ * Then the vectors go through a 64×64 tile in shared memory, so warps load and store long parts of rows.
  *
- *        square of A         turned in registers, staged      stored as a row of C
- *        a b c d             a e i m    in row 0 of the tile  a e i m . . .
- *        e f g h             b f j n    in row 1
- *        i j k l             c g k o    in row 2
- *        m n o p             d h l p    in row 3
+ *        square of A         transposed in registers        stored in a row of C
+ *        a b c d             a e i m    row 0 of the tile   a e i m . . .
+ *        e f g h             b f j n    row 1
+ *        i j k l             c g k o    row 2
+ *        m n o p             d h l p    row 3
  *
- * It is faster than `padded` for two reasons. It needs a quarter of the instructions. And a thread has 64 or
- * 128 bytes in flight instead of 16 or 32. Memory of 4.8 TB/s answers after most of a microsecond, so each of
- * 132 multiprocessors must have some 20 KiB in flight to keep it busy.
+ * `padded` is slower, because it needs four times the instructions and has a quarter of the bytes in flight.
  *
- * Banks: padding would break the alignment of the vectors, so the tile is swizzled. Within each row of the
- * tile the vectors change places, by an exclusive or with a number that changes from one row of squares to
- * the next. Eight threads access all 32 banks at once with 16 bytes each, and these threads always access
- * different places.
+ * Banks: the tile is swizzled, because padding would break the alignment of the vectors. Each row of squares
+ * stores its vectors in another order. Eight threads access 8×16 bytes at once, in 32 different banks.
  *
- * Edges: vectors need a matrix that begins at a multiple of 16 bytes and has rows of a multiple of 16 bytes,
- * and a whole 64×64 square. Otherwise neighbouring threads move elements one by one. The kernel decides that
- * for A and for C separately. All threads of a block take one branch.
+ * Borders: vectors need rows that begin at multiples of 16 bytes, and a whole 64×64 square. Otherwise threads
+ * move single elements. The kernel decides this for A and for C separately.
  *
- * Elements of 1 and 2 bytes: with vectors, squares would have 16×16 and 8×8 elements, too few squares for the
- * threads of a tile. So a thread moves words of 4 bytes, in squares of 4×4 and 2×2, and byte permutations
- * transpose the squares. A thread combines a word that is not aligned from two aligned words.
+ * Elements of 1 and 2 bytes: a thread moves words of 4 bytes, and byte permutations transpose squares of 4×4
+ * or 2×2 elements. Vectors of 16 bytes would make squares of 16×16 or 8×8 elements, too few for all threads.
  *
- * Launch: ⌈n/64⌉×⌈m/64⌉ blocks of 256 threads for a C of m×n.
- *
- * Cost: a barrier and 16 or 32 KiB of shared memory (4 or 8 for elements of 1 or 2 bytes, and some padding).
- * Measured on an H200: 97% of the speed of a copy at 16384² float32; `padded` 88%.
- *
+ * Measured on an H200 with 16384² float32: 97% of the speed of a copy; `padded` has 88%.
  * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". NVIDIA's CUTLASS also
  * swizzles shared memory. */
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {
 
-constexpr unsigned EDGE = 64; /* elements along an edge of a block's square of C */
+constexpr unsigned EDGE = 64; /* side of a block's square of C, in elements */
 constexpr unsigned THREADS = 256;
-constexpr unsigned PLACES = 8; /* vectors side by side in the 32 banks */
+constexpr unsigned PLACES = 8; /* number of vectors that fill the 32 banks */
 
 /* 16 bytes of neighbouring elements, which one access loads or stores. */
 template <typename ELEMENT> struct alignas(16) vector {
@@ -49,7 +37,7 @@ template <typename ELEMENT> struct alignas(16) vector {
     ELEMENT elements[LENGTH];
 };
 
-/* The square of C in shared memory. Within its rows the vectors are swizzled. */
+/* The square of C in shared memory. Each row's vectors are swizzled to avoid bank conflicts. */
 template <typename ELEMENT> struct tile {
     static constexpr unsigned LENGTH = vector<ELEMENT>::LENGTH;
     static constexpr unsigned VECTORS = EDGE / LENGTH; /* vectors of a row */
@@ -63,13 +51,12 @@ template <typename ELEMENT> struct tile {
     }
 };
 
-/* Whether every row of X begins at a multiple of 16 bytes, so one access can load an aligned vector of X. */
+/* Returns whether every row of X begins at a multiple of 16 bytes, so one access can load a vector. */
 template <typename ELEMENT> __device__ bool is_wide(const struct mm_matrix &x) {
     return reinterpret_cast<size_t>(x.data) % 16 == 0 && x.ld % vector<ELEMENT>::LENGTH == 0;
 }
 
-/* Loads the square of A from (row, col) on, which must be whole, and stages it transposed. A warp loads along
- * rows of A and writes vectors of one column of the tile, LENGTH rows apart, which needs the swizzle. */
+/* Loads the square of A from (row, col) on, and stages it transposed. The whole square must be inside A. */
 template <typename ELEMENT>
 __device__ void stage(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row, unsigned col) {
     constexpr unsigned LENGTH = tile<ELEMENT>::LENGTH;
@@ -79,7 +66,7 @@ __device__ void stage(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row
     const unsigned x = threadIdx.x % VECTORS;
     vector<ELEMENT> squares[SQUARES][LENGTH];
 
-    /* All loads first, so they are in flight together. */
+    /* Load everything first, so the loads are in flight together. */
 #pragma unroll
     for (unsigned s = 0; s < SQUARES; s++) {
         const unsigned y = threadIdx.x / VECTORS + s * (THREADS / VECTORS);
@@ -102,8 +89,7 @@ __device__ void stage(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row
     }
 }
 
-/* Loads a square of A at an edge, element by element, and stages it transposed. Past the edges of A the tile
- * gets zeros, which are never stored. */
+/* Loads a square at a border of A element by element, with zeros outside A, and stages it transposed. */
 template <typename ELEMENT>
 __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row, unsigned col) {
     constexpr unsigned STEP = THREADS / EDGE;
@@ -112,7 +98,7 @@ __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsig
     const ELEMENT *from = static_cast<const ELEMENT *>(a.data);
     ELEMENT elements[EDGE / STEP];
 
-    /* The index grows by a stride, and may lie past the end of A. */
+    /* This is an index, not a pointer, because it may grow past the end of A. */
     size_t index = (row + y) * a.ld + col + x;
 #pragma unroll
     for (unsigned i = 0; i < EDGE / STEP; i++, index += STEP * a.ld)
@@ -122,7 +108,7 @@ __device__ void stage_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsig
         to.element(x, y + i * STEP) = elements[i];
 }
 
-/* Stores the tile in the square of C from (row, col) on, which must be whole. */
+/* Stores the tile in the square of C from (row, col) on. The whole square must be inside C. */
 template <typename ELEMENT>
 __device__ void store(const struct mm_matrix &c, tile<ELEMENT> &from, unsigned row, unsigned col) {
     constexpr unsigned LENGTH = tile<ELEMENT>::LENGTH;
@@ -136,7 +122,7 @@ __device__ void store(const struct mm_matrix &c, tile<ELEMENT> &from, unsigned r
     }
 }
 
-/* Stores the tile in a square of C at an edge, element by element. */
+/* Stores the tile element by element, for a square at a border of C. */
 template <typename ELEMENT>
 __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, unsigned row, unsigned col) {
     ELEMENT *to = static_cast<ELEMENT *>(c.data);
@@ -151,8 +137,8 @@ __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, uns
 
 /* --- elements of 1 and 2 bytes ------------------------------------------------------------------- */
 
-/* The square of C for elements of 1 or 2 bytes. A word has LENGTH neighbouring elements. Row j·WORDS + x has
- * column LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
+/* The square of C for elements of 1 or 2 bytes. A word has LENGTH neighbouring elements. Row j·WORDS + x of
+ * the tile has column LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
 template <typename ELEMENT> struct narrow_tile {
     static constexpr unsigned LENGTH = sizeof(unsigned) / sizeof(ELEMENT);
     static constexpr unsigned WORDS = EDGE / LENGTH; /* words of a row */
@@ -161,9 +147,9 @@ template <typename ELEMENT> struct narrow_tile {
 
 /* How a thread loads the words of a square of A. */
 enum reading {
-    ALIGNED, /* words are aligned words of memory */
-    SHIFTED, /* words begin anywhere, and the next aligned word of memory also belongs to A */
-    CHECKED  /* words are loaded element by element, with zeros past the edges */
+    ALIGNED, /* word addresses are multiples of 4 bytes */
+    SHIFTED, /* words begin anywhere, and each is combined from two aligned words inside A */
+    CHECKED  /* words are loaded element by element, with zeros outside A */
 };
 
 template <typename ELEMENT> __device__ reading reading_of(const struct mm_matrix &a, size_t row, size_t col) {
@@ -190,13 +176,14 @@ __device__ __forceinline__ unsigned load_word(const struct mm_matrix &a, size_t 
     return word;
 }
 
-/* Transposes LENGTH×LENGTH elements. */
+/* Transposes 2×2 elements of 2 bytes. */
 __device__ __forceinline__ void turn(unsigned (&words)[2]) {
     const unsigned first = words[0];
     words[0] = __byte_perm(first, words[1], 0x5410);
     words[1] = __byte_perm(first, words[1], 0x7632);
 }
 
+/* Transposes 4×4 elements of 1 byte. */
 __device__ __forceinline__ void turn(unsigned (&words)[4]) {
     const unsigned low[2] = {__byte_perm(words[0], words[1], 0x5140),
                              __byte_perm(words[2], words[3], 0x5140)};
@@ -218,7 +205,7 @@ __device__ void stage_words(narrow_tile<ELEMENT> &to, const struct mm_matrix &a,
     const unsigned y = threadIdx.x / WORDS;
     unsigned squares[SQUARES][LENGTH];
 
-    /* All loads first, so they are in flight together. */
+    /* Load everything first, so the loads are in flight together. */
 #pragma unroll
     for (unsigned s = 0; s < SQUARES; s++)
 #pragma unroll
@@ -234,7 +221,7 @@ __device__ void stage_words(narrow_tile<ELEMENT> &to, const struct mm_matrix &a,
     }
 }
 
-/* Stores the tile in the square of C from (row, col) on. Elements past an edge of C are dropped. */
+/* Stores the tile in the square of C from (row, col) on. Drops elements outside C. */
 template <typename ELEMENT>
 __device__ void store_words(const struct mm_matrix &c, const narrow_tile<ELEMENT> &from, size_t row,
                             size_t col) {
@@ -265,7 +252,7 @@ struct vectorized {
     static constexpr unsigned THREADS_Y = 1;
 
     template <typename ELEMENT> static __device__ __forceinline__ void run(const struct mm_product &product) {
-        const unsigned row = blockIdx.y * EDGE; /* first row of the square of C */
+        const unsigned row = blockIdx.y * EDGE;
         const unsigned col = blockIdx.x * EDGE;
         if constexpr (sizeof(ELEMENT) < 4) {
             __shared__ narrow_tile<ELEMENT> square;
@@ -276,7 +263,7 @@ struct vectorized {
                 stage_words<ELEMENT, SHIFTED>(square, product.a, col, row);
             else
                 stage_words<ELEMENT, CHECKED>(square, product.a, col, row);
-            __syncthreads(); /* all threads have staged before any thread reads */
+            __syncthreads(); /* wait until the tile is complete */
             store_words(product.c, square, row, col);
             return;
         } else {
@@ -288,7 +275,7 @@ struct vectorized {
             else
                 stage_narrow(square, product.a, col, row);
 
-            /* Threads read what other threads staged, so all must have written before any thread reads. */
+            /* Wait until the tile is complete, because threads read what other threads wrote. */
             __syncthreads();
 
             if (whole && is_wide<ELEMENT>(product.c))

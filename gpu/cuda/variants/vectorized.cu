@@ -1,32 +1,30 @@
-/* vectorized: `register_tiled` (register_tiled.cu) with accesses of 16 bytes. One instruction then moves
- * four elements, a quad, between registers and global or shared memory. Slabs have 16 elements of k instead
- * of 8, which halves the barriers. A quad can be one access only if its matrix and its rows begin at
- * multiples of 16 bytes; otherwise its elements are loaded one by one. docs/kernels.md has the figures.
+/* vectorized: `register_tiled` (register_tiled.cu) with accesses of 16 bytes. One instruction then moves a
+ * quad of four elements between registers and global or shared memory. A step covers 16 of k instead of 8,
+ * which halves the barriers. If rows do not begin at multiples of 16 bytes, elements are loaded one by one.
+ * docs/kernels.md has measured times.
  * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access".
  *
- *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    4y to 4y + 3, 64 + 4y to 67 + 4y
- *                                                       and columns 4x to 4x + 3, 64 + 4x to 67 + 4x */
+ * A block of 16×16 threads computes 128×128 elements of C. Thread (x, y) computes
+ *     rows 4y to 4y + 3 and 64 + 4y to 67 + 4y, and columns 4x to 4x + 3 and 64 + 4x to 67 + 4x */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants/quad.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
-constexpr unsigned EDGE = 128;         /* elements along an edge of a block's square of C */
-constexpr unsigned DEPTH = 16;         /* elements of a slab along k */
-constexpr unsigned SIDE = 16;          /* threads along an edge of a block */
+constexpr unsigned EDGE = 128;         /* side of a block's square of C, in elements */
+constexpr unsigned DEPTH = 16;         /* length of a step along k */
+constexpr unsigned SIDE = 16;          /* threads along a side of a block */
 constexpr unsigned QUAD = MM_QUAD;     /* elements of one access */
-constexpr unsigned HALF = SIDE * QUAD; /* half of EDGE; a thread owns a quad in each half */
-constexpr unsigned EACH = 2 * QUAD;    /* elements of C that a thread computes, along either edge */
+constexpr unsigned HALF = SIDE * QUAD; /* half of EDGE; a thread has a quad in each half */
+constexpr unsigned EACH = 2 * QUAD;    /* a thread computes EACH×EACH elements of C */
 constexpr unsigned THREADS = SIDE * SIDE;
 
-/* Rows of a slab are padded by 4 words, so they begin at multiples of 16 bytes. A warp that transposes its
- * operand stores 16 lines at 2 depths that are 4 apart. The padding of 4 rows puts these depths 16 banks
- * apart. */
+/* A slab is the part of A or B that a block loads in one step. Rows are padded by 4 words, so they stay
+ * aligned to 16 bytes, and a warp that transposes a slab stores to different banks. */
 typedef float slab[DEPTH][EDGE + 4];
 
-/* Loads four elements of a stored row, from (row, col) on, with one access if X is `wide` (mm_is_wide).
- * Elements past an edge become 0. */
+/* Loads four elements of a stored row from (row, col) on, with zeros outside X. `wide` is mm_is_wide(X). */
 __device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, unsigned col) {
     float4 quad = {};
     if (row >= x.rows)
@@ -45,9 +43,9 @@ __device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, 
     return quad;
 }
 
-/* Loads a slab and stages it in shared memory: DEPTH elements of each of EDGE lines, from line first_line and
- * k = step on. A line is a row of op(A) or a column of op(B). ALONG: a line's elements are neighbours in
- * memory (A not transposed, B transposed), and staging transposes the slab. */
+/* Copies a slab to shared memory: DEPTH elements of each of EDGE lines, from line first_line and k = step on.
+ * A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global
+ * memory, and the copy transposes the slab. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, bool wide, unsigned first_line, unsigned step) {
     const unsigned thread = threadIdx.y * SIDE + threadIdx.x;
@@ -70,20 +68,19 @@ __device__ void stage(slab &to, const struct mm_matrix &x, bool wide, unsigned f
     }
 }
 
-/* Reads the thread's two quads of a slab's row, one in each half. Threads along an edge then read
- * neighbouring quads, without bank conflicts. Two quads side by side for each thread would conflict. */
+/* Reads the thread's two quads of a slab's row, one in each half. Neighbouring threads then read neighbouring
+ * quads, without bank conflicts. Two neighbouring quads for each thread would conflict. */
 __device__ void read_fragment(float (&each)[EACH], const float (&row)[EDGE + 4], unsigned thread) {
 #pragma unroll
     for (unsigned half = 0; half < 2; half++)
         mm_read_quad(&each[half * QUAD], &row[half * HALF + thread * QUAD]);
 }
 
-/* Returns where element `index` of a thread lies along the block's edge. */
+/* Returns the position of the thread's element `index` along the side of the block's square. */
 __device__ unsigned offset_of(unsigned thread, unsigned index) {
     return index / QUAD * HALF + thread * QUAD + index % QUAD;
 }
 
-/* Adds the products of the slabs to the thread's sums. */
 __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const slab &b_slab) {
 #pragma unroll
     for (unsigned depth = 0; depth < DEPTH; depth++) {
@@ -113,18 +110,16 @@ __global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__
         stage<!TRANSPOSE_A>(a_slab, product.a, a_wide, first_row, step);
         stage<TRANSPOSE_B>(b_slab, product.b, b_wide, first_col, step);
 
-        /* Threads read what other threads staged, so all must have written before any thread reads. */
+        /* Wait until both slabs are complete, because threads read what other threads wrote. */
         __syncthreads();
 
-        /* Past k both slabs hold 0, so nothing is added. Zeros past m or n reach only sums that are not
-         * stored. */
+        /* Elements past k are 0 in both slabs, so they add nothing to the sums. */
         multiply(sums, a_slab, b_slab);
 
-        /* The next step overwrites the slabs, so all threads must have read before any thread writes. */
+        /* Wait until all threads have read the slabs, because the next step overwrites them. */
         __syncthreads();
     }
 
-    /* Epilogue: each thread stores its sums by quads. */
     const bool c_wide = mm_is_wide(product.c);
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {

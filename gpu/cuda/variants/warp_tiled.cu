@@ -1,15 +1,13 @@
-/* warp_tiled: `vectorized` (vectorized.cu) with a level between the block and the thread: a warp owns a
- * compact 64×32 of C. The warp reads fewer words at each k, and neighbouring threads read equal words. A
- * thread also reads the fragments of the next k while it multiplies the current fragments. The next slabs are
- * copied asynchronously, as in `tiled_async`. docs/kernels.md has the figures. Source: NVIDIA's CUTLASS; S.
- * Gray's "maxas" SGEMM made the order of the lanes known.
+/* warp_tiled: `vectorized` (vectorized.cu) with compact tiles for warps. A warp computes 64×32 elements of C,
+ * so it reads fewer words of shared memory at each k. A thread reads the next k from shared memory while it
+ * multiplies this k, and the next slabs are copied asynchronously, as in `tiled_async`. docs/kernels.md has
+ * measured times. Source: NVIDIA's CUTLASS. The order of the lanes comes from S. Gray's "maxas" SGEMM.
  *
- *        +----+----+----+----+    the block's 128×128 of C, by its warps w0 to w7
- *        | w0 | w1 | w2 | w3 |
- *        |    |    |    |    |    lane (row, col) of 8×4 in a warp owns 4 rows from 4·row and from 32 + 4·row
- * on,
- *        +----+----+----+----+    and 4 columns from 4·col and from 16 + 4·col on
- *        | w4 | w5 | w6 | w7 |
+ *        +----+----+----+----+    A block computes 128×128 elements of C with 8 warps, w0 to w7. The 32 lanes
+ *        | w0 | w1 | w2 | w3 |    of a warp form 8 rows and 4 columns. Lane (row, col) computes
+ *        |    |    |    |    |        4 rows from 4·row and 4 rows from 32 + 4·row,
+ *        +----+----+----+----+        4 columns from 4·col and 4 columns from 16 + 4·col,
+ *        | w4 | w5 | w6 | w7 |    counted from the corner of its warp's part.
  *        |    |    |    |    |
  *        +----+----+----+----+ */
 #include "gpu/cuda/variants/async.cuh"
@@ -19,23 +17,23 @@
 
 namespace {
 
-constexpr unsigned EDGE = 128;      /* elements along an edge of a block's square of C */
-constexpr unsigned DEPTH = 16;      /* elements of a slab along k */
+constexpr unsigned EDGE = 128;      /* side of a block's square of C, in elements */
+constexpr unsigned DEPTH = 16;      /* length of a step along k */
 constexpr unsigned QUAD = MM_QUAD;  /* elements of one access */
-constexpr unsigned EACH = 2 * QUAD; /* elements of C that a thread computes, along either edge */
-constexpr unsigned LANE_ROWS = 8;   /* threads of a warp along a column of its part of C */
-constexpr unsigned LANE_COLS = 4;   /* threads of a warp along a row of its part of C */
+constexpr unsigned EACH = 2 * QUAD; /* a thread computes EACH×EACH elements of C */
+constexpr unsigned LANE_ROWS = 8;   /* rows of lanes in a warp */
+constexpr unsigned LANE_COLS = 4;   /* columns of lanes in a warp */
 constexpr unsigned WARP_ROWS = LANE_ROWS * EACH;
 constexpr unsigned WARP_COLS = LANE_COLS * EACH;
 constexpr unsigned THREADS = EDGE / WARP_ROWS * (EDGE / WARP_COLS) * 32;
 
-/* A slab has DEPTH elements of each of EDGE lines, depth by depth. A line is a row of op(A) or a column of
- * op(B). ALONG: a line's elements are neighbours in memory (A not transposed, B transposed). Then rows are
- * padded by a quad, so the 16 depths of a line that threads store at once lie in 8 banks instead of one. */
+/* A slab is the part of A or B that a block loads in one step: DEPTH elements of each of EDGE lines. A line
+ * is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global memory.
+ * Then copies transpose the slab, and padding reduces 16-way bank conflicts to 2-way conflicts. */
 template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
 
-/* Begins to copy a slab whose lines lie along the stored rows of X, from line first_line and k = step on. 16
- * neighbouring threads copy 16 neighbours of a line, each to another row of the slab. */
+/* Starts to copy a slab whose lines are stored rows, from line first_line and k = step on. 16 neighbouring
+ * threads copy 16 neighbours of a line, each to another row of the slab. */
 __device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned LINES = THREADS / DEPTH; /* lines that a block copies at a time */
     const unsigned depth = threadIdx.x % DEPTH;
@@ -49,7 +47,7 @@ __device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned f
                          within && first_line + line + i < rows ? 1 : 0);
 }
 
-/* Begins to copy a slab whose lines lie across the stored rows of X. Each copy moves WORDS elements. */
+/* Starts to copy a slab whose lines are stored columns. Each copy moves WORDS elements. */
 template <unsigned WORDS>
 __device__ void copy_across(slab<false> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = EDGE / WORDS; /* threads along a row */
@@ -75,13 +73,12 @@ __device__ void copy(slab<ALONG> &to, const struct mm_matrix &x, bool wide, unsi
         copy_across<1>(to, x, first_line, step);
 }
 
-/* Returns where element `index` of a thread lies; its first element lies at `first`. A thread has two quads,
- * LANES quads apart, so neighbouring threads read neighbouring quads. */
+/* Returns the position of the thread's element `index`, counted from `first`, the position of element 0. A
+ * thread has two quads, LANES quads apart, so neighbouring threads read neighbouring quads. */
 template <unsigned LANES> __device__ unsigned offset_of(unsigned first, unsigned index) {
     return first + index / QUAD * LANES * QUAD + index % QUAD;
 }
 
-/* The elements that a thread multiplies at one k. */
 struct fragments {
     float a[EACH];
     float b[EACH];
@@ -94,8 +91,8 @@ __device__ void read_fragment(float (&each)[EACH], const float *row, unsigned fi
         mm_read_quad(&each[index], &row[offset_of<LANES>(first, index)]);
 }
 
-/* Every other row goes backwards, so each multiplication shares an operand with the next multiplication, and
- * the register file delivers that operand once. This is up to 7% faster (4096³ on an H200, B transposed). */
+/* Every other row goes backwards, so successive multiplications share an operand, which the register file
+ * delivers once. This is up to 7% faster (4096³ on an H200, B transposed). */
 __device__ void multiply(float (&sums)[EACH][EACH], const fragments &fragment) {
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++)
@@ -115,32 +112,29 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
     const bool a_wide = mm_is_wide(product.a);
     const bool b_wide = mm_is_wide(product.b);
 
-    /* The position of the thread's first element of C in the block's square: the start of its warp's part,
-     * plus 4 times the (row, col) of its lane. */
+    /* The thread's first element of C in the block's square. */
     const unsigned warp = threadIdx.x / 32;
     const unsigned lane = threadIdx.x % 32;
     const unsigned row = warp / (EDGE / WARP_COLS) * WARP_ROWS + lane / 2 % LANE_ROWS * QUAD;
     const unsigned col = warp % (EDGE / WARP_COLS) * WARP_COLS + (lane / 16 * 2 + lane % 2) * QUAD;
 
-    /* Copies the first slabs. Each thread waits for its own copies, so after the barrier the slabs are
-     * complete. */
     copy<!TRANSPOSE_A>(a_slab[0], product.a, a_wide, first_row, 0);
     copy<TRANSPOSE_B>(b_slab[0], product.b, b_wide, first_col, 0);
+    /* Wait until all threads have finished their copies of the first slabs. */
     mm_wait_copies();
     __syncthreads();
 
     float sums[EACH][EACH] = {};
-    fragments fragment[2]; /* fragments of this k and of the next k */
-    unsigned stage = 0;    /* index of the slabs that are multiplied */
+    fragments fragment[2]; /* for this k and the next k */
+    unsigned stage = 0;    /* the slabs to multiply */
     read_fragment<LANE_ROWS>(fragment[0].a, a_slab[0][0], row);
     read_fragment<LANE_COLS>(fragment[0].b, b_slab[0][0], col);
     for (unsigned step = 0; step < product.k; step += DEPTH) {
 #pragma unroll
         for (unsigned depth = 0; depth < DEPTH; depth++) {
             if (depth == DEPTH - 1) {
-                /* The barrier has two reasons. Each thread has waited for its own copies, so after the
-                 * barrier the next slabs are complete. All threads have read the last fragments of this step,
-                 * so the next copies may overwrite its slabs. */
+                /* After this barrier the next slabs are complete, because each thread has waited for its own
+                 * copies. All threads have read the current slabs, so the next copies may overwrite them. */
                 mm_wait_copies();
                 __syncthreads();
                 stage ^= 1;
@@ -148,17 +142,15 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
             read_fragment<LANE_ROWS>(fragment[(depth + 1) % 2].a, a_slab[stage][(depth + 1) % DEPTH], row);
             read_fragment<LANE_COLS>(fragment[(depth + 1) % 2].b, b_slab[stage][(depth + 1) % DEPTH], col);
             if (depth == 0) {
-                /* Past k these copies bring zeros, which nothing multiplies. */
+                /* Past k these copies store zeros. */
                 copy<!TRANSPOSE_A>(a_slab[stage ^ 1], product.a, a_wide, first_row, step + DEPTH);
                 copy<TRANSPOSE_B>(b_slab[stage ^ 1], product.b, b_wide, first_col, step + DEPTH);
             }
-            /* Past k both fragments are 0, so nothing is added. Zeros past m or n reach only sums that are
-             * not stored. */
+            /* Elements past k are 0 in both fragments, so they add nothing to the sums. */
             multiply(sums, fragment[depth % 2]);
         }
     }
 
-    /* Epilogue: each thread stores its sums by quads. */
     const bool c_wide = mm_is_wide(product.c);
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
