@@ -78,17 +78,17 @@ MM_COMBINE_FLOATS(double, fma)
 MM_COMBINE_INTEGERS(uint32_t)
 MM_COMBINE_INTEGERS(uint64_t)
 
-/* In kernels the activations beyond relu are not inlined, because they have hundreds of instructions. */
+/* Large functions are not inlined in kernels, because a thread may store dozens of elements. */
 #ifdef __CUDACC__
-#define MM_ACTIVATION_FUNCTION __host__ __device__ __noinline__ static inline
+#define MM_NOT_INLINED __host__ __device__ __noinline__ static inline
 #else
-#define MM_ACTIVATION_FUNCTION static inline
+#define MM_NOT_INLINED static inline
 #endif
 
 /* gelu, gelu_tanh and silu of -∞ are 0. 1.59577 is √(8/π): gelu_tanh is x / (1 + e^(-2u)), which is
  * x·(1 + tanh(u)) / 2. */
 #define MM_ACTIVATE(SUM, EXP, TANH, ERFC)                                                                    \
-    MM_ACTIVATION_FUNCTION SUM mm_activate_##SUM(enum mm_activation activation, SUM x) {                     \
+    MM_NOT_INLINED SUM mm_activate_##SUM(enum mm_activation activation, SUM x) {                     \
         const bool is_lowest = x == -(SUM)INFINITY;                                                          \
         switch (activation) {                                                                                \
         case MM_ACTIVATION_GELU:                                                                             \
@@ -108,7 +108,8 @@ MM_COMBINE_INTEGERS(uint64_t)
 MM_ACTIVATE(float, expf, tanhf, erfcf)
 MM_ACTIVATE(double, exp, tanh, erfc)
 
-#define MM_RELU(x) ((x) > 0 || (x) != (x) ? (x) : 0) /* a NaN stays a NaN */
+/* relu of a NaN is a NaN. */
+#define MM_RELU(x) ((x) <= 0 ? 0 : (x))
 
 /* Returns element (row, col) of D from its sum. Integers have no activation but relu. */
 #define MM_FINISH(SUM, ACTIVATE)                                                                             \
@@ -122,6 +123,9 @@ MM_ACTIVATE(double, exp, tanh, erfc)
         const SUM x = mm_combine_##SUM(&terms->epilogue, sum, terms->addend == NULL ? NULL : &addend,        \
                                        terms->bias == NULL ? NULL : &bias);                                  \
         return terms->epilogue.activation == MM_ACTIVATION_NONE ? x : ACTIVATE;                              \
+    }                                                                                                        \
+    MM_NOT_INLINED SUM mm_finish_one_##SUM(struct mm_terms terms, size_t row, size_t col, SUM sum) {         \
+        return mm_finish_##SUM(&terms, row, col, sum);                                                       \
     }
 
 #define MM_ACTIVATED(SUM)                                                                                    \

@@ -41,10 +41,8 @@ MM_DTYPE_TABLE(X)
 struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
     static __device__ __forceinline__ void store(const struct mm_product &product, size_t row, size_t col,
                                                  float sum) {
-        if (product.epilogue.is_set) {
-            const struct mm_terms terms = mm_product_terms(&product);
-            sum = mm_finish_float(&terms, row, col, sum);
-        }
+        if (product.epilogue.is_set)
+            sum = mm_finish_one_float(mm_product_terms(&product), row, col, sum);
         static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
     }
 };

@@ -205,52 +205,56 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
     }
 }
 
-__device__ __forceinline__ float mm_combine(const mm_epilogue &epilogue, float sum, const float *addend,
-                                            const float *bias) {
-    const float x = mm_combine_float(&epilogue, sum, addend, bias);
-    return epilogue.activation == MM_ACTIVATION_NONE ? x : MM_RELU(x);
+__device__ __forceinline__ float mm_combine(const mm_epilogue &epilogue, float sum, float addend,
+                                            float bias) {
+    return mm_combine_float(&epilogue, sum, &addend, &bias);
 }
-__device__ __forceinline__ uint32_t mm_combine(const mm_epilogue &epilogue, uint32_t sum,
-                                               const uint32_t *addend, const uint32_t *bias) {
-    const uint32_t x = mm_combine_uint32_t(&epilogue, sum, addend, bias);
-    return epilogue.activation == MM_ACTIVATION_NONE ? x : max(static_cast<int32_t>(x), 0);
+__device__ __forceinline__ uint32_t mm_combine(const mm_epilogue &epilogue, uint32_t sum, uint32_t addend,
+                                               uint32_t bias) {
+    return mm_combine_uint32_t(&epilogue, sum, &addend, &bias);
 }
 
-/* Returns the two neighbours at an even `index` of the addend or of the bias, as sums. */
-template <bool IS_NARROW>
-__device__ __forceinline__ mm_pair<float> mm_load_pair(mm_dtype dtype, const void *elements, size_t index,
-                                                       float) {
-    if (!IS_NARROW)
-        return static_cast<const mm_pair<float> *>(elements)[index / 2];
-    const mm_pair<uint16_t> pair = static_cast<const mm_pair<uint16_t> *>(elements)[index / 2];
-    return {{mm_load_float(dtype, &pair, 0), mm_load_float(dtype, &pair, 1)}};
-}
-template <bool IS_NARROW>
-__device__ __forceinline__ mm_pair<uint32_t> mm_load_pair(mm_dtype, const void *elements, size_t index,
-                                                          uint32_t) {
-    return static_cast<const mm_pair<uint32_t> *>(elements)[index / 2];
+/* A term that changes no bit of what it is added to. */
+template <typename SUM> constexpr SUM mm_nothing = -SUM();
+
+/* Returns the two neighbours at an even `index` of the addend or of the bias as sums, if they are `there`. */
+template <bool IS_NARROW, typename SUM>
+__device__ __forceinline__ mm_pair<SUM> mm_load_pair(mm_dtype dtype, const void *elements, size_t index,
+                                                     bool there) {
+    if (!there)
+        return {{mm_nothing<SUM>, mm_nothing<SUM>}};
+    if constexpr (IS_NARROW && std::is_same<SUM, float>::value) {
+        const mm_pair<uint16_t> pair = static_cast<const mm_pair<uint16_t> *>(elements)[index / 2];
+        return {{mm_load_float(dtype, &pair, 0), mm_load_float(dtype, &pair, 1)}};
+    }
+    return static_cast<const mm_pair<SUM> *>(elements)[index / 2];
 }
 
-/* Applies an epilogue for which mm_tensor_finishes is true (plan.h) to a consumer's sums of the tile. */
+/* Applies an epilogue for which mm_tensor_finishes is true (plan.h) to a consumer's sums of the tile. Without
+ * an addend, beta is 1. */
 template <bool IS_NARROW, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_tensor_finish(const mm_product &product, const mm_tensor_tile &tile,
                                                  SUM (&sums)[COUNT]) {
     const mm_terms terms = mm_product_terms(&product);
-    const bool has_addend = terms.addend != nullptr, has_bias = terms.bias != nullptr;
+    const bool is_relu = terms.epilogue.activation == MM_ACTIVATION_RELU;
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i += 2) {
         const mm_tile at = mm_fragment_position(i);
         const unsigned row = tile.row + at.row, col = tile.col + at.col;
-        mm_pair<SUM> addend = {}, bias = {};
-        if (row < product.m && col < product.n && has_addend)
-            addend =
-                mm_load_pair<IS_NARROW>(terms.dtype, terms.addend, row * terms.addend_row_step + col, SUM());
-        if (col < product.n && has_bias)
-            bias = mm_load_pair<IS_NARROW>(terms.dtype, terms.bias, col, SUM());
+        const mm_pair<SUM> addend =
+            mm_load_pair<IS_NARROW, SUM>(terms.dtype, terms.addend, row * terms.addend_row_step + col,
+                                         terms.addend != nullptr && row < product.m && col < product.n);
+        const mm_pair<SUM> bias = mm_load_pair<IS_NARROW, SUM>(terms.dtype, terms.bias, col,
+                                                               terms.bias != nullptr && col < product.n);
 #pragma unroll
-        for (unsigned j = 0; j < 2; j++)
-            sums[i + j] = mm_combine(terms.epilogue, sums[i + j], has_addend ? &addend.elements[j] : nullptr,
-                                     has_bias ? &bias.elements[j] : nullptr);
+        for (unsigned j = 0; j < 2; j++) {
+            const SUM x = mm_combine(terms.epilogue, sums[i + j], addend.elements[j], bias.elements[j]);
+            sums[i + j] =
+                is_relu && static_cast<std::conditional_t<std::is_same<SUM, float>::value, float, int32_t>>(
+                               x) <= 0
+                    ? 0
+                    : x;
+        }
     }
 }
 
@@ -289,19 +293,19 @@ __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, 
         to[1] = pair.elements[1];
 }
 
-/* Stores an element of C by the product's epilogue. Not inlined, because a thread may have dozens of sums. */
-__device__ __noinline__ static inline void mm_store_finished(const mm_product product, size_t row, size_t col,
-                                                             float sum) {
-    mm_store_c_float(&product, row, col, sum);
-}
-__device__ __noinline__ static inline void mm_store_finished(const mm_product product, size_t row, size_t col,
-                                                             double sum) {
-    mm_store_c_double(&product, row, col, sum);
-}
-__device__ __noinline__ static inline void mm_store_finished(const mm_product product, size_t row, size_t col,
-                                                             uint32_t sum) {
-    mm_store_c_uint32_t(&product, row, col, sum);
-}
+/* Applies an epilogue to two sums that are neighbours in a row of C; is_whole: C has the second element too.
+ * Not inlined, because a thread may have dozens of sums. */
+#define MM_FINISH_PAIR(SUM)                                                                                  \
+    __device__ __noinline__ static inline mm_pair<SUM> mm_finish_pair(                                       \
+        mm_terms terms, size_t row, size_t col, bool is_whole, mm_pair<SUM> pair) {                          \
+        pair.elements[0] = mm_finish_##SUM(&terms, row, col, pair.elements[0]);                              \
+        if (is_whole)                                                                                        \
+            pair.elements[1] = mm_finish_##SUM(&terms, row, col + 1, pair.elements[1]);                      \
+        return pair;                                                                                         \
+    }
+MM_FINISH_PAIR(float)
+MM_FINISH_PAIR(double)
+MM_FINISH_PAIR(uint32_t)
 
 /* Stores two sums that are neighbours in a row of C, unless they lie past an edge of C. */
 template <typename SUM>
@@ -313,10 +317,10 @@ __device__ __forceinline__ void mm_store_neighbours(const mm_product &product, s
     const size_t index = row * c.ld + col;
     const bool is_whole = col + 1 < product.n;
     if (product.epilogue.is_set) {
-        mm_store_finished(product, row, col, first);
-        if (is_whole)
-            mm_store_finished(product, row, col + 1, second);
-        return;
+        const mm_pair<SUM> pair =
+            mm_finish_pair(mm_product_terms(&product), row, col, is_whole, mm_pair<SUM>{{first, second}});
+        first = pair.elements[0];
+        second = pair.elements[1];
     }
     if (std::is_same<SUM, double>::value && c.dtype != MM_FLOAT64)
         mm_store_pair(c, index, is_whole, mm_round_pair<float>(false, first, second));
