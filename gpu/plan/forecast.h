@@ -16,9 +16,8 @@ struct mm_forecast {
     /* Nanoseconds for an operation of a product or for a byte of a transposition, by variant and operand
      * type. */
     double kernel_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
-    bool measured[MM_FORECAST_VARIANTS_MAX]
-                 /* Whether a job measured kernel_ns. If not, mm_forecast_assume set kernel_ns. */
-                 [MM_DTYPE_COUNT];
+    /* Whether a job measured kernel_ns. If not, mm_forecast_assume set kernel_ns. */
+    bool measured[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
     /* Nanoseconds for a byte of A, B and C in a thin product. */
     double byte_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
     double copy_ns;                  /* nanoseconds for a byte copied to or from the device */

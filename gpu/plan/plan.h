@@ -6,9 +6,8 @@
 
 /* The grid of a kernel. Its blocks cover C, with columns along x and rows along y. */
 struct mm_layout {
-    const void
-        /* NULL if no kernel of this project runs: on the CPU, for a library, and for a plain copy. */
-        *kernel;
+    /* NULL if no kernel of this project runs: on the CPU, for a library, and for a plain copy. */
+    const void *kernel;
     const void *batch_kernel; /* computes several products in one launch; may be NULL */
     unsigned block_rows;      /* elements of C that one block computes */
     unsigned block_cols;

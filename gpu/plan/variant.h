@@ -70,22 +70,19 @@ struct mm_variant {
     const char *name;    /* in the API: [a-z0-9_]+, unique among the variants of the operation */
     const char *summary; /* description in one line */
     const char *needs;   /* requirements for people, except the backend; may be NULL */
-    const char *const
-        /* Paths of the source files in the repository, ended by NULL. The file with the kernel is first.
-         * Files that all variants use are missing. NULL if the files are not known. */
-        *sources;
+    /* Paths of the source files in the repository, ended by NULL. The file with the kernel is first.
+     * Files that all variants use are missing. NULL if the files are not known. */
+    const char *const *sources;
     enum mm_op op;
     unsigned tile; /* edge of the square tile in elements; 0 if the shape decides */
-    const unsigned
-        /* Edges of the tiles that a caller may choose, ended by 0. NULL if there is no choice. */
-        *tiles;
+    /* Edges of the tiles that a caller may choose, ended by 0. NULL if there is no choice. */
+    const unsigned *tiles;
     /* For the host. A long product is computed in parts of C whose edges are multiples of `cut`
      * (gpu/queue/progress.h). 0 if C is computed as a whole. */
     unsigned cut;
     unsigned multiple_of; /* m, n and k must be multiples of this, at most 32; 0: any size */
-    struct mm_multiples
-        /* The multiples for each element type. For a 0, multiple_of applies. */
-        multiples[MM_DTYPE_COUNT];
+    /* The multiples for each element type. For a 0, multiple_of applies. */
+    struct mm_multiples multiples[MM_DTYPE_COUNT];
     bool rounds_to_tf32;
     /* A lesson whose products are wrong. The variant runs only if a client names it. Self-tests, tests,
      * default lists and `auto` exclude it. */

@@ -55,10 +55,9 @@ struct mm_product {
     bool allow_vendor; /* on a GPU, `auto` may choose a library of the device's vendor */
     bool allow_tf32;   /* on a GPU, `auto` may choose `tf32` for float32 operands */
     unsigned tile;     /* tile that the caller chose; 0: the variant's default */
-    const struct mm_stack
-        /* NULL if there is one product. With a stack, each product is m×n×k, and the dense views contain all
-         * products. The caller owns the stack, and keeps it as long as the product. */
-        *stack;
+    /* NULL if there is one product. With a stack, each product is m×n×k, and the dense views contain all
+     * products. The caller owns the stack, and keeps it as long as the product. */
+    const struct mm_stack *stack;
 };
 
 static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
