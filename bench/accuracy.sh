@@ -1,8 +1,7 @@
 #!/bin/sh
 # ./dev bench accuracy: measures how exact every variant is on each family of data. Writes a Markdown and a
 # CSV file. Rows beyond their bound are counted in the last line, but do not make the bench fail.
-#
-#   accuracy.sh BUILD_FOLDER ARGUMENT…    in the top folder; needs the program kernels there
+# Usage: accuracy.sh BUILD_FOLDER ARGUMENT…, in the top folder. Needs the program kernels in the build folder.
 bench=accuracy
 # shellcheck source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"

@@ -1,10 +1,8 @@
 #!/bin/sh
 # Compares the predicted memory traffic of every variant (gpu/lab/traffic/traffic.h) with a GPU's counters.
-# Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes, and prints Markdown tables.
-#
-#   counters.sh BUILD_FOLDER [M K N]    in the top folder
-#
-# Without a shape, uses products of 1024³ and 228×240 · 240×112, and transpositions of 4096×4096.
+# Prints Markdown tables for products of 1024³ and 228×240 · 240×112 and transpositions of 4096×4096, or for M
+# K N. Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes.
+# Usage: counters.sh BUILD_FOLDER [M K N], in the top folder.
 metrics='l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
 l1tex__m_xbar2l1tex_read_sectors.sum
 l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum

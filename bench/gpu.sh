@@ -1,8 +1,7 @@
 #!/bin/sh
 # ./dev bench gpu: compares requests to the service on a GPU with aiohttp, uvloop and PyTorch on that GPU, and
 # with plain sockets, in turn. Writes medians to a Markdown and a CSV file.
-#
-#   gpu.sh BUILD_FOLDER ARGUMENT…    in the top folder
+# Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
 known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
 rows=$known_rows backend=cuda library=torch processes='1 4 8' dry=no
@@ -31,8 +30,6 @@ edge_of() {
     esac
 }
 
-# --- servers
-
 # Starts the service, and an aiohttp server for each number of processes. Sets their ports.
 start_all() {
     serving=''
@@ -53,8 +50,6 @@ start_all() {
         fi
     done
 }
-
-# --- measuring
 
 # client_threads CONNECTIONS: prints the number of threads. Half of the cores stay for the server. With 16
 # cores and an H200, 4, 6, 8 and 12 threads gave 1,440, 1,720, 1,740 and 1,740 products of 1024×1024 per
@@ -192,8 +187,6 @@ by_bodies() {
     measure "$key_of" 'rate p50_ms p99_ms' --port "$port_of" $(squares "$edge" "$count" "$seconds") "$@"
 }
 
-# --- stored and generated operands
-
 write_request() {
     printf 'POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n' "$1" >"$scratch/request"
 }
@@ -220,8 +213,8 @@ path_of() {
 }
 
 # bench_had KIND EDGE TARGET SHARE: products of stored or generated squares over 32 connections, without
-# returned elements. Stored ones are compared with aiohttp and with libmicrohttpd alone. SHARE is the target
-# for the rate times the time of the kernel.
+# returned elements. Products of stored squares are compared with aiohttp and with libmicrohttpd alone. SHARE
+# is the target for the rate times the time of the kernel.
 bench_had() {
     edge=$(edge_of "$2") had=had_$1_$2 counts='' bare=''
     what="$edge, $1, 32 connections, reply=none"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # ./dev bench json: compares the time to read and to write a number in JSON with a codec by Jansson (json.c).
 # Writes a Markdown and a CSV file.
-#
-#   json.sh BUILD_FOLDER [EDGE] OPTION…    in the top folder; EDGE of two square matrices, 1024 by default
+# Usage: json.sh BUILD_FOLDER [EDGE] OPTION…, in the top folder. EDGE is the edge of two square matrices
+# (1024).
 bench=json
 known_rows='random short'
 rows=$known_rows edge=''

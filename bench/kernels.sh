@@ -1,11 +1,8 @@
 #!/bin/sh
 # ./dev bench kernels: times every variant. Writes a Markdown and a CSV file with the times and facts about
-# the machine.
-#
+# the machine. Needs the program kernels in the build folder.
 #   kernels.sh BUILD_FOLDER [OPTION…] [M K N]        A·B, m×k by k×n (1024 1024 1024)
 #   kernels.sh BUILD_FOLDER --transpose [M N]        the shape of A (4096 4096)
-#
-# Needs the program kernels in the build folder.
 bench=kernels
 # shellcheck source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
@@ -78,8 +75,6 @@ choose_shapes() {
     esac
 }
 
-# --- what the figures depend on
-
 look_around() {
     # Makes CUDA number the GPUs as nvidia-smi does.
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
@@ -128,8 +123,6 @@ watch_gpu() {
         }'
     return "$code"
 }
-
-# --- running
 
 run() {
     # Shapes and options are split into words.

@@ -1,10 +1,8 @@
 #!/bin/sh
 # Prints a Markdown table of what limits each kernel of a product, by a GPU's counters: grid, time, clock, and
 # how busy parts of the chip were. Needs Nsight Compute (ncu) and permission to read counters.
-#
-#   profile.sh BUILD_FOLDER [VARIANT… [-- OPTION…]]    in the top folder
-#
-# The default variants are fp32_tensor and simt. The options are those of the harness (--time 4096 4096 4096).
+# Usage: profile.sh BUILD_FOLDER [VARIANT… [-- OPTION…]], in the top folder. The variants are fp32_tensor and
+# simt by default, and the options are those of the harness (--time 4096 4096 4096).
 metrics='launch__grid_size
 launch__block_size
 gpu__time_duration.sum

@@ -2,11 +2,8 @@
 # ./dev bench remote: compares the service with a plain socket loop for a client behind a slow or lossy line.
 # The client is in a network namespace behind a virtual link, and tc's netem delays packets. Needs root,
 # iproute2 and a kernel with netem. Removes what it creates.
-#
-#   remote.sh BUILD_FOLDER OPTION…    in the top folder
-#
-# Rows: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf, no delay), plain (unchanged
-# link)
+# Usage: remote.sh BUILD_FOLDER OPTION…, in the top folder.
+# Rows: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf, no delay), plain (no limit)
 bench=remote
 known_rows='lossy slow rate plain'
 rows=$known_rows connections=8
@@ -28,8 +25,6 @@ link_options() {
     rate) echo 'tbf rate 1gbit burst 256kb limit 32mb' ;;
     esac
 }
-
-# --- the link
 
 take_link_away() {
     ip link del "$near_link" 2>/dev/null || :
@@ -74,8 +69,6 @@ can_lay_links() {
     fi
     return 1
 }
-
-# --- measuring
 
 # across KEY ARGUMENT…: multiplies 1024×1024 squares, with 8 MiB to the service and 4 MiB back.
 across() {

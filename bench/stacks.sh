@@ -1,8 +1,7 @@
 #!/bin/sh
 # ./dev bench stacks: compares the kernel time of stacks by `auto` with the vendor's library (`blas`), in
 # turn, and checks each product once. Writes a Markdown and a CSV file.
-#
-#   stacks.sh BUILD_FOLDER ARGUMENT…    in the top folder
+# Usage: stacks.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=stacks
 known_rows='1024x64 512x128 256x256 64x512'
 rows=$known_rows backend=cuda dtypes='float32 float64'

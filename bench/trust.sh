@@ -1,8 +1,7 @@
 #!/bin/sh
 # ./dev bench trust: measures the service on the CPU under overload, slow clients, restarts and other trouble.
 # Each row has a target and a result. Writes a Markdown and a CSV file.
-#
-#   trust.sh BUILD_FOLDER ARGUMENT…    in the top folder
+# Usage: trust.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=trust
 known_rows='overload slow leave sigterm kill memory tls soak'
 rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
@@ -27,8 +26,6 @@ END
 whole_or_dry() {
     if [ "$dry" = yes ]; then echo "$2"; else echo "$1"; fi
 }
-
-# --- for several rows
 
 # A product with small operands that takes long, so the client on the same machine needs little CPU time.
 heavy=512x64x512 heavy_query='backend=cpu&variant=naive'
@@ -90,8 +87,6 @@ times_rate() {
     awk -v rate="$rate" -v factor="$1" 'BEGIN { printf "%.3f", rate * factor }'
 }
 
-# --- overload
-
 bench_overload() {
     budget=128
     serve overload --cpu-jobs 1 --queue-depth 32 --memory-budget ${budget}MiB && capacity overload || return 0
@@ -116,8 +111,6 @@ bench_overload() {
     row_is "$what, resident at most, over before" "≤ $budget MiB" $(((peak - before) / 1024)) MiB
     stop "$pid"
 }
-
-# --- slow clients
 
 dawdled() {
     sed -n "s/^$1=.* $2=\([0-9.]*\).*/\1/p" "$scratch/dawdle"
@@ -151,8 +144,6 @@ bench_slow() {
     row_value "$what, seconds until the last is gone" '≤ 35' slow.last ''
     stop "$pid"
 }
-
-# --- clients that disconnect
 
 # Waits until nothing is queued, and prints the milliseconds.
 until_queue_is_empty() {
@@ -191,8 +182,6 @@ bench_leave() {
     row_is 'callers who leave, not counted as cancelled' '≤ 0' $((300 - $(metric "$port" cancelled_total)))
     stop "$pid"
 }
-
-# --- soak
 
 bench_soak() {
     if [ "$soak_backend" = cuda ]; then

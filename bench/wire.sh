@@ -1,8 +1,7 @@
 #!/bin/sh
 # ./dev bench wire: compares the service's transfer of bytes on the CPU with minimal servers (sockets.c,
 # bare.c) and with aiohttp (peers/), in turn. Writes median ratios to a Markdown and a CSV file.
-#
-#   wire.sh BUILD_FOLDER ARGUMENT…    in the top folder
+# Usage: wire.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=wire
 known_rows='small latency large memory start'
 rows=$known_rows
@@ -26,8 +25,6 @@ set_sizes() {
     fi
     in_bytes=$((8 * edge * edge)) out_bytes=$((4 * edge * edge))
 }
-
-# --- small requests
 
 # rate KEY PORT CHECKED [PID]: measures the rate of 4×4 products over 64 connections. Also measures the CPU
 # time of the process for each product, which other load on the machine changes less.
@@ -92,8 +89,6 @@ bench_latency() {
     row_ratio "$what, p99; beside: suspend, worker, resume" '≤ 2' one.p99_ms one_worker.p99_ms ms
 }
 
-# --- large bodies
-
 # large KEY FIGURE ARGUMENT…: measures the time of one product without its kernel, and of four concurrent
 # products without their kernels. A socket loop has no kernel.
 large() {
@@ -127,8 +122,6 @@ bench_large() {
 mib() {
     awk -v elements="$1" 'BEGIN { printf "%.3g MiB", elements / 262144 }'
 }
-
-# --- memory
 
 # Measures the peak memory while more requests arrive than the budget allows. Rejections are valid replies.
 bench_budget() {
@@ -171,8 +164,6 @@ row_mib() {
     mib=$(awk -v kib="$(median "$3")" 'BEGIN { printf "%.1f", kib / 1024 }')
     row "$1" "$2" "$mib MiB" '' '' '' "$(met "$mib" "$2")"
 }
-
-# --- the rest
 
 run() {
     set_sizes

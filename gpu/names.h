@@ -9,7 +9,7 @@
 
 #define MM_NAME_ROW(constant, name, ...) [constant] = name,
 
-/* Defines the function const char *FUNCTION(enum TYPE value). The function returns a static string. */
+/* Defines the function const char *FUNCTION(enum TYPE value), which returns the name, a static string. */
 #define MM_DEFINE_NAMES(FUNCTION, TYPE, COUNT, TABLE)                                                        \
     const char *FUNCTION(enum TYPE value) {                                                                  \
         static const char *const names[COUNT] = {TABLE(MM_NAME_ROW)};                                        \

@@ -19,8 +19,9 @@ struct mm_bounds {
 /* MM_ROUNDED: each addition rounds the sum.
  *
  * MM_CUT_OFF: tensor cores, which truncate the addends instead of rounding them. For 16-bit floats this
- * doubles the relative error. 8-bit floats have a relative error of at least 2^-6, because their
- * instructions keep only 13 bits of each addend.
+ * doubles the relative error. For 8-bit floats the relative error is at least 2^-6. Their sums are promoted
+ * to float32 after four instructions, and each instruction truncates 33 addends at 2^-13 of the largest
+ * addend.
  *
  * MM_OF_TF32: tensor cores that first round float32 operands to tf32. This changes a factor by at most 2^-11
  * of its value, unless the factor is subnormal. */

@@ -194,8 +194,8 @@ static void widen(double *wide, enum mm_dtype dtype, const void *elements, size_
 }
 
 /* Replaces each integer by the most likely exact sum that equals it modulo 2^32 or 2^64. A sum of k products
- * of random integers is near k·mean². For uint8 the difference exceeds 2^31 only if k exceeds 10^8, because
- * 2^31 is then six standard deviations. */
+ * of random integers is near k·mean². For uint8 a sum can be 2^31 away from k·mean² only if k exceeds 10^8,
+ * because 2^31 is then six standard deviations. */
 static void unwrap(double *wide, size_t count, double modulus, const struct mm_random_product *product) {
     const double mean = mm_random_mean(product->dtype);
     for (size_t index = 0; modulus > 0.0 && index < count; index++)

@@ -147,7 +147,6 @@ struct mm_figure_value {
     struct mm_int128 whole; /* for MM_FIGURE_WHOLE, and 0 or 1 for MM_FIGURE_TRUTH */
 };
 
-/* Computes a figure from the sums of all elements. */
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
                                     const struct mm_reduction *sums);
 

@@ -21,7 +21,7 @@ struct mm_sample_span {
 
 struct mm_sample {
     unsigned span_count;
-    unsigned width; /* elements in each span */
+    unsigned width;
     struct mm_sample_span spans[MM_SAMPLE_SPANS_MAX];
     /* The exact sums, and |A|·|B| of each element. mm_sample_expect computes them. `lows` are the
      * low parts of `sums` (gpu/check/exact.h). */
@@ -35,7 +35,6 @@ struct mm_sample {
  * has the corners, other elements at the edges, and random elements. */
 void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t depth);
 
-/* Computes the expected elements of one span. */
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product);
 
 /* Returns the largest error in a span, as a fraction of the bound. INFINITY if an element is not finite, or

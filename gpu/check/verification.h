@@ -43,7 +43,6 @@ struct mm_verification {
     uint64_t seed;
 };
 
-/* Returns the name in the API, a static string. */
 const char *mm_verdict_name(enum mm_verdict verdict);
 
 /* Estimates ||C - A·B|| / ||A·B|| (Frobenius norm) over the checked rows. INFINITY if an integer is wrong,

@@ -29,8 +29,8 @@ struct factors {
     size_t length;
 };
 
-/* Functions for float32 sums, float64 sums or integers. A line is a row of op(X). Sum s of line l is at
- * s·lines + l. */
+/* Functions for one kind of operands: floats with float32 sums, floats with float64 sums, or integers. A
+ * line is a row of op(X). Sum s of line l is at s·lines + l. */
 struct kind {
     size_t vectors;
     size_t sums; /* sums of each line */

@@ -23,8 +23,8 @@
  * In float64 the squares in a norm can overflow. There b is the square root of a row's largest absolute
  * value times its sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
  *
- * A row is not checked if s is not finite. If C is not finite, the residual is infinite. Exception: if s + e
- * exceeds the range of the sums or of C, the sums may have overflowed, and the row is not checked.
+ * A row is not checked if s is not finite. If a row of C is not finite, its residual is infinite, or the row
+ * is not checked: if s + e exceeds the range of the sums or of C, the sums may have overflowed.
  *
  * Integers. Each check has 32 new vectors of random words, and computes modulo 2^w, where w is the number of
  * bits of the sums. Each vector finds a wrong row with a probability of at least 1/2, so all vectors miss it

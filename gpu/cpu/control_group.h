@@ -1,6 +1,6 @@
-/* Limits of the process's control groups, such as the memory of a container. In a container, the root of
- * /sys/fs/cgroup is the container's group. Outside, any ancestor of the process's group may have the limit.
- * Any thread. */
+/* Finds limits of the process's control groups, such as the memory of a container. Inside a container, the
+ * root of /sys/fs/cgroup is the container's group. Outside, any ancestor of the process's group may have the
+ * limit. Any thread. */
 #pragma once
 
 /* Where to find a limit in the folder of a group. */

@@ -16,8 +16,9 @@ static unsigned word_of(const struct mm_access *access, unsigned lane) {
     case MM_PATTERN_LINEAR:
         return lane;
     case MM_PATTERN_PERMUTED:
-        /* 7 and 16 have no common factor, so each lane of a half-warp reads another of the half's 16 words.
-         * Words of the other half could be in one bank with them if each word has 8 bytes. */
+        /* 7 and 16 have no common factor, so the 16 lanes of a half-warp read 16 different words. Each
+         * half-warp keeps its own 16 words, because two words of 8 bytes from different halves can be in one
+         * bank. */
         return (lane & 16) | ((7 * lane + 3) & 15);
     case MM_PATTERN_STRIDE:
         assert(access->stride >= 1 && access->stride <= MM_STRIDE_MAX);

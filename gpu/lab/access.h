@@ -47,7 +47,6 @@ enum mm_memory { MM_MEMORY_TABLE(MM_CONSTANT) MM_MEMORY_COUNT };
 
 enum mm_pattern { MM_PATTERN_TABLE(MM_CONSTANT) MM_PATTERN_COUNT };
 
-/* Return the name in the API, a static string. */
 const char *mm_memory_name(enum mm_memory memory);
 const char *mm_pattern_name(enum mm_pattern pattern);
 
@@ -110,8 +109,8 @@ struct mm_sector_cost mm_sectors_predict(const uint32_t offsets[MM_WARP_LANES], 
 
 /* The time of an access in cycles of the multiprocessors' clock; 0: not measured. */
 struct mm_access_time {
-    double latency_cycles; /* each read depends on the previous read */
-    double cycles;         /* reads are independent */
+    double latency_cycles; /* if each read depends on the previous read */
+    double cycles;         /* if reads are independent */
 };
 
 struct mm_memory_speed {

@@ -73,7 +73,7 @@ struct mm_benchmark_row {
     const struct mm_device *device; /* NULL if no device started the task */
     size_t set_count;               /* number of sets over which the runs rotated */
     unsigned repeats;               /* number of runs without warm-ups */
-    double min_ns;                  /* kernel times of these runs */
+    double min_ns;                  /* kernel times, without warm-ups */
     double median_ns;
     double max_ns;
 
@@ -81,10 +81,10 @@ struct mm_benchmark_row {
      * element is not finite or was not written. NAN if the request's operands allow no check of any row. */
     double relative_error;
 
-    /* Largest error as a fraction of its bound, or INFINITY. For random operands, of an element in the
-     * sample (gpu/check/sample.h). For the client's operands, of a row (gpu/check/verify.h). NAN if the
-     * bound is too wide to show errors, or if no row could be checked. For a transposition, the fraction of
-     * wrong elements. */
+    /* Largest error as a fraction of its bound, or INFINITY. For random operands this is the error of an
+     * element in the sample (gpu/check/sample.h). For the client's operands it is the residual of a row
+     * (gpu/check/verify.h). NAN if the bound is too wide to show errors, or if no row could be checked. For
+     * a transposition this is the fraction of wrong elements. */
     double max_error;
 
     /* The rate divided by the rate of `blas` on this backend, or for a transposition by the rate of a plain
@@ -108,8 +108,8 @@ size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
  * Returns false, with the task untouched, if all backends were measured. */
 bool mm_benchmark_next_task(struct mm_benchmark *benchmark, struct mm_task *task);
 
-/* Sets the error of each row of the last task, if the row has none. Call this if the task was rejected or
- * ended early. */
+/* Sets the error of the rows of the last task that have none. Call this if the task was rejected or ended
+ * early. */
 void mm_benchmark_fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error);
 
 /* Return the request and the rows, valid until close. Row i belongs to subject i, and is complete when the
@@ -125,8 +125,8 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
 /* Returns the predicted memory traffic of one run of a row. Variants of the host have no model, so only
- * their loads are known, by their tile. All figures are unknown for other variants without a model, for
- * libraries, and for a row with an error. */
+ * their loads are known. All figures are unknown for other variants without a model, for libraries, and for
+ * a row with an error. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 
 /* Returns operations for each byte of global memory; 0 for a transposition, or if the bytes are not known. */

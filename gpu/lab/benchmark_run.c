@@ -10,7 +10,7 @@
  * than a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
-/* A slower run counts even as a warm-up, because it may be the only run. */
+/* A run that takes longer than this counts even as a warm-up, because it may be the only run. */
 #define SLOW_NS UINT64_C(1000000000)
 
 /* Returns the number of sets; 0 if one set does not fit. The sets exceed three times the L2 cache. They use
@@ -24,7 +24,7 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* Names half of the free memory as available, because count_sets uses no more. */
+/* The error names half of the free memory, because count_sets uses no more. */
 static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
                                   struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);

@@ -95,7 +95,7 @@ static inline enum mm_dtype mm_benchmark_fill_dtype(const struct mm_benchmark *b
 
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled);
 
-/* --- benchmark_check.c */
+/* --- defined in benchmark_check.c */
 
 /* Computes a part of the expected result. Returns false if all is computed. The client's operands are
  * already in host memory. */

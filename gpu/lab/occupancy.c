@@ -11,9 +11,9 @@ MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
  */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
-/* One row for each compute capability, as 10·major + minor. Then the resident warps and blocks of a
- * multiprocessor. Then bytes of shared memory: of a multiprocessor, the most of a block, reserved in each
- * block, and the unit of allocation. */
+/* One row for each compute capability, as 10·major + minor. The next two numbers are the resident warps and
+ * blocks of a multiprocessor. The last four are bytes of shared memory: all of a multiprocessor, the most of
+ * a block, the part that is reserved in each block, and the unit of allocation. */
 #define CHIP_TABLE(X)                                                                                        \
     X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
     X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \

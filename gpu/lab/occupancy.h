@@ -22,7 +22,6 @@
 
 enum mm_limiter { MM_LIMITER_TABLE(MM_CONSTANT) MM_LIMITER_COUNT };
 
-/* Returns the name in the API, a static string. */
 const char *mm_limiter_name(enum mm_limiter limiter);
 
 /* The most that a block may use on every chip of the table. */

@@ -28,7 +28,7 @@ struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, 
 /* Returns the bytes of rows·ld elements. The caller has checked that they do not overflow. */
 size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 
-/* The limits of a request. A limit of 0 allows nothing. */
+/* The limits of a request. 0 is a limit, and does not mean unlimited. */
 struct mm_limits {
     size_t dimension_max; /* rows, columns, or leading dimension */
     size_t body_bytes_max;

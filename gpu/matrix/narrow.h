@@ -73,14 +73,12 @@ MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsig
     const uint32_t nan =
         has_infinity ? infinite | UINT32_C(1) << (mantissa - 1) : infinite | ((UINT32_C(1) << mantissa) - 1);
     const uint32_t past = has_infinity ? infinite : nan;
-    const uint32_t bias =
-        UINT32_C(127) - ((UINT32_C(1) << (exponent - 1)) -
-                         /* The exponent bias of float32 minus the bias of the narrow type. */
-                         1);
+    /* The exponent bias of float32 minus the bias of the narrow type. */
+    const uint32_t bias = UINT32_C(127) - ((UINT32_C(1) << (exponent - 1)) - 1);
     if (magnitude > UINT32_C(0x7f800000))
         return sign | nan;
-    if (magnitude <
-        (bias + 1) << 23) { /* subnormal: this addition rounds to a multiple of the least number */
+    if (magnitude < (bias + 1) << 23) {
+        /* A subnormal. The addition rounds to a multiple of the type's least number. */
         const uint32_t step = (bias + 1 + shift) << 23;
         const float sum = mm_float_of_bits(magnitude) + mm_float_of_bits(step);
         return sign | (mm_bits_of_float(sum) - step);

@@ -114,7 +114,7 @@ static double work_ns(const struct mm_device *device, const struct mm_variant *v
     return by_bytes > by_work ? by_bytes : by_work;
 }
 
-/* The least time for each further product of a stack, as measured on a CPU. */
+/* The least time in nanoseconds for each further product of a stack, as measured on a CPU. */
 #define PRODUCT_NS 200.0
 
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *variant,
@@ -166,8 +166,8 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
-    /* This does not use mm_forecast_kernel_ns, which assumes a minimum size of C for each launch. Several
-     * jobs can share one launch. */
+    /* mm_forecast_kernel_ns would be too long here. It assumes a minimum size of C for each launch, but
+     * several jobs can share one launch. */
     return work_ns(device, variant, &job->product, work_of(variant, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);

@@ -17,7 +17,7 @@ struct mm_layout {
     bool reads_once;      /* the kernel reads each element of the operands once */
     /* The kernel waits for the previous kernel in the stream by an instruction, so it may start early. */
     bool follows;
-    size_t dynamic_shared_bytes; /* of a block; may exceed 48 KiB */
+    size_t dynamic_shared_bytes; /* dynamic shared memory of a block; may exceed 48 KiB */
 };
 
 struct mm_plan {
@@ -38,7 +38,8 @@ struct mm_plan {
                               struct mm_lane *lane, struct mm_error *error);
 
     struct mm_layout layout;
-    /* The number of parts of k that are computed in parallel. 0 and 1 mean that k is not divided. */
+    /* k is divided into this number of parts, which are computed in parallel. 0 and 1 mean that k is not
+     * divided. */
     unsigned splits;
     size_t workspace_bytes; /* device memory in addition to the matrices */
 };
@@ -63,6 +64,7 @@ enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_
 enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Runs `count` products of a stack, beginning with product `first`, as mm_plan_launch runs all. */
+/* Runs `count` products of a stack, beginning with product `first`. The host computes on the calling thread,
+ * and `lane` is NULL. A GPU enqueues the work on the lane. */
 enum mm_status mm_plan_launch_range(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);

@@ -9,7 +9,7 @@
 
 struct mm_device;
 struct mm_plan;
-/* A CUDA stream with its events and workspace (gpu/cuda/lane.h). The CPU has no lanes in this sense. */
+/* A CUDA stream with its events and workspace (gpu/cuda/lane.h). Launches on the CPU get NULL. */
 struct mm_lane;
 
 /* The resources of a kernel, as the device reports them. */

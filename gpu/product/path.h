@@ -21,7 +21,6 @@ struct mm_path {
     uint64_t repaired; /* elements that were computed again; for MM_PATH_REPAIRED */
 };
 
-/* Returns the name in the API, a static string. Any thread. */
 const char *mm_path_name(enum mm_path_kind kind);
 
 enum { MM_PATH_TEXT_MAX = 32 };

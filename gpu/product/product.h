@@ -30,15 +30,14 @@ struct mm_stack {
     size_t b_steps[MM_STACK_RANK_MAX];
 };
 
-/* Indices of the operands. */
 enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERANDS_MAX };
 
 enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 }; /* a, b and c */
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
  * and k is 0. The views a and b describe the operands as stored, so a is k×m if transpose_a is set. A
- * transposition usually has transpose_a set. The exception is a matrix that is stored column by column:
- * copying it is enough.
+ * transposition usually has transpose_a set. If it is not set, A is stored column by column, and a copy of
+ * A's memory is the result.
  *
  * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results, or A's
  * type in a transposition. C overlaps neither operand. Kernels get this struct by value, and write no

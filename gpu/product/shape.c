@@ -140,8 +140,6 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
     return broadcasts;
 }
 
-/* --- stacks */
-
 /* Adds a dimension at the front. If the matrices along both dimensions are evenly spaced in memory, merges
  * the new dimension with the first one. */
 static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t b_step) {

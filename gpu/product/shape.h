@@ -26,8 +26,8 @@ size_t mm_shape_cols(const struct mm_shape *shape, bool is_column);
 void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 
 /* Checks a shape that a client gave, and computes the bytes of its elements. Returns MM_TOO_LARGE with
- * `field` if a dimension or the bytes exceed their limit. Zeros are ignored in a second check: the product
- * of all other dimensions must be less than 2⁶³ bytes. *bytes is untouched on failure. */
+ * `field` if a dimension or the bytes exceed their limit. An empty shape is rejected too if its other
+ * dimensions together reach 2⁶³ bytes. *bytes is untouched on failure. */
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 

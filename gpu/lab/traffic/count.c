@@ -2,8 +2,6 @@
 
 #include <assert.h>
 
-/* --- global memory -------------------------------------------------------------------------------- */
-
 /* Rectangles at equal offsets from the beginning of a sector. They access equally many sectors. */
 struct span {
     size_t first; /* first row or column of one of the rectangles */
@@ -85,8 +83,6 @@ void mm_count_loads(struct mm_traffic *traffic, const struct mm_matrix *x, const
 void mm_count_stores(struct mm_traffic *traffic, const struct mm_matrix *x, const struct mm_share *share) {
     traffic->figures[MM_GLOBAL_STORE_SECTORS] += count_matrix(x, share).sectors;
 }
-
-/* --- shared memory -------------------------------------------------------------------------------- */
 
 void mm_count_shared(struct mm_traffic *traffic, enum mm_traffic_figure passes,
                      const uint32_t offsets[MM_WARP_LANES], unsigned bytes, uint64_t times) {

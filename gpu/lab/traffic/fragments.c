@@ -48,8 +48,6 @@ static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WAR
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, words * WORD, times);
 }
 
-/* --- blocks of 16×16 threads ----------------------------------------------------------------------- */
-
 /* A thread computes 8×8 elements of C, and reads `step` neighbours of a fragment at a time. */
 static bool count_square(const struct mm_product *product, unsigned depth, unsigned step,
                          struct mm_traffic *traffic) {
@@ -84,8 +82,6 @@ bool mm_traffic_register_tiled(const struct mm_product *product, unsigned tile, 
 bool mm_traffic_vectorized(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     return count_square(product, 16, QUAD, traffic);
 }
-
-/* --- blocks of warps, with asynchronous copies ----------------------------------------------------- */
 
 /* The 32 lanes of a warp form a grid of 8×4, and each lane computes 8×8 elements of C. Lanes 2i and 2i + 1
  * read the same words of A. The kernel copies one slab after the last one: it stores zeros and loads

@@ -12,9 +12,8 @@ bool mm_traffic_transpose_naive(const struct mm_product *product, unsigned tile,
     return true;
 }
 
-/* --- by a tile of 32×32 ----------------------------------------------------------------------------- */
-
-/* Adds accesses to shared memory by the first `lanes` lanes of a warp, `step` bytes apart. */
+/* Adds accesses to shared memory by the first `lanes` lanes of a warp. The lanes' words are `step` bytes
+ * apart. */
 static void count_lanes(struct mm_traffic *traffic, enum mm_traffic_figure passes, size_t lanes, size_t step,
                         size_t bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -49,8 +48,6 @@ bool mm_traffic_transpose_padded(const struct mm_product *product, unsigned tile
                                  struct mm_traffic *traffic) {
     return count_by_tile(product, 1, traffic);
 }
-
-/* --- by vectors of 16 bytes ------------------------------------------------------------------------- */
 
 enum { EDGE = 64, PLACES = 8, VECTOR_BYTES = 16 };
 
