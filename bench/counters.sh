@@ -97,7 +97,7 @@ compare() {
         }' "$scratch/counts"
 }
 
-# table TITLE OPTIONS [VARIANTS]: prints a row for each variant and tile, of all variants or of these.
+# table TITLE OPTIONS [VARIANTS]: prints a row for each tile of each variant, or only of these variants.
 table() {
     options=$2
     printf '\n## %s\n\n' "$1"

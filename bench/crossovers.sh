@@ -1,7 +1,6 @@
 #!/bin/sh
 # ./dev bench crossovers: times fp32_tensor, simt and the tiles on a GPU over many shapes. Prints the table in
 # gpu/cuda/crossovers.h, by which `auto` chooses, and keeps the times as a CSV file.
-#
 #   crossovers.sh BUILD_FOLDER ARGUMENT…  in the top folder; needs the program kernels there
 #   crossovers.sh --table CSV             only prints the table for earlier times
 # shellcheck disable=SC2034
@@ -13,7 +12,7 @@ wides='64 128 256 384 512 640 768 896 1024 1536 2048 3072 4096 6144 8192 16384'
 cubes='32 48 64 96 128 160 192 224 256 320'
 
 # Flat products M K N, whose C has few rows and many columns. Shapes that are clearly far from a crossover are
-# missing.
+# left out.
 flat_shapes() {
     for narrow in $narrows; do
         for depth in $depths; do

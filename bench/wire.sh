@@ -26,8 +26,8 @@ set_sizes() {
     in_bytes=$((8 * edge * edge)) out_bytes=$((4 * edge * edge))
 }
 
-# rate KEY PORT CHECKED [PID]: measures the rate of 4×4 products over 64 connections. Also measures the CPU
-# time of the process for each product, which other load on the machine changes less.
+# rate KEY PORT CHECKED [PID]: measures the rate of 4×4 products over 64 connections, and the CPU time of the
+# process for each product. Other load on the machine changes the CPU time less than the rate.
 rate() {
     rated=$1 rate_port=$2 server=${4:-}
     [ "$3" = checked ] && unchecked='' || unchecked=--unchecked

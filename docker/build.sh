@@ -1,7 +1,6 @@
 #!/bin/sh
 # Builds the image from the Dockerfile with the version and revision of the tree. Uses docker, or buildah
 # without a docker daemon. Installs nothing.
-#
 #   docker/build.sh [--tool docker|buildah] [--tag TAG] [-- further arguments of the tool's build]
 set -eu
 cd "$(dirname "$0")/.."

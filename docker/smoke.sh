@@ -1,12 +1,9 @@
 #!/bin/sh
 # Tests an image with docker or podman: runs it with a read-only root and without capabilities, requests a
 # product, and stops the container during another product. Prints a line for each check. The exit status is 0
-# if all passed.
-#
-#   docker/smoke.sh [--cpu] [IMAGE]    IMAGE is matmuld by default
-#
-# The container gets all GPUs, and CUDA must multiply. Use --cpu on a host without a GPU. CONTAINER_TOOL
-# selects docker or podman. Needs curl.
+# if all passed. Needs curl. CONTAINER_TOOL selects docker or podman.
+#   docker/smoke.sh [IMAGE]          with all GPUs, which must multiply; IMAGE is matmuld by default
+#   docker/smoke.sh --cpu [IMAGE]    on a host without a GPU
 set -eu
 
 backend=cuda image=matmuld

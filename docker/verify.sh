@@ -1,9 +1,7 @@
 #!/bin/sh
 # Builds the image without a registry or daemon, runs it, and checks what the README promises. Prints a line
 # for each check. Needs root, buildah, mmdebstrap, jq, curl, iproute2 and util-linux.
-#
 #   docker/verify.sh [--base ROOTFS.tar] [--cuda]
-#
 # --base   use this archive of a root file system instead of a minimal Debian 12
 # --cuda   build the CUDA backend with this machine's /usr/local/cuda, for two architectures
 set -eu
@@ -52,8 +50,6 @@ same() {
     [ "$2" = "$3" ] || echo "        got: $3"
 }
 
-# --- building
-
 make_base() {
     if [ -z "$base" ]; then
         base=$scratch/base.tar
@@ -78,8 +74,6 @@ build() {
 bytes_of() {
     du -sb "$1" | cut -f 1
 }
-
-# --- the configuration of the image
 
 # said JQ: prints a value of the image's configuration.
 said() {
@@ -112,8 +106,7 @@ check_size() {
     check "at most $limit_bytes bytes over its base" [ "$over" -le "$limit_bytes" ]
 }
 
-# --- a container without docker: unshare makes its namespaces, its root is read-only, and setpriv drops
-# privileges
+# unshare makes the namespaces of a container, its root is read-only, and setpriv drops privileges.
 
 # Prints a command that runs another command with the image's environment and user, and without privileges. jq
 # quotes the environment.

@@ -1,7 +1,6 @@
 #!/bin/sh
 # PageRank by curl. The matrix is stored once. Each step is one product, whose result replaces the stored
 # vector, and returns one number.
-#
 #   pagerank.sh [URL]    (default: http://127.0.0.1:8080)
 set -eu
 url=${1:-http://127.0.0.1:8080}

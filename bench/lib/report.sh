@@ -17,11 +17,9 @@ bad_usage() {
     exit 2
 }
 
-# --- options
-
-# A row describes an option: OPTION VALUE|VARIABLE KIND LIMITS|HELP. The variable `passed` collects options
-# for the harness. Kinds: yes (no value), number MAX (from 1), numbers MAX (with commas), name, text, one
-# WORD…, some WORD… (with commas).
+# `options` prints a row for each option: OPTION VALUE|VARIABLE KIND LIMITS|HELP. The variable `passed`
+# collects options for the harness. Kinds: yes (no value), number MAX (from 1), numbers MAX (with commas),
+# name, text, one WORD…, some WORD… (with commas).
 list_options() {
     options
     common_options
@@ -94,8 +92,6 @@ take_arguments() {
         shift "$taken"
     done
 }
-
-# --- reports
 
 # summary FILE: prints the median, the least and the largest number in the file.
 summary() {

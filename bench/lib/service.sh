@@ -10,8 +10,6 @@ load=bench/load
 rounds=5 seconds=2 quick=no alone=no
 servers='' scratch=''
 
-# --- options
-
 common_options() {
     cat <<END
 --rows LIST|rows some $known_rows|these alone: $known_rows
@@ -24,8 +22,6 @@ has_row() {
     case " ${rows:?} " in *" $1 "*) return 0 ;; esac
     return 1
 }
-
-# --- servers
 
 end_servers() {
     for pid in $servers; do
@@ -58,7 +54,7 @@ start() {
     await 'listening on .*[0-9]$' && port=$(sed -n 's/.*listening on \(.*:\)*\([0-9]*\)$/\2/p' "$log" | head -n 1)
 }
 
-# ended PID: waits for a server, and sets `code`.
+# ended PID: waits until a server has ended, and sets `code` to its status.
 ended() {
     code=0
     wait "$1" 2>/dev/null || code=$?
@@ -109,8 +105,6 @@ drop_logs() {
     done
 }
 
-# --- Python for the aiohttp server
-
 has_modules() {
     case $2 in
     torch) needed='aiohttp, uvloop, numpy, torch' ;;
@@ -120,8 +114,8 @@ has_modules() {
     "$1" -c "import $needed" >/dev/null 2>&1
 }
 
-# find_python LIBRARY: sets `python` to one with the packages: our virtual environment, the system's, or a new
-# environment with packages from PyPI. If that fails, returns false and sets `why`.
+# find_python LIBRARY: sets `python` to a Python that has the packages: from our virtual environment, the
+# system, or a new environment with packages from PyPI. If that fails, returns false and sets `why`.
 find_python() {
     for python in build/peers/bin/python3 python3 /usr/bin/python3; do
         ! has_modules "$python" "$1" || return 0
@@ -144,8 +138,6 @@ import importlib, platform, sys
 print("Python", platform.python_version(), *(f"{name} {importlib.import_module(name).__version__}" for name in sys.argv[1:]))
 PYTHON
 }
-
-# --- measuring
 
 # figure NAME [FILE]: prints a figure of the last run of steady.py, or of the run in FILE.
 figure() {
@@ -188,8 +180,6 @@ median() {
 most() {
     summary "$scratch/values/$1" | cut -d ' ' -f 3
 }
-
-# --- the table
 
 # row WHAT TARGET MEASURED BESIDE RATIO RANGE MET: prints a row. BESIDE is the value of the other server, and
 # RANGE the least and largest ratio.
@@ -277,8 +267,6 @@ rows_of_start() {
 row_left_out() {
     row "$1" "$2" '' '' '' '' "$3"
 }
-
-# --- the head and the files of the report
 
 print_head() {
     title=$1
