@@ -62,7 +62,7 @@ struct mm_reduction {
     double trace_scaled;       /* trace times MM_SCALE_SUM; used if `trace` is not finite */
     double min;                /* infinity before the first element */
     double max;                /* -infinity before the first element */
-    struct mm_squares squares; /* for floats and for integers */
+    struct mm_squares squares; /* used for floats and for integers */
     uint64_t count;            /* elements that were added */
     uint64_t not_finite;       /* elements that are infinite or NaN */
 };
@@ -137,8 +137,8 @@ enum { MM_REDUCE_SLICE = 1 << 19 };
 bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *done,
                     const struct mm_window *part, enum mm_dtype dtype, const void *stack, size_t count);
 
-/* Of an empty matrix, sum, trace, norm and max_abs are 0, finite is true, and min and max are
- * MM_FIGURE_NONE. */
+/* For an empty matrix, sum, trace, norm and max_abs are 0, finite is true, and min and max have no value
+ * (MM_FIGURE_NONE). */
 enum mm_figure_kind { MM_FIGURE_REAL, MM_FIGURE_WHOLE, MM_FIGURE_TRUTH, MM_FIGURE_NONE };
 
 struct mm_figure_value {

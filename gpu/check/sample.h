@@ -42,7 +42,7 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
 double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
                        enum mm_dtype dtype, const void *elements);
 
-/* Returns the largest error of the sample if all elements of C were 0. At 1 or less, the bounds are too wide
- * to show that a result is wrong. This happens if k is about 100,000 or more: a random sum grows with the
- * square root of k, but the bound of float32 grows with k². */
+/* Returns the largest error of the sample if all elements of C were 0. If this is 1 or less, the bounds are
+ * too wide to show a wrong result. That happens from k of about 100,000 on, because a random sum grows with
+ * the square root of k, but the bound of float32 grows with k². */
 double mm_sample_zeros_error(const struct mm_sample *sample, const struct mm_bounds *bounds);

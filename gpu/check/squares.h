@@ -14,7 +14,7 @@
 #define MM_SCALE_SMALL 0x1p537
 #define MM_SCALE_LARGE 0x1p-538
 
-/* Begin with zeros. */
+/* Three sums of squares. Begin with zeros. */
 struct mm_squares {
     double middle; /* squares of all other numbers and of NaN */
     double small;  /* squares of small numbers, each times MM_SCALE_SMALL */
@@ -37,8 +37,8 @@ MM_HOST_AND_DEVICE void mm_squares_merge(struct mm_squares *into, const struct m
     into->large += other->large;
 }
 
-/* Returns the square root of the whole sum, times `scale`, a power of two. NaN needs its own case, because
- * hypot returns infinity for infinity and NaN. */
+/* Returns the square root of the three sums together, times `scale`, a power of two. NaN needs its own case,
+ * because hypot returns infinity for infinity and NaN. */
 static inline double mm_squares_root(const struct mm_squares *sums, double scale) {
     const double small = sqrt(sums->small) * (scale / MM_SCALE_SMALL);
     const double large = sqrt(sums->large) * (scale / MM_SCALE_LARGE);

@@ -23,8 +23,8 @@ struct mm_verification {
     /* The worst row of floats is the first row whose residual is the largest fraction of its bound. For
      * integers, `row` is the first wrong row, `residual` is the number of wrong rows, and `bound` is 0. */
     double residual; /* the largest |C·x - A·(B·x)| of all vectors; INFINITY if C is not finite */
-    double bound;    /* bound of the residual */
-    size_t row;      /* index of the worst row; 0 if no row was checked */
+    double bound;
+    size_t row; /* index of the worst row; 0 if no row was checked */
 
     /* The two numbers add up to the rows of C. A row is unjudged if its sums exceed the type's range, or may
      * have exceeded it. */

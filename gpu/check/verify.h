@@ -71,9 +71,9 @@ size_t mm_verify_bytes(const struct mm_product *product);
 void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
-/* Checks `count` products of a stack, beginning with product `first`, and adds them to a verification. Calls
- * for all products in order have the result of mm_verify. Before the first call *verification is 0 except
- * for is_done and the seed. The caller does not change `memory` between the calls. */
+/* Checks `count` products of a stack, beginning with product `first`, and adds them to a verification. If
+ * the calls cover all products in order, the result is that of mm_verify. Before the first call
+ * *verification is 0 except for is_done and the seed. The caller does not change `memory` between calls. */
 void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                      size_t count, void *memory, struct mm_verification *verification);
 
@@ -90,7 +90,8 @@ void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithme
 
 /* --- for the host and the device --------------------------------------------------------------- */
 
-/* Factors for the bound of a row. The comment at the top of this file defines s and e. All 0 for integers. */
+/* Factors for the bound of a row. The comment at the top of this file defines s and e. All members are 0 for
+ * integers. */
 struct mm_verify_bounds {
     double relative; /* e = relative·s + absolute */
     double absolute;

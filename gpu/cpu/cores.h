@@ -1,8 +1,8 @@
 /* How many cores this process may use. Any thread may call this function. */
 #pragma once
 
-/* The number is the process's CPU affinity, or its control group's CPU quota if that is less, and at least
- * 1. */
+/* Returns the cores in the process's CPU affinity, or the CPU quota of its control group if that is less. At
+ * least 1. */
 unsigned mm_cores(void);
 
 /* The most products that the CPU computes at a time. */

@@ -40,7 +40,7 @@ enum mm_memory { MM_MEMORY_TABLE(MM_CONSTANT) MM_MEMORY_COUNT };
 #define MM_PATTERN_TABLE(X)                                                                                  \
     X(MM_PATTERN_LINEAR, "linear")       /* lane i reads word i */                                           \
     X(MM_PATTERN_PERMUTED, "permuted")   /* words as for linear, shuffled within each half-warp */           \
-    X(MM_PATTERN_STRIDE, "stride")       /* lane i reads word s*i */                                         \
+    X(MM_PATTERN_STRIDE, "stride")       /* lane i reads word stride*i */                                    \
     X(MM_PATTERN_SAME_BANK, "same_bank") /* lane i reads word 32*i */                                        \
     X(MM_PATTERN_BROADCAST, "broadcast") /* every lane reads word 0 */                                       \
     X(MM_PATTERN_OFFSETS, "offsets")     /* each lane reads any word, or none */
@@ -54,12 +54,11 @@ const char *mm_pattern_name(enum mm_pattern pattern);
 struct mm_access {
     enum mm_memory memory;
     enum mm_pattern pattern;
-    /* Words from one lane to the next, 1 to MM_STRIDE_MAX, for MM_PATTERN_STRIDE. 0 for all other patterns.
-     */
+    /* For MM_PATTERN_STRIDE, words from one lane to the next, 1 to MM_STRIDE_MAX. Otherwise 0. */
     unsigned stride;
     unsigned word_bytes; /* bytes that each lane accesses: 4 or 8 */
     bool padded;         /* one word is unused after every 32 words */
-    /* For MM_PATTERN_OFFSETS, which is only for shared memory. Each is at most MM_OFFSET_MAX, or is
+    /* For MM_PATTERN_OFFSETS, only in shared memory. Each word is at most MM_OFFSET_MAX, or
      * MM_LANE_INACTIVE. */
     uint32_t words[MM_WARP_LANES];
     /* Added to the word of each lane before padding, 0 to MM_SHIFT_MAX. 0 for MM_PATTERN_OFFSETS. */

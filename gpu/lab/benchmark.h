@@ -49,10 +49,12 @@ struct mm_benchmark_request {
 };
 
 struct mm_benchmark_limits {
-    /* memory_bytes_max limits A, B and C, copies of the client's operands, and the memory of the check. */
+    /* Here memory_bytes_max limits A, B and C, copies of the client's operands, and the memory of the check.
+     */
     const struct mm_limits *matrices;
     uint64_t repeats_max;
-    /* Operations of all runs. For a transposition, elements that are read or written. */
+    /* Operations of all runs. In a transposition, each element that is read or written counts as an
+     * operation. */
     uint64_t flops_max;
     uint64_t run_flops_max; /* operations of one run */
 };

@@ -70,7 +70,7 @@ struct mm_benchmark {
     uint64_t seed;        /* seed of all verifications */
     size_t prepared_rows; /* rows that mm_verify_prepare has summed */
     size_t check_bytes;   /* bytes of `given`, check_memory and `part` together */
-    void *check_memory;   /* of projection or verification */
+    void *check_memory;   /* memory of projection or verification */
     char *part;           /* buffer for a part of C */
     size_t part_bytes;
     size_t c_bytes_done; /* bytes overwritten or read so far; 0 after the last part */

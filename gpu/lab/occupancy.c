@@ -7,8 +7,7 @@
 
 MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
 
-/* Equal on every chip of the table: registers of a multiprocessor, unit of their allocation, and partitions.
- */
+/* Registers of a multiprocessor, unit of allocation, and partitions: equal on every chip of the table. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
 /* One row for each compute capability, as 10·major + minor. The next two numbers are the resident warps and

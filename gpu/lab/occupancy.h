@@ -18,7 +18,7 @@
     X(MM_LIMITER_THREADS, "threads") /* threads of the multiprocessor, in whole warps */                     \
     X(MM_LIMITER_REGISTERS, "registers")                                                                     \
     X(MM_LIMITER_SHARED_MEMORY, "shared_memory")                                                             \
-    X(MM_LIMITER_BLOCKS, "blocks") /* blocks of the multiprocessor, even if they are small */
+    X(MM_LIMITER_BLOCKS, "blocks") /* the most blocks of a multiprocessor, even if they are small */
 
 enum mm_limiter { MM_LIMITER_TABLE(MM_CONSTANT) MM_LIMITER_COUNT };
 
@@ -48,10 +48,10 @@ static inline unsigned mm_occupancy_block_warps(unsigned threads) {
     return (threads + MM_WARP_LANES - 1) / MM_WARP_LANES;
 }
 
-/* Returns the compute capabilities of the table, as 10·major + minor, in ascending order, ended by 0.
- * Static. */
+/* Returns a static list of the table's compute capabilities, as 10·major + minor, ascending, ended by 0. */
 const unsigned *mm_occupancy_capabilities(void);
 
-/* Returns false, with *occupancy untouched, if the table does not have the compute capability. */
+/* Predicts the occupancy. Returns false, with *occupancy untouched, if the compute capability is not in the
+ * table. */
 bool mm_occupancy_predict(unsigned compute_capability, const struct mm_block_use *use,
                           struct mm_occupancy *occupancy);

@@ -39,7 +39,7 @@ struct mm_task mm_probe_task(struct mm_probe *probe, const struct mm_backend *ba
  * device's width. Any thread. */
 bool mm_probe_can_time(const struct mm_probe *probe, const struct mm_device *device);
 
-/* Returns the width of the banks for predictions, 4 or 8. The device of the probe is set. */
+/* Returns the width of the banks for predictions, 4 or 8. probe->device is set. */
 unsigned mm_probe_bank_bytes(const struct mm_probe *probe);
 
 /* Returns a copy, which the caller frees, or NULL if memory runs out. The probe is not in the queue. */

@@ -1,5 +1,4 @@
-/* The element types, one row of a table for each. To add a type, add a row. For C and for CUDA; any thread.
- */
+/* The element types, one row of a table for each. For C and for CUDA; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -62,7 +61,7 @@ size_t mm_dtype_bytes(enum mm_dtype dtype);
 /* True for floating-point types, false for integers and bool. */
 bool mm_dtype_is_float(enum mm_dtype dtype);
 
-/* All 0 for integers. */
+/* All members are 0 for integer types. */
 struct mm_precision {
     double unit;    /* the largest relative error of rounding to the type */
     double least;   /* the smallest positive number */

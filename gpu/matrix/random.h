@@ -50,7 +50,7 @@ MM_HOST_AND_DEVICE int64_t mm_random_whole(uint64_t seed, size_t index) {
     return (int64_t)mm_random_bits(seed, index) >> 60;
 }
 
-/* Element `index` for each C type. */
+/* The functions that generate element `index`, by C type. */
 #define MM_RANDOM_float(seed, index) mm_random_element(seed, index)
 #define MM_RANDOM_double(seed, index) ((double)mm_random_element(seed, index))
 #define MM_RANDOM_mm_float16(seed, index) mm_float16_of(mm_random_element(seed, index))

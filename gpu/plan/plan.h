@@ -9,7 +9,7 @@ struct mm_layout {
     /* NULL if no kernel of this project runs: on the CPU, for a library, and for a plain copy. */
     const void *kernel;
     const void *batch_kernel; /* computes several products in one launch; may be NULL */
-    unsigned block_rows;      /* elements of C that one block computes */
+    unsigned block_rows;      /* rows and columns of C that a block computes */
     unsigned block_cols;
     unsigned threads_x; /* threads of a block */
     unsigned threads_y;

@@ -26,7 +26,8 @@ struct mm_share {
 struct mm_tile_layout {
     unsigned pitch;
     unsigned word_bytes;
-    /* Columns, not rows, are `pitch` words apart. Each lane stores its elements one by one. */
+    /* If set, the columns are `pitch` words apart instead of the rows. Each lane then stores its elements
+     * one by one. */
     bool is_turned;
 };
 

@@ -52,7 +52,7 @@ struct kind {
     bool zeroes_first; /* a block first fills both tiles with zeros */
 };
 
-/* Counts reads by the threads (x, y) of a warp, each at word x·right + y·down. */
+/* Counts reads by a warp. Its thread (x, y) reads at word x·right + y·down. */
 static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned right, unsigned down,
                         unsigned word_bytes, unsigned bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
