@@ -49,8 +49,7 @@ struct mm_benchmark_request {
 };
 
 struct mm_benchmark_limits {
-    /* Here memory_bytes_max limits A, B and C, copies of the client's operands, and the memory of the check.
-     */
+    /* memory_bytes_max is for A, B and C, copies of the client's operands, and the memory of the check. */
     const struct mm_limits *matrices;
     uint64_t repeats_max;
     /* Operations of all runs. In a transposition, each element that is read or written counts as an

@@ -54,7 +54,7 @@ class Error(Exception):
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Returns the little-endian NumPy type of this name. Raises ImportError if the type needs ml_dtypes."""
+    """Returns the little-endian NumPy type of this name. Raises ImportError if ml_dtypes is needed but missing."""
     try:
         dtype = np.dtype(name)
     except TypeError:
