@@ -1,5 +1,5 @@
-"""Prints `client MS` and `socket MS`: the median times of COUNT products by clients/python, and of equal bytes over a
-socket. Usage: client.py PORT EDGE COUNT"""
+"""Prints `client MS` and `socket MS`: the median times of COUNT products by clients/python, and of equal
+bytes over a socket. Usage: client.py PORT EDGE COUNT"""
 
 import pathlib
 import socket

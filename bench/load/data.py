@@ -1,5 +1,5 @@
-"""Multiplies several kinds of data by fp32_tensor. Prints the repaired elements, the median time of the kernels in ms
-beside simt's, and the error ‖C−R‖/‖R‖ (Frobenius norm), where R is NumPy's product in float64.
+"""Multiplies several kinds of data by fp32_tensor. Prints the repaired elements, the median time of the
+kernels in ms beside simt's, and the error ‖C−R‖/‖R‖ (Frobenius norm), where R is NumPy's product in float64.
 Usage: data.py PORT EDGE COUNT"""
 
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Slow clients, each on its own connection: they send heads or bodies, or read replies, a few bytes at a time. Prints
-`ready` when all have begun. At the end, prints how many connections of each kind the service has closed, and when:
-heads=N ended=N first_s=SECONDS last_s=SECONDS
+"""Slow clients, each on its own connection: they send heads or bodies, or read replies, a few bytes at a
+time. Prints `ready` when all have begun. At the end, prints how many connections of each kind the service has
+closed, and when: heads=N ended=N first_s=SECONDS last_s=SECONDS
 """
 
 import argparse
@@ -40,7 +40,7 @@ def make_product_head(m, k, n):
 
 
 def claimed(claim, index):
-    """Returns the k of the client's product. The clients' sizes are --claim, half of it, a quarter, and so on."""
+    """Returns k of the client's product. The clients' sizes are --claim, half of it, a quarter, …"""
     claims = [claim]
     while claims[-1] // 2 >= CLAIM_MIN:
         claims.append(claims[-1] // 2)

@@ -1,11 +1,11 @@
-// Sends products at a constant rate (an open loop). Time counts from when a request was due, so a stall of the
-// service lengthens every request that it delays (no coordinated omission).
+// Sends products at a constant rate (an open loop). Time counts from when a request was due, so a stall of
+// the service lengthens every request that it delays (no coordinated omission).
 //
 //   k6 run -e RATE=500 -e EDGE=64 -e FORM=raw -e DURATION=30s -e URL=http://127.0.0.1:8080 bench/load/k6.js
 //
-// FORM is raw, json, made (the server generates the matrices) or stored (the matrix named `load` times itself). made
-// and stored return no elements. If dropped_iterations is not 0, latencies are too short, because k6 had no free user
-// for some requests; raise VUS (200).
+// FORM is raw, json, made (the server generates the matrices) or stored (the matrix named `load` times
+// itself). made and stored return no elements. If dropped_iterations is not 0, latencies are too short,
+// because k6 had no free user for some requests; raise VUS (200).
 import http from 'k6/http';
 import { check } from 'k6';
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Repeats one request and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
 
-A closed loop sends the next request on a connection after the reply. wrk runs the loop if bodies are small, because
-Python is too slow for that. This program sends large bodies itself, because wrk reads only 8 KiB at a time. An open
-loop (--rate) sends requests at a constant rate, and counts the time from when a request was due. "refused" counts 429
-and 503 with Retry-After. "unsent" counts requests that were due while all connections were busy. --spans adds the means
-of the spans in Server-Timing, the median of a request's time without its kernel (outside_ms), and the time of the run
-without all kernels (rest_ms).
+A closed loop sends the next request on a connection after the reply. wrk runs the loop if bodies are small,
+because Python is too slow for that. This program sends large bodies itself, because wrk reads only 8 KiB at a
+time. An open loop (--rate) sends requests at a constant rate, and counts the time from when a request was
+due. "refused" counts 429 and 503 with Retry-After. "unsent" counts requests that were due while all
+connections were busy. --spans adds the means of the spans in Server-Timing, the median of a request's time
+without its kernel (outside_ms), and the time of the run without all kernels (rest_ms).
 """
 
 import argparse

@@ -61,7 +61,7 @@ class Server:
 
 
 class Fake:
-    """A server that sends the next of its raw replies to each request, and closes the connection. A reply may be empty."""
+    """A server that sends the next of its raw replies to each request, and then closes the connection."""
 
     def __init__(self, *replies, reads_bodies=True):
         self.reads_bodies = reads_bodies

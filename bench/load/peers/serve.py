@@ -2,9 +2,9 @@
 
     serve.py --with numpy|torch [--processes 1]
 
-It accepts POST /v1/matmul with raw float32 and with JSON. POST /kept?edge=N multiplies two matrices that stay on the
-device, waits for the product, and returns two bytes. Prints "listening on PORT" when all processes are ready. Each
-process multiplies in its event loop. SIGTERM ends the server."""
+It accepts POST /v1/matmul with raw float32 and with JSON. POST /kept?edge=N multiplies two matrices that stay
+on the device, waits for the product, and returns two bytes. Prints "listening on PORT" when all processes are
+ready. Each process multiplies in its event loop. SIGTERM ends the server."""
 
 import argparse
 import asyncio

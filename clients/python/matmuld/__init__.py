@@ -11,13 +11,13 @@
     first = (a @ B).get(rows=slice(0, 4))          # only four rows come back
     C = (a @ B).store("product")                   # nothing comes back
 
-Operands multiply as numpy.matmul multiplies them: matrices, vectors, and stacks that broadcast. The element types are
-float64, float32, float16, int64, int32, int8, uint8 and bool, and with the package ml_dtypes bfloat16, float8_e4m3fn and
-float8_e5m2. If the types of two arrays differ, both are converted as NumPy would. Unlike in NumPy, sums and results are
-int32 for int8, uint8 and bool, and float32 for float8.
+Operands multiply as numpy.matmul multiplies them: matrices, vectors, and stacks that broadcast. The element
+types are float64, float32, float16, int64, int32, int8, uint8 and bool, and with the package ml_dtypes
+bfloat16, float8_e4m3fn and float8_e5m2. If the types of two arrays differ, both are converted as NumPy would.
+Unlike in NumPy, sums and results are int32 for int8, uint8 and bool, and float32 for float8.
 
-Exceptions: `Error`, with `code` and `detail`, if the server rejects a request. ConnectionError and other OSErrors if it
-cannot be reached. ValueError and TypeError for operands that no server accepts.
+Exceptions: `Error`, with `code` and `detail`, if the server rejects a request. ConnectionError and other
+OSErrors if it cannot be reached. ValueError and TypeError for operands that no server accepts.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _FLAGS = {"transpose_a", "transpose_b", "verify"}
 
 
 class Client:
-    """A client of the server at `url`. Any number of threads may share a client, because concurrent requests use different
-    connections. Idle connections are kept for later requests. After a fork, the child opens its own connections. A client
-    can be pickled; the pickle contains the key.
+    """A client of the server at `url`. Any number of threads may share a client, because concurrent requests
+    use different connections. Idle connections are kept for later requests. After a fork, the child opens its
+    own connections. A client can be pickled; the pickle contains the key.
 
     url        http://HOST:PORT or https://HOST:PORT
     key        an API key, if the server has them
@@ -74,7 +74,7 @@ class Client:
         self._arguments = {"url": url, "key": key, "timeout_s": timeout_s, "retry_s": retry_s, "context": context}
         self._call = Transport(url, key, timeout_s, retry_s, context)
         self._local = threading.local()
-        # The digest and ETag of each matrix that this client stored, by name. Dictionary operations are atomic.
+        # Digest and ETag of each matrix that this client stored, by name. Dictionary operations are atomic.
         self._known: Dict[str, Tuple[bytes, str]] = {}
 
     def __enter__(self) -> Client:
@@ -99,28 +99,29 @@ class Client:
         return getattr(self._local, "last", None)
 
     def product(self, a: Any, b: Any) -> Product:
-        """Returns a product that is not computed yet. An operand is a Stored, or anything that numpy.asarray accepts."""
+        """Returns a product that is not computed yet. An operand is a Stored or an argument of numpy.asarray."""
         return Product(self, a, b)
 
     def matmul(self, a: Any, b: Any, **parameters: Any) -> Any:
         """Multiplies as numpy.matmul does. Returns an array, or a NumPy number if both operands are vectors.
 
-        Arrays in C or Fortran order are sent without a copy, and other arrays are copied first. Parameters have the names
-        of POST /v1/matmul: variant, backend, result_dtype, transpose_a, transpose_b, timeout_ms, tile, vendor, accuracy,
-        verify, and the slices rows and cols. `verify` raises no exception: its result is in `last.verify`.
+        Arrays in C or Fortran order are sent without a copy, and other arrays are copied first. Parameters
+        have the names of POST /v1/matmul: variant, backend, result_dtype, transpose_a, transpose_b,
+        timeout_ms, tile, vendor, accuracy, verify, and the slices rows and cols. `verify` raises no
+        exception: its result is in `last.verify`.
         """
         return Product(self, a, b).get(**parameters)
 
     def put(self, array: Any, name: str, *, ttl_s: Optional[int] = None) -> Stored:
-        """Stores the array on the server, and returns a handle. The array is uploaded only if it has changed since this
-        client stored it, or if the server has lost it. The server deletes the matrix after `ttl_s`. The handle refers to the
-        array, so a later put or sync uploads changes of the array."""
+        """Stores the array on the server, and returns a handle. The array is uploaded only if it has changed
+        since this client stored it, or if the server has lost it. The server deletes the matrix after
+        `ttl_s`. The handle refers to the array, so a later put or sync uploads changes of the array."""
         stored = Stored(self, name, np.asarray(array), ttl_s)
         stored.sync()
         return stored
 
     def stored(self, name: str) -> Stored:
-        """Returns a handle of a stored matrix. Raises Error with the code `no_such_matrix` if there is none."""
+        """Returns a handle of a stored matrix. Raises Error (`no_such_matrix`) if there is none."""
         headers, _ = self._call.call("HEAD", _path(name), headers={"Accept": RAW})
         stored = Stored(self, name, None, None)
         stored.etag = headers["etag"]
@@ -132,8 +133,8 @@ class Client:
         return rows
 
     def benchmark(self, m: int = 512, k: int = 512, n: int = 512, **members: Any) -> Benchmark:
-        """Times the variants on random m×k and k×n matrices. POST /v1/benchmark defines the members, such as dtype,
-        variants and repeats."""
+        """Times the variants on random m×k and k×n matrices. POST /v1/benchmark defines the members, such as
+        dtype, variants and repeats."""
         body = json.dumps({"m": m, "k": k, "n": n, **members}).encode()
         headers = {"Content-Type": "application/json"}
         return Benchmark(self._call.call("POST", "/v1/benchmark", body=[memoryview(body)], headers=headers)[1])
@@ -171,10 +172,10 @@ def _little_endian(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Stored:
-    """A handle of a matrix on the server, from Client.put, Client.stored or Product.store. `@` multiplies it by arrays and by
-    other handles of the client. A product uses the current matrix of that name, so call `sync` first if another client may
-    have replaced the matrix. If the server has lost the matrix and the handle has an array, a product uploads the array
-    again."""
+    """A handle of a matrix on the server, from Client.put, Client.stored or Product.store. `@` multiplies it
+    by arrays and by other handles of the client. A product uses the current matrix of that name, so call
+    `sync` first if another client may have replaced the matrix. If the server has lost the matrix and the
+    handle has an array, a product uploads the array again."""
 
     __array_ufunc__ = None  # NumPy then calls __rmatmul__ for `array @ handle`
 
@@ -192,7 +193,7 @@ class Stored:
         return Product(self.client, other, self)
 
     def sync(self) -> bool:
-        """Uploads the handle's array, if there is one and the server does not have it. Returns whether it was uploaded."""
+        """Uploads the handle's array, unless the server has it or there is none. Returns whether it did."""
         if self.array is None:
             return False
         if self.array.ndim == 0:
@@ -236,7 +237,7 @@ class Stored:
 
 
 def _call_with_uploads(operands: Iterable[Any], call: Callable[[], Result]) -> Result:
-    """Calls `call`. If the server has lost a stored matrix, uploads the arrays of the handles and tries once more."""
+    """Calls `call`. If the server has lost a stored matrix, uploads the handles' arrays and tries once more."""
     try:
         return call()
     except Error as error:
@@ -251,8 +252,8 @@ def _call_with_uploads(operands: Iterable[Any], call: Callable[[], Result]) -> R
 
 
 class Product:
-    """A product that is not computed yet, from Client.product or from `@` with a handle. Each call of get, store or reduce
-    computes the product, and accepts the parameters of Client.matmul."""
+    """A product that is not computed yet, from Client.product or from `@` with a handle. Each call of get,
+    store or reduce computes the product, and accepts the parameters of Client.matmul."""
 
     __array_ufunc__ = None  # `product @ array` is then a TypeError, because a product has no elements yet
 
@@ -271,8 +272,8 @@ class Product:
         return result if result.ndim else result[()]
 
     def store(self, name: str, *, ttl_s: Optional[int] = None, **parameters: Any) -> Stored:
-        """Computes the product and stores it on the server. If the connection breaks, the request is not sent again, because
-        the product may have replaced one of its operands."""
+        """Computes the product and stores it on the server. If the connection breaks, the request is not sent
+        again, because the product may have replaced one of its operands."""
         headers, _ = self._run(parameters, {}, {"out": name, "reply": "none", "ttl_s": ttl_s})
         self.client._known.pop(name, None)
         stored = Stored(self.client, name, None, None)
@@ -280,8 +281,8 @@ class Product:
         return stored
 
     def reduce(self, *figures: str, **parameters: Any) -> Dict[str, Any]:
-        """Computes figures of the product or its part: sum, trace, min, max, max_abs, norm, finite. Figures of integers are
-        exact, except the norm."""
+        """Computes figures of the product or its part: sum, trace, min, max, max_abs, norm, finite. Figures
+        of integers are exact, except the norm."""
         reduced = self._run(parameters, {}, {"reduce": ",".join(figures)})[1]["reduce"]
         return {name: float(value) if isinstance(value, str) else value for name, value in reduced.items()}
 
@@ -330,8 +331,9 @@ _clients: Dict[Tuple[str, Optional[str]], Client] = {}
 
 
 def matmul(a: Any, b: Any, url: Optional[str] = None, key: Optional[str] = None, **parameters: Any) -> Any:
-    """Calls Client.matmul of a client that is kept for later calls. The server is `url`, or the environment variable
-    MATMULD_URL, or http://127.0.0.1:8080. The key is `key` or the environment variable MATMULD_API_KEY."""
+    """Calls Client.matmul of a client that is kept for later calls. The server is `url`, or the environment
+    variable MATMULD_URL, or http://127.0.0.1:8080. The key is `key` or the environment variable
+    MATMULD_API_KEY."""
     url = url or os.environ.get("MATMULD_URL") or "http://127.0.0.1:8080"
     key = key or os.environ.get("MATMULD_API_KEY")
     client = _clients.get((url, key)) or _clients.setdefault((url, key), Client(url, key))

@@ -1,4 +1,4 @@
-"""Sends requests to a server: keeps connections, retries, and raises exceptions for errors. Knows no paths of the API.
+"""Sends requests to a server: keeps connections, retries, and raises exceptions. Knows no paths of the API.
 
 The buffers of a body are sent without a copy. A reply of raw elements is read directly into an array.
 """
@@ -22,8 +22,8 @@ RAW = "application/octet-stream"
 # HTTP headers by their names in lower case.
 Headers = Dict[str, str]
 
-# The server closes a connection that was idle for a minute, or earlier if it needs the descriptor. A request that must not
-# be sent twice therefore uses only connections that were used within this time.
+# The server closes a connection that was idle for a minute, or earlier if it needs the descriptor. A request
+# that must not be sent twice therefore uses only connections that were used within this time.
 FRESH_S = 5.0
 
 # The errors of a TLS connection that the server has closed, which are not subclasses of ConnectionError.
@@ -33,8 +33,7 @@ CLOSED_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 class Error(Exception):
     """The server rejected a request, or failed to compute it.
 
-    code         for programs, such as "bad_shape"; docs/http-api.md lists all codes. For a reply of a proxy, such as
-                 status 502, it is "http_502".
+    code         for programs, such as "bad_shape" (docs/http-api.md), or "http_502" for a proxy's status 502.
     detail       for people: what was wrong, what was expected, what to do.
     status       the HTTP status.
     problem      all members of the reply, such as `field`, `limit` and `request_id`.
@@ -54,7 +53,7 @@ class Error(Exception):
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Returns the little-endian NumPy type of this name. Raises ImportError if ml_dtypes is needed but missing."""
+    """Returns the little-endian NumPy type. Raises ImportError if the type needs ml_dtypes and it is missing."""
     try:
         dtype = np.dtype(name)
     except TypeError:
@@ -104,7 +103,7 @@ class Transport:
     def __init__(
         self, url: str, key: Optional[str], timeout_s: float, retry_s: float, context: Optional[ssl.SSLContext]
     ) -> None:
-        # Idle connections, with the process and the time of the last use. A deque's append and pop are atomic.
+        # Idle connections, with the process and time of the last use. append and pop of a deque are atomic.
         self._free: Deque[Tuple[int, float, http.client.HTTPConnection]] = collections.deque()
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -135,10 +134,11 @@ class Transport:
     ) -> Tuple[Headers, Any]:
         """Sends a request. Returns the reply's headers and body: an array, a JSON value, text, or None.
 
-        Raises Error for a status of 300 or more. 429 or 503 with Retry-After means that the server has done nothing. The
-        request is then sent again after that time, for up to retry_s in total. A repeatable request is also sent once more
-        if the connection breaks before the reply begins. All other broken connections raise ConnectionError. Raises
-        TimeoutError (socket.timeout) if the server is silent for too long.
+        Raises Error for a status of 300 or more. 429 or 503 with Retry-After means that the server has done
+        nothing. The request is then sent again after that time, for up to retry_s in total. A repeatable
+        request is also sent once more if the connection breaks before the reply begins. All other broken
+        connections raise ConnectionError. Raises TimeoutError (socket.timeout) if the server is silent for
+        too long.
         """
         target = self._prefix + path + ("?" + urllib.parse.urlencode(query, safe=",:()") if query else "")
         fields = {**self._headers, **(headers or {})}
@@ -201,13 +201,13 @@ class Transport:
         body: Sequence[memoryview],
         headers: Dict[str, str],
     ) -> Tuple[http.client.HTTPResponse, bool]:
-        """Sends the request, and waits for the head of the reply. Also returns whether the whole request was sent."""
+        """Sends the request, and waits for the reply's head. Also returns whether the whole request was sent."""
         try:
             connection.request(method, target, iter(body) if body else None, headers)
         except (BrokenPipeError, ConnectionResetError):
             if connection.sock is None:
                 raise
-            # The server may reject a request without reading its body. The reply may have arrived before the failure.
+            # The server may reject a request without reading its body. The reply may have arrived already.
             return connection.getresponse(), False
         return connection.getresponse(), True
 
@@ -215,7 +215,7 @@ class Transport:
         """Returns an idle connection, or a new one that is not connected yet."""
         try:
             process, used, connection = self._free.pop()
-            # After a fork, connections belong to the parent. The child can close them, because that sends nothing.
+            # After a fork, connections belong to the parent. The child can close them without sending anything.
             while process != os.getpid():
                 connection.close()
                 process, used, connection = self._free.pop()

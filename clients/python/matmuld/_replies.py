@@ -1,4 +1,4 @@
-"""Facts from replies: the timing and check of a product, and the rows of a benchmark. Notebooks show them as tables."""
+"""Facts from replies: the timing and check of a product, and the rows of a benchmark, shown as tables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 @dataclass(frozen=True)
 class Reply:
-    """Facts about a product. `timing` contains the server's times in milliseconds: receive, decode, queue, upload, kernel,
-    download, encode and total (docs/http-api.md). `round_trip_ms` is the client's time from call to result. `verify`
-    contains residual, bound, passed, rows_unjudged and relative_error, or is None if you did not request the check."""
+    """Facts about a product. `timing` contains the server's times in milliseconds: receive, decode, queue,
+    upload, kernel, download, encode and total (docs/http-api.md). `round_trip_ms` is the client's time from
+    call to result. `verify` contains residual, bound, passed, rows_unjudged and relative_error, or is None if
+    you did not request the check."""
 
     shape: Tuple[int, ...]
     dtype: str
