@@ -99,7 +99,7 @@ class Client:
         return getattr(self._local, "last", None)
 
     def product(self, a: Any, b: Any) -> Product:
-        """Returns a product that is not computed yet. An operand is a Stored or an argument of numpy.asarray."""
+        """Returns an uncomputed product. An operand is a Stored, or anything that numpy.asarray accepts."""
         return Product(self, a, b)
 
     def matmul(self, a: Any, b: Any, **parameters: Any) -> Any:
@@ -237,7 +237,7 @@ class Stored:
 
 
 def _call_with_uploads(operands: Iterable[Any], call: Callable[[], Result]) -> Result:
-    """Calls `call`. If the server has lost a stored matrix, uploads the handles' arrays and tries once more."""
+    """Calls `call`. If the server has lost a stored matrix, uploads the handles' arrays and tries again."""
     try:
         return call()
     except Error as error:

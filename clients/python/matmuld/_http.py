@@ -53,7 +53,7 @@ class Error(Exception):
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Returns the little-endian NumPy type. Raises ImportError if the type needs ml_dtypes and it is missing."""
+    """Returns the little-endian NumPy type. Raises ImportError if ml_dtypes is needed and missing."""
     try:
         dtype = np.dtype(name)
     except TypeError:
@@ -201,7 +201,7 @@ class Transport:
         body: Sequence[memoryview],
         headers: Dict[str, str],
     ) -> Tuple[http.client.HTTPResponse, bool]:
-        """Sends the request, and waits for the reply's head. Also returns whether the whole request was sent."""
+        """Sends the request, and waits for the reply's head. Also returns whether all of it was sent."""
         try:
             connection.request(method, target, iter(body) if body else None, headers)
         except (BrokenPipeError, ConnectionResetError):
@@ -215,7 +215,7 @@ class Transport:
         """Returns an idle connection, or a new one that is not connected yet."""
         try:
             process, used, connection = self._free.pop()
-            # After a fork, connections belong to the parent. The child can close them without sending anything.
+            # After a fork, connections belong to the parent. The child can close them without sending data.
             while process != os.getpid():
                 connection.close()
                 process, used, connection = self._free.pop()
