@@ -1,5 +1,5 @@
-/* Rounds the sums of a product once, to nearest even, and stores them as elements of C. There is one
- * function for each type of sums (gpu/matrix/dtype.h). For C and for CUDA; any thread. */
+/* Rounds sums of a product to nearest even, and stores them as elements of C. There is one function for each
+ * type of sums (mm_dtype_sum). For C and for CUDA; any thread. */
 #pragma once
 
 #include "gpu/matrix/dtype.h"

@@ -1,6 +1,5 @@
-/* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and flags.
- * op(X) is X, or the transpose of X if X's flag is set. This file knows no request. Any thread may call
- * these functions. */
+/* A product C = op(A)·op(B) or a transposition C = op(A), as a kernel sees it: shapes, views and flags.
+ * op(X) is X, or the transpose of X if X's flag is set. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/matrix/matrix.h"
@@ -14,14 +13,15 @@ enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 
 const char *mm_op_name(enum mm_op op);
 
-/* Describes how the products of a stack find their operands. The view of A covers a_count matrices, one
- * below another; the view of B covers b_count, and the view of C covers `count`. Product i writes matrix i
- * of C. Each dimension has a step for A and a step for B: how many matrices further the operand of the
- * next product along the dimension is. If a step is 0, all products along the dimension share the operand. */
+/* Describes which operands each product of a stack uses. The view of A contains a_count matrices, one below
+ * another. The view of B contains b_count matrices, and the view of C contains `count`. Product i writes
+ * matrix i of C. From one product to the next along dimension d, the index of A's matrix grows by
+ * a_steps[d], and the index of B's matrix by b_steps[d]. If a step is 0, all products along the dimension
+ * use one operand. */
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
-    size_t count; /* products; at least 2 */
+    size_t count; /* number of products, at least 2 */
     size_t a_count;
     size_t b_count;
     unsigned rank; /* at least 1 */
@@ -30,20 +30,18 @@ struct mm_stack {
     size_t b_steps[MM_STACK_RANK_MAX];
 };
 
-/* Indices into each list of a product's operands. */
 enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERANDS_MAX };
 
-/* The matrices of a product: a, b and c. */
-enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
+enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 }; /* a, b and c */
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
- * and k is 0. The views a and b describe the operands as stored: a is k×m if transpose_a is set. A
- * transposition has transpose_a set, unless A is stored column by column. Memory then already has the
- * transpose, and a copy is enough.
+ * and k is 0. The views a and b describe the operands as stored, so a is k×m if transpose_a is set. A
+ * transposition usually has transpose_a set. If it is not set, A is stored column by column, and a copy of
+ * A's memory is the result.
  *
- * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results of A's
- * type; in a transposition it is A's type. C overlaps neither operand. Kernels write no element outside
- * C's m×n. Kernels get this struct by value. */
+ * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results, or A's
+ * type in a transposition. C overlaps neither operand. Kernels get this struct by value, and write no
+ * element outside C's m×n. */
 struct mm_product {
     size_t m;
     size_t n;
@@ -55,10 +53,10 @@ struct mm_product {
     bool transpose_b;
     bool allow_vendor; /* on a GPU, `auto` may choose a library of the device's vendor */
     bool allow_tf32;   /* on a GPU, `auto` may choose `tf32` for float32 operands */
-    unsigned tile;     /* the caller's tile, for a variant with several; 0: the variant's default */
-    const struct mm_stack
-        *stack; /* NULL: one product. With a stack, each product is m×n×k, and the views are dense and cover
-                   all products. The caller owns the stack, and keeps it as long as the product */
+    unsigned tile;     /* tile that the caller chose; 0: the variant's default */
+    /* NULL if there is one product. With a stack, each product is m×n×k, and the dense views contain all
+     * products. The caller owns the stack, and keeps it as long as the product. */
+    const struct mm_stack *stack;
 };
 
 static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
@@ -71,31 +69,29 @@ static inline void mm_product_place_operand(struct mm_product *product, enum mm_
     *(index == MM_OPERAND_A ? &product->a.data : &product->b.data) = data;
 }
 
-/* Returns the number of products: 1 without a stack. */
 static inline size_t mm_product_count(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->count;
 }
 
 __BEGIN_DECLS
-/* Returns one product of a stack, by its index. */
+/* Returns the product of a stack with this index. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 
-/* Sets m, n and k from a, b and the flags. For a transposition this empties b. MM_BAD_SHAPE, with both
- * shapes, if the inner dimensions of a and b differ; the product is then untouched. */
+/* Sets m, n and k from a, b and the flags. For a transposition, also empties b. If the inner dimensions of a
+ * and b differ, returns MM_BAD_SHAPE with both shapes, and leaves the product untouched. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);
 
-/* Returns the dense view of C, without data. Its shape and element type (mm_dtype_result) follow from a, b
- * and the flags. The inner dimensions of a and b may differ. */
+/* Returns the dense view of C, without data. The element type is mm_dtype_result of A's type; for a
+ * transposition it is A's type. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
-/* Returns the bytes of all three matrices together. The caller has checked that their sizes do not
- * overflow. */
+/* Returns the bytes of all three matrices together. The caller has checked that the sum does not overflow. */
 size_t mm_product_bytes(const struct mm_product *product);
 
-/* Returns a copy of the product with dense views without data. */
+/* Returns a copy of the product whose views are dense and have no data. */
 struct mm_product mm_product_dense(const struct mm_product *product);
 
-/* Returns the floating-point operations of all products: 2·m·n·k for each. The result is a double because
- * it can exceed 2⁶⁴. */
+/* Returns the floating-point operations of all products, 2·m·n·k for each. A double, because the number can
+ * exceed 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);
