@@ -1,5 +1,5 @@
-/* The CUDA backend of a build without CUDA. The rows of its variants can be read, but there are no devices,
- * so nothing calls the functions in the rows. */
+/* The CUDA backend of a build without CUDA. Its variants can be described, but there are no devices to run
+ * them. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 

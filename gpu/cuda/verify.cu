@@ -1,14 +1,14 @@
-/* The check of a product on the device (gpu/check/verify.h). This file launches the kernels and places their
- * sums in memory. The kernels read each of the three matrices once and multiply it by a few vectors. The
- * order of sums depends only on the shape, so a given C has one residual on all devices. */
+/* Checks products on the device (gpu/check/verify.h). The kernels multiply each of the three matrices by a
+ * few vectors, and read each matrix once. The order of sums depends only on the shape, so a given C has one
+ * residual on all devices. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
 
 namespace {
 
-constexpr size_t BLOCKS_ENOUGH = 1024; /* blocks that keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* elements; a shorter part of a line is not worth its own sums */
+constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
+constexpr size_t PART_MIN = 256;       /* elements in the shortest part of a line */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -29,11 +29,11 @@ struct cut cut_of(const struct operand &x) {
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
-/* The three matrices, and the places of their sums in the check's memory. Places are counted in sums. */
+/* The three matrices, and where their sums begin in the check's memory, counted in sums. */
 struct plan {
     struct operand a, b, c;
     struct cut a_cut, b_cut, c_cut;
-    size_t b_sums, c_sums; /* where the sums of B and of C begin; the sums of A begin at 0 */
+    size_t b_sums, c_sums; /* the sums of A begin at 0 */
     size_t count;          /* number of all sums */
 };
 
@@ -119,7 +119,6 @@ cudaError_t compare_rows(const struct plan &plan, const struct mm_product *produ
                             arguments, 0, lane->stream);
 }
 
-/* Enqueues the check of one product. */
 template <enum mm_dtype DTYPE>
 cudaError_t verify(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
                    uint64_t seed, size_t first_row, struct mm_lane *lane) {
