@@ -1,6 +1,5 @@
 /* The rows of the CUDA variant table, and the planning functions that they name. A new variant needs its own
- * file and one row here. docs/architecture.md lists the tests and docs that must name the variant. The rows
- * `auto` are in variants.c. */
+ * file and one row here. docs/architecture.md says what else it needs. The rows `auto` are in variants.c. */
 #pragma once
 
 #include "gpu/lab/traffic/kernels.h"
