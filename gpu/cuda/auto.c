@@ -15,8 +15,7 @@ enum {
      * kernel's time matters more: 13 µs for tiled kernels, 5 µs for `tensor` (bfloat16). */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
-    /* The crossover for rows that do not begin at multiples of 16 bytes, because `tensor` copies such
-     * operands first. */
+    /* The crossover if rows do not begin at multiples of 16 bytes. Then `tensor` copies operands first. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,
@@ -39,8 +38,7 @@ static size_t blocks_of(const struct mm_product *product, size_t edge) {
            mm_product_count(product);
 }
 
-/* Returns the index of the first edge that is at least `length`, or `count` if there is none. The edges
- * ascend. */
+/* Returns the index of the first of the ascending edges that is at least `length`, or `count`. */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
     while (index < count && length > edges[index])
@@ -121,8 +119,7 @@ static bool is_for_tf32(const struct mm_device *device, const struct mm_product 
     return product->allow_tf32 && is_worth(device, product, MM_CUDA_ROW_tf32, MM_CUDA_TF32_EDGE, 128);
 }
 
-/* Chooses the row if the operands or C are not float32. On an H100 this chose the faster tile for ten types
- * and nine shapes. */
+/* On an H100, this chose the faster tile for ten types and nine shapes. */
 static unsigned choose_of_other_types(const struct mm_device *device, const struct mm_product *product) {
     if (product->allow_vendor && mm_cuda_blas_supports(device, product))
         return MM_CUDA_ROW_blas;
@@ -148,9 +145,8 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
     return &mm_cuda_variants[row];
 }
 
-/* `vectorized` is faster for large matrices with elements of at most 4 bytes, because it has more bytes in
- * flight. With 4-byte elements, rows must begin at multiples of 16 bytes. Otherwise `padded` is the fastest,
- * or within 1%. */
+/* `vectorized` is faster for large matrices with small elements, because it has more bytes in flight. With
+ * elements of 4 bytes, it needs rows that begin at multiples of 16 bytes. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);

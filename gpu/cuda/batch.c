@@ -1,6 +1,6 @@
-/* Batches: decides which small products and transpositions may share a launch, and enqueues them. The kernel
- * writes C to locked host pages, and reads small operands there. Operands that are larger and read repeatedly
- * are copied to the device first. */
+/* Decides which small products and transpositions may share a launch, and enqueues them. The kernel writes C
+ * to locked host pages, and reads small operands there. Other host operands are copied to the device
+ * first. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"
@@ -12,8 +12,7 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* Whether all stored operands have device copies. A job without such a copy runs alone, and makes the
- * copy. */
+/* If a stored operand has no device copy yet, the job runs alone, and makes the copy. */
 static bool are_operands_there(const struct mm_job *job) {
     return mm_job_absent_bytes(job, job->plan.device) == 0;
 }
@@ -49,15 +48,13 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Operands that begin at a word are copied in whole words. The last word may reach past the operand, but not
- * past its page. */
+/* Copies work in whole words. The last word may reach past the operand, but not past its page. */
 static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
-/* An operand stays in host memory if the kernel reads each element once, or if one block reads all of a small
- * operand. Other operands would cross the bus several times. On an H200, limits from 4 to 64 KiB were equally
- * fast. */
+/* Reads an operand in host memory if the kernel reads each element once, or if one block reads all of a small
+ * operand. Other operands would cross the bus several times. Limits from 4 to 64 KiB were equally fast. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     const struct mm_layout *layout = &job->plan.layout;
@@ -81,7 +78,6 @@ static struct mm_cuda_item item_of(const struct mm_job *job) {
                                  .split_depth = split_depth > 0 ? split_depth : (unsigned)product->k};
 }
 
-/* Adds a copy of the operand to *copies, unless the operand is empty. */
 static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, void *to) {
     const size_t bytes = operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
     const unsigned words = (unsigned)mm_size_divide_up(bytes, sizeof(unsigned));

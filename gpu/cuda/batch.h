@@ -45,8 +45,7 @@ struct mm_cuda_items {
     unsigned tile; /* edge of all items' tiles, in elements */
 };
 
-/* The parameter of the kernel that copies operands from locked host pages to device memory. A word has 4
- * bytes. */
+/* The parameter of the kernel that copies operands from locked host pages to device memory. */
 struct mm_cuda_copies {
     struct {
         const unsigned *from;
@@ -77,7 +76,7 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
 
 struct mm_cuda_device;
 
-/* Enqueues one kernel that generates all operands. There must be at least one. */
+/* Enqueues one kernel that generates all operands, of which there must be at least one. */
 cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
                              const struct mm_cuda_device *device, cudaStream_t stream);
 
@@ -91,12 +90,10 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* Returns the batch key of a planned job. Jobs with equal keys may share a launch. 0 if the job must run
- * alone. Any thread. */
+/* Returns the batch key of a planned job. Jobs with equal keys may share a launch; 0 for none. Any thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
-/* Whether a shared launch reads this operand of the job directly from host memory. `source` is an element of
- * job->sources. Any thread. */
+/* Whether a shared launch reads this source of the job directly from host memory. Any thread. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source);
 
 struct mm_lane;

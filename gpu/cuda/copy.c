@@ -1,5 +1,4 @@
-/* Copies matrices between host and device or on the device, and plans transpositions that are plain
- * copies. */
+/* Copies matrices between host and device and on the device, and plans transpositions that only copy. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 

@@ -91,8 +91,7 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     return cudaSuccess;
 }
 
-/* Makes a pool that never returns memory to the driver by itself, because the driver takes longer to allocate
- * memory than a small job runs. */
+/* The pool never returns memory to the driver by itself, because the driver takes long to allocate. */
 static cudaError_t pool_open(struct mm_cuda_device *device) {
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,

@@ -28,19 +28,16 @@ struct mm_cuda_device {
 /* Makes the device current for the CUDA calls of this thread. Any thread. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
-/* Adds a device to the list of open devices. If one device fails, mm_cuda_status checks the whole list. Any
- * thread. */
+/* Adds a device to the list of open devices, which mm_cuda_status checks if a device fails. Any thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
-/* Removes a device from the list of open devices. Does nothing if the device is not in the list. Any
- * thread. */
+/* Removes a device from the list of open devices, if the device is in the list. Any thread. */
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 
 /* Turns the result of a CUDA call into a status, and fills in *error on failure. `doing` completes a sentence
  * that begins with "the device failed while".
  * - MM_NO_DEVICE_MEMORY: memory ran out. error->needed_bytes is 0, because CUDA does not tell the size.
- * - MM_DEVICE_FAILED: only a new process can use the device again. Other open devices that no longer work are
- *   marked as failed too.
+ * - MM_DEVICE_FAILED: only a new process can use the device again. Marks all devices that no longer work.
  * - MM_INTERNAL: any other error. */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);

@@ -10,8 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Data that a variant derived from the matrix. Only the thread of the device's lanes uses this while the
- * matrix exists. */
+/* Data that a variant derived from the matrix. Only the thread of the device's lanes uses this. */
 struct derived {
     void *data; /* NULL if no memory is allocated */
     size_t bytes;
@@ -89,8 +88,7 @@ static void destroy_events(const struct mm_cuda_device_copy *copy) {
             cudaEventDestroy(events[index]);
 }
 
-/* Removes the copy from its device and returns the device, or NULL if the device was closed. The caller holds
- * the mutex. */
+/* Removes the copy from its device and returns the device, or NULL if closed. The caller holds the mutex. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -102,7 +100,6 @@ static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct re
     return device;
 }
 
-/* Frees a copy that no job uses any more. */
 static void release(struct mm_device_copy *head) {
     struct mm_cuda_device_copy *copy = (struct mm_cuda_device_copy *)head;
     struct removed removed = {.count = 0};
@@ -135,8 +132,8 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds bytes to the device's counts, unless that exceeds the limit for stored matrices. An only copy must fit
- * beside the other only copies. Any other copy must fit beside all copies and derived data. */
+/* Adds bytes to the device's counts, unless that exceeds the limit for stored matrices. If the matrix is only
+ * here, the bytes must fit beside other such matrices, otherwise beside all copies and derived data. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
@@ -224,8 +221,7 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     return code;
 }
 
-/* Enqueues the copy of the matrix to new device memory. If device memory is short, copies nothing and returns
- * cudaSuccess. */
+/* Enqueues the copy of the matrix to new device memory. If memory is short, does nothing and succeeds. */
 static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
                               struct mm_lane *lane) {
     void *data = acquire(copy, value->bytes, lane);
@@ -243,8 +239,7 @@ static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_devi
     return cudaSuccess;
 }
 
-/* Returns the matrix's copy on the lane's device, and makes one if there is none. NULL if host memory runs
- * out. */
+/* NULL if host memory runs out. */
 static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
     struct mm_cuda_device_copy *copy = find(value, lane->device);
     if (copy != NULL)
@@ -284,7 +279,7 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
 
 /* --- derived from a copy */
 
-/* Returns the device copy of an operand of the lane's job, or NULL if there is none. */
+/* Returns NULL if the lane has no job, or if the operand has no device copy. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
     const struct mm_source *source = job == NULL ? NULL : &job->sources[slot];
@@ -309,7 +304,7 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
         derived->bytes = bytes;
         derived->key = key;
         if (derived->data != NULL)
-            (void)note(derived, lane); /* if this fails, the kernels that fill the memory fail too */
+            (void)note(derived, lane); /* after a failure, the kernels that fill the memory fail too */
     }
     if (derived->data == NULL || derived->key != key || derived->bytes != bytes ||
         wait_for(derived->event, &derived->is_complete, lane) != cudaSuccess) /* the next call fails too */
@@ -336,8 +331,7 @@ static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, st
     return mm_cuda_status(lane->device, code, "making a stream", error);
 }
 
-/* Waits for the lane's stream, and closes the lane. `code` is the result of the call that enqueued the copy.
- */
+/* Waits for the lane's stream, and closes the lane. `code` is the result of enqueueing the copy. */
 static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
                                  struct mm_error *error) {
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);

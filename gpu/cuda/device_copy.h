@@ -1,6 +1,5 @@
-/* Copies of stored matrices in a CUDA device's memory, and data that variants derive from the copies. The
- * thread of the device's lanes calls these functions. Other threads may call mm_cuda_acquire_copy_on with a
- * lane that only they use. */
+/* Copies of stored matrices in device memory, and data that variants derive from the copies. The thread of
+ * the device's lanes calls these functions. Any thread with its own lane may call mm_cuda_acquire_copy_on. */
 #pragma once
 
 #include "gpu/cuda/device.h"
@@ -19,8 +18,7 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
 
 /* Acquires memory for a stored matrix that only this device will have, in the order of the lane's stream. The
  * caller owns *copy, and releases it or passes it to the store. MM_STORE_FULL if the matrix would exceed
- * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if device memory runs out. MM_INTERNAL if host memory runs
- * out. */
+ * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY, or MM_INTERNAL without host memory. */
 enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struct mm_device_copy **copy,
                                        struct mm_error *error);
 
@@ -35,8 +33,8 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
 /* Notes that the memory of mm_cuda_acquire_derived is filled when the work enqueued so far is complete. */
 cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot);
 
-/* Drops all derived data, and all copies except only copies. No running job may use them. If for_good, drops
- * only copies too, because the device is being closed. */
+/* Drops all derived data and all copies, but keeps matrices that are only on this device. No running job may
+ * use the dropped memory. If for_good, drops everything, because the device is being closed. */
 void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good);
 
 __END_DECLS

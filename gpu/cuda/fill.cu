@@ -1,5 +1,4 @@
-/* Generates operands on the device: random numbers and identity matrices. Each row of the grid generates one
- * operand. */
+/* Generates random and identity matrices on the device. Each row of the grid generates one matrix. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
@@ -10,7 +9,7 @@ namespace {
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
-/* For each element type, a struct that generates a random element. */
+/* For each element type, how to generate a random element. */
 #define X(constant, name, TYPE, WORD, ...)                                                                   \
     struct make_##constant {                                                                                 \
         using type = TYPE;                                                                                   \

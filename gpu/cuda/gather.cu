@@ -1,5 +1,4 @@
-/* Copies the small operands of a batch from locked host pages to device memory in one kernel. Each row of the
- * grid makes one copy. */
+/* Copies a batch's operands from locked host pages to device memory. Each row of the grid makes one copy. */
 #include "gpu/cuda/batch.h"
 
 namespace {

@@ -25,8 +25,7 @@ size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan
 
 /* Acquires the jobs' device memory in the order of the lane's stream, sets lane->scratch, and enqueues the
  * copies of stored operands. Adds the bytes copied from the host to uploaded_bytes. MM_STORE_FULL if the
- * device has no space for a C that stays. After a failure, the caller waits for the stream and calls
- * mm_cuda_release_memory. */
+ * device has no space for a C that stays. On failure wait for the stream and call mm_cuda_release_memory. */
 enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                       const struct mm_plan *plan, struct mm_cuda_memory *memory,
                                       struct mm_error *error);
@@ -35,8 +34,8 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
  * workspace and the copies of stored operands for later jobs. */
 void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count);
 
-/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. All other members
- * begin as 0. */
+/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. All else begins as
+ * 0. */
 struct mm_cuda_retry {
     struct mm_lane *lane;
     const struct mm_job *job; /* NULL if there are several jobs, or none */

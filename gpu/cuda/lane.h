@@ -49,9 +49,9 @@ struct mm_lane {
     struct mm_cuda_bands bands;
 
     /* Results that the device writes to locked host memory, which the lane owns. */
-    struct mm_verification *verification; /* result of the last check */
-    struct mm_reduction *reduction;       /* result of the last reduction */
-    struct mm_path *path;                 /* path of the last product, if its variant has several paths */
+    struct mm_verification *verification;
+    struct mm_reduction *reduction;
+    struct mm_path *path; /* path of the last product, if its variant has several paths */
 
     void *workspace; /* device memory for the jobs' matrices, kept between jobs; may be NULL */
     void *scratch;   /* part of `workspace` for one launch (plan.workspace_bytes), aligned to 256 bytes */
@@ -74,23 +74,21 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the layout's kernel, and allows the layout's dynamic shared memory. MM_UNSUPPORTED if the device does
- * not have that much for a block. */
+/* Loads the kernel. MM_UNSUPPORTED if a block cannot have the layout's dynamic shared memory. */
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error);
 
 /* Loads the kernels that the plan launches for this product. The matrices need no data. */
 enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Plans a transposition with the layout's kernel. If transpose_a is false, plans a plain copy, because A
- * already has the layout of C. */
+/* Plans a transposition with the layout's kernel, or a plain copy if transpose_a is false. */
 void mm_cuda_plan_transposition(const struct mm_layout *layout, const struct mm_product *product,
                                 struct mm_plan *plan);
 
 struct mm_cuda_items;
 
-/* Launches the layout's batch kernel over the first `count` items. Sets the other members of *items. The
- * caller has loaded the kernel. */
+/* Launches the batch kernel over the first `count` items, and sets the other members of *items. The caller
+ * has loaded the kernel. */
 enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cuda_items *items,
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error);

@@ -23,8 +23,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     return mm_cuda_status(lane->device, code, "launching a kernel", error);
 }
 
-/* Beyond 48 KiB of shared memory, a kernel must opt in. This opts in to the most that a block may have, so
- * one call is enough. */
+/* A kernel must opt in to more than 48 KiB of shared memory. Opting in once to the maximum is enough. */
 static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lane, size_t static_bytes,
                              struct mm_error *error) {
     const struct mm_device *head = &lane->device->head;
@@ -54,7 +53,6 @@ enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane
     return load(layout, lane, &ignored, error);
 }
 
-/* Returns the parameter of a batch kernel for a stack. */
 static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm_product *product) {
     const struct mm_stack *stack = product->stack;
     const struct mm_product first = mm_product_item(product, 0);

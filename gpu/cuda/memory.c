@@ -37,8 +37,7 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* Workspaces up to this size are made half as large again, so slowly growing products do not replace them
- * each time. */
+/* Workspaces up to this size get half as much again, so slowly growing products seldom replace them. */
 enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {

@@ -11,8 +11,7 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
                                    struct mm_error *error);
 
 /* Acquires memory from the device's pool, in the order of the lane's stream, aligned to 256 bytes. `bytes`
- * may be 0. *memory is untouched on failure. After MM_NO_DEVICE_MEMORY, callers call mm_cuda_prepare_retry
- * (job_memory.h). */
+ * may be 0. *memory is untouched on failure. After MM_NO_DEVICE_MEMORY, call mm_cuda_prepare_retry. */
 enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,
                                     struct mm_error *error);
 

@@ -1,5 +1,4 @@
-/* The CUDA backend of a build without CUDA. Its variants can be described, but there are no devices to run
- * them. */
+/* The CUDA backend of a build without CUDA. It describes its variants, but has no devices. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 

@@ -1,5 +1,4 @@
-/* Runs jobs on a lane: enqueues upload, kernels and download, and measures the time of each. Long kernels are
- * launched in bands of rows. */
+/* Runs jobs on a lane: enqueues upload, kernels and download, and measures the time of each. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
@@ -15,8 +14,7 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
-/* Copies or generates an operand at its address in `product`. Stored operands were already copied by
- * mm_cuda_acquire_memory. */
+/* Does nothing for stored operands, because mm_cuda_acquire_memory has copied them. */
 static cudaError_t upload(struct mm_job *job, const struct mm_product *product, unsigned index,
                           struct mm_lane *lane) {
     const struct mm_source *source = &job->sources[index];
@@ -43,8 +41,7 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
     return mm_cuda_status(lane->device, code, "copying the operands to the device", error);
 }
 
-/* Enqueues the check of at most PRODUCTS_MAX products, so each check of small products takes only a few
- * milliseconds. */
+/* PRODUCTS_MAX limits the time of a check of small products to a few milliseconds. */
 static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
@@ -63,7 +60,6 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     return MM_OK;
 }
 
-/* Enqueues the copy of the part of C that the job returns. */
 static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
     const struct mm_matrix *to = &job->product.c;
     job->outcome.downloaded_bytes = mm_job_returned_bytes(job);
@@ -92,7 +88,6 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 
 /* --- bands of rows ------------------------------------------------------------------------------- */
 
-/* The longest that a band should take. */
 #define BAND_NS 100e6
 
 /* Whether a band of this many rows gets the kernel and the splits of k of the whole product. Only then do
@@ -233,9 +228,8 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
     return status;
 }
 
-/* Begins one job, or several jobs as one launch: all or none. Sets the jobs' errors on failure. If several
- * results together exceed the limit for stored matrices, the status is MM_NO_DEVICE_MEMORY, because one job
- * may fit alone. */
+/* Begins one job, or several jobs as one launch: all or none. Sets the jobs' errors on failure. Turns
+ * MM_STORE_FULL of several jobs into MM_NO_DEVICE_MEMORY, because one job may fit alone. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
@@ -253,8 +247,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return status;
 }
 
-/* Tries one by one the jobs that got no memory together, until one has begun. The worker begins the other
- * jobs later. */
+/* Tries one by one the jobs that got no memory together. The worker begins the remaining jobs later. */
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     enum mm_status status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++) {

@@ -7,7 +7,6 @@
 
 __BEGIN_DECLS
 
-/* Records the event of a mark on the lane's stream. */
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
 /* Sets *span_ns to the nanoseconds from mark `from` to the next mark. The stream has passed both marks. */
@@ -35,13 +34,11 @@ enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window 
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 
-/* Enqueues a copy of a matrix. Both matrices have equal shapes and types, but may have different leading
- * dimensions. */
+/* Enqueues a copy of a matrix. Shapes and types must be equal; leading dimensions may differ. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* Makes a gate, which can hold back a stream. The caller owns the gate, and frees it with
- * mm_cuda_gate_free. */
+/* Makes a gate, which can hold back a stream. The caller frees it with mm_cuda_gate_free. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
 
 /* Frees a gate; NULL is allowed. */
@@ -52,8 +49,7 @@ cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream);
 
 void mm_cuda_gate_open(struct mm_cuda_gate *gate);
 
-/* Whether the stream stopped waiting after 2 ms, because the gate was still closed. Call this after waiting
- * for the stream. */
+/* Whether the stream stopped waiting before the gate was opened. First wait for the stream. */
 bool mm_cuda_gate_timed_out(const struct mm_cuda_gate *gate);
 
 __END_DECLS

@@ -178,8 +178,7 @@ __BEGIN_DECLS
       .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
-/* The planning functions of the rows. mm_cuda_tf32 is never defined, because the row tf32 uses
- * mm_cuda_tensor. */
+/* The rows' planning functions. The row tf32 uses mm_cuda_tensor, so mm_cuda_tf32 is never defined. */
 #define X(row, ...) mm_variant_plan mm_cuda_##row;
 MM_CUDA_VARIANTS(X)
 #undef X
@@ -187,19 +186,18 @@ MM_CUDA_VARIANTS(X)
 MM_CUDA_TRANSPOSES(X)
 #undef X
 
-/* Returns why the device cannot use asynchronous copies, or NULL if it can. A static string. Any thread. */
+/* Returns why the device cannot use asynchronous copies, or NULL. A static string. Any thread. */
 const char *mm_cuda_async_missing(const struct mm_device *device);
 
-/* Returns why the device cannot use the instructions of Hopper's tensor cores, or NULL if it can. A static
- * string. Any thread. */
+/* Returns why the device cannot use Hopper's tensor cores, or NULL. A static string. Any thread. */
 const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 
-/* Returns why cuBLAS cannot be used, or NULL if it can. A static string. The first call looks for the
- * library. Any thread. */
+/* Returns why cuBLAS cannot be used, or NULL. The first call opens the library. A static string. Any
+ * thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
 
-/* Returns why cuBLAS cannot multiply operands of float8_e4m3fn, or NULL if it can. A static string. Call this
- * only if mm_cuda_blas_missing returned NULL. Any thread. */
+/* Returns why cuBLAS cannot multiply float8_e4m3fn, or NULL. Call this only if mm_cuda_blas_missing returned
+ * NULL. A static string. Any thread. */
 const char *mm_cuda_blas_float8_missing(const struct mm_device *device);
 
 /* Whether the variant `blas` can compute this product on the device. Any thread. */

@@ -1,6 +1,5 @@
-/* Checks products on the device (gpu/check/verify.h). The kernels multiply each of the three matrices by a
- * few vectors, and read each matrix once. The order of sums depends only on the shape, so a given C has one
- * residual on all devices. */
+/* Checks products on the device (gpu/check/verify.h): multiplies each of the three matrices by a few vectors.
+ * The order of sums depends only on the shape, so a given C has one residual on all devices. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
@@ -34,7 +33,7 @@ struct plan {
     struct operand a, b, c;
     struct cut a_cut, b_cut, c_cut;
     size_t b_sums, c_sums; /* the sums of A begin at 0 */
-    size_t count;          /* number of all sums */
+    size_t count;
 };
 
 struct plan plan_of(const struct mm_product *product, size_t sums) {
@@ -61,8 +60,8 @@ cudaError_t sum(struct operand &x, FACTORS by, struct cut &cut, typename KIND::n
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* Computes B·x and the norms of B's lines. Joins the parts of each line at once, because every row of A reads
- * all lines. */
+/* Computes B·x and the norms of B's lines. Joins the parts of each line here, because every row of A needs
+ * them. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *results, cudaStream_t stream) {
     if (plan.b.lines == 0)
@@ -140,7 +139,6 @@ template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *produ
     return plan_of(product, kind::SUMS).count * sizeof(typename kind::number);
 }
 
-/* The functions for products of an element type. */
 struct checker {
     cudaError_t (*verify)(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
                           uint64_t seed, size_t first_row, struct mm_lane *lane);

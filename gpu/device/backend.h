@@ -48,15 +48,13 @@ struct mm_backend {
     const struct mm_variant *variants;
     size_t variant_count;
 
-    /* What the compiler reported about the kernels. The last row has compute capability 0. NULL if there is
-     * no report. */
+    /* The compiler's report about the kernels, or NULL. The last row has compute capability 0. */
     const struct mm_compiled *compiled;
 
     /* Whether the devices use the host's cores and memory. */
     bool is_host;
 
-    /* Counts the devices. If there are none, MM_NOT_READY with the reason in error->detail ("no NVIDIA
-     * driver"). */
+    /* Counts the devices. If there are none, MM_NOT_READY with the reason ("no NVIDIA driver"). */
     enum mm_status (*count)(unsigned *count, struct mm_error *error);
 
     /* Opens one device, which the caller owns until close. *device is untouched on failure. One thread at a
@@ -69,8 +67,7 @@ struct mm_backend {
      * enqueues this work and returns. Each job has a plan, m and n are not 0, and job->work.error is MM_OK.
      * Several jobs, at most MM_BATCH_MAX, must have equal batch keys. If a job cannot start, sets its error
      * and releases what was acquired for it; the other jobs may still start. After MM_NO_DEVICE_MEMORY, the
-     * worker begins the job again, alone, when all lanes are free. If the job fails then too, the error is
-     * final. */
+     * worker tries the job again, alone, when all lanes are free. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
     /* Waits for the jobs in the lane, and sets their errors, spans and `batched`. Jobs that share a launch
@@ -79,8 +76,7 @@ struct mm_backend {
      *
      * A host device may compute only one part of the product (job->progress), and then sets job->more. The
      * worker calls begin and end again, in any lane, unless the job was cancelled. The spans are sums over
-     * all parts. A GPU divides a long product itself. If mm_work_is_cancelled, the GPU stops and fails with
-     * MM_STOPPING. */
+     * all parts. A GPU divides a long product itself, and fails with MM_STOPPING if the job is cancelled. */
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
     /* Whether the jobs in the lane are complete, so end returns at once. One thread uses all lanes. NULL if
@@ -102,22 +98,19 @@ struct mm_backend {
     size_t (*memory_free)(const struct mm_device *device);
 
     /* Acquires device memory for a stored matrix that will be only on this device. The caller owns *copy, and
-     * releases it or passes it to the store. MM_STORE_FULL if the matrix would exceed
-     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. NULL if stored matrices
-     * are in host memory. */
+     * releases it or passes it to the store. MM_STORE_FULL if the matrix exceeds mm_device_stored_bytes_max.
+     * MM_NO_DEVICE_MEMORY. Any thread. NULL if the backend's stored matrices are in host memory. */
     enum mm_status (*acquire_copy)(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                    struct mm_error *error);
 
-    /* Reads which resources the plan's kernel uses on the device. MM_UNSUPPORTED if the plan uses a library
-     * or a plain copy, or if the device lacks resources for the kernel. Any thread. NULL if the backend has
-     * no kernels. */
+    /* Reads which resources the plan's kernel uses on the device. MM_UNSUPPORTED if the plan has no kernel of
+     * this project, or if the device lacks resources. Any thread. NULL if the backend has no kernels. */
     enum mm_status (*attributes)(struct mm_device *device, const struct mm_plan *plan,
                                  struct mm_attributes *attributes, struct mm_error *error);
 
-    /* Device memory for tests and benchmarks. `acquire` gets memory of undefined contents, aligned to 256
-     * bytes, from the pool that jobs use. If it fails with MM_NO_DEVICE_MEMORY, *error has the needed and the
-     * free bytes. `release` allows NULL. `upload` and `download` copy between host and device, and return
-     * when the copy is complete. */
+    /* Device memory for tests and benchmarks, from the pool that jobs use, aligned to 256 bytes. If `acquire`
+     * fails with MM_NO_DEVICE_MEMORY, *error has the needed and the free bytes. `release` allows NULL.
+     * `upload` and `download` copy between host and device, and wait. */
     enum mm_status (*acquire)(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error);
     void (*release)(struct mm_device *device, void *memory);
     enum mm_status (*upload)(struct mm_device *device, void *to_device, const void *from_host, size_t bytes,
@@ -131,8 +124,7 @@ struct mm_backend {
                            uint64_t seed, struct mm_error *error);
 
     /* Runs a product once by its plan, on matrices in device memory, and waits. *kernel_ns is the kernel's
-     * time by the device's clock. kernel_ns may be NULL. On a host device, any thread may call this at any
-     * time. */
+     * time by the device's clock. kernel_ns may be NULL. On a host device, any thread. */
     enum mm_status (*measure)(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 
@@ -177,8 +169,7 @@ extern const struct mm_backend mm_cpu_backend;
 /* In a build without CUDA, this has only a name, variants to describe, and a `count` that fails. */
 extern const struct mm_backend mm_cuda_backend;
 
-/* Returns all backends that the program knows, even if they were not built in. NULL ends the list. Any
- * thread. */
+/* Returns all backends, even if they were not built in. NULL ends the list. Any thread. */
 enum { MM_BACKENDS_MAX = 2 }; /* length of mm_backends_known */
 const struct mm_backend *const *mm_backends_known(void);
 

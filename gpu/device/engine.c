@@ -35,8 +35,7 @@ static bool is_chosen(const struct mm_engine_options *options, unsigned device_i
     return false;
 }
 
-/* MM_UNSUPPORTED if the options name a GPU that does not exist. Even with the backend "auto" this must fail,
- * so the mistake is seen. */
+/* Fails if the options name a GPU that does not exist, even with the backend "auto". */
 static enum mm_status check_devices(const struct mm_engine_options *options, unsigned count,
                                     struct mm_error *error) {
     for (size_t index = 0; options->devices != NULL && index < options->device_count; index++)
@@ -68,8 +67,7 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     return MM_OK;
 }
 
-/* Opens all working devices of one backend, and notes why other devices did not open. options->devices
- * applies only to GPUs. */
+/* Opens the working devices of one backend, and notes why others did not open. */
 static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
                                    const struct mm_engine_options *options, struct mm_error *error) {
     unsigned count = 0;
@@ -350,8 +348,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the memory for generated operands, C and workspace, because a small request could otherwise use all
- * memory of a device. */
+/* Limits the memory that a small request can use for generated operands, C and workspace. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {

@@ -11,7 +11,7 @@ struct mm_engine_options {
     const char *backend;     /* a name; "auto" means the CPU, and CUDA if it works */
     const unsigned *devices; /* indices of CUDA devices to use; NULL for all */
     size_t device_count;
-    unsigned host_jobs; /* most products at a time on the CPU; 0 for one a core */
+    unsigned host_jobs; /* most products at a time on the CPU; 0 for one per core */
     struct mm_queue_limits queue;
     struct mm_watch_limits watch;
 
@@ -42,12 +42,10 @@ enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm
 /* Closes the queue (mm_queue_close) and the devices, and frees the engine. NULL is allowed. */
 void mm_engine_close(struct mm_engine *engine);
 
-/* Returns one line that says which devices were not opened and why ("cuda: no NVIDIA driver"), or "". Valid
- * until close. */
+/* Returns why devices were not opened ("cuda: no NVIDIA driver"), or "". Valid until close. */
 const char *mm_engine_note(const struct mm_engine *engine);
 
-/* Returns the functions that lock pages for the devices that copy, or NULL if no device copies. Any
- * thread. */
+/* Returns the functions that lock pages for copying, or NULL if no device copies. Any thread. */
 const struct mm_page_locking *mm_engine_page_locking(const struct mm_engine *engine);
 
 /* Returns the queue of all devices. The engine owns it; valid until close. Any thread. */

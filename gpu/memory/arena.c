@@ -10,8 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Size classes: up to 256 bytes the multiples of 64, and then four sizes for each power of two: 320, 384,
- * 448, 512, 640, … */
+/* Size classes: 64, 128, 192, 256, and then four for each power of two: 320, 384, 448, 512, 640, … */
 enum { ALIGNMENT = 64, FINE_MAX = 256, FINE_CLASSES = FINE_MAX / ALIGNMENT, CLASSES = FINE_CLASSES + 7 * 4 };
 
 struct free_block {

@@ -8,8 +8,7 @@ enum { MM_ARENA_BLOCK_MAX = 32 << 10 };
 
 struct mm_arena;
 
-/* Opens an arena of this size. The system provides a page when the page is first used. NULL if the system is
- * out of memory. */
+/* Opens an arena. The system provides a page when the page is first used. NULL if memory runs out. */
 struct mm_arena *mm_arena_open(size_t bytes);
 
 /* Unmaps the arena. Before, all blocks were freed. NULL is allowed. */

@@ -4,8 +4,7 @@
 
 #include <assert.h>
 
-/* A sixteenth of the budget is only for small requests. A request is small if it needs at most a 256th of the
- * budget, or at most 64 KiB. */
+/* A request is small if it needs at most a 256th of the budget, or at most 64 KiB. */
 enum { SMALL_PART = 16, SMALL_REQUEST_PART = 256, SMALL_REQUEST_MIN = 64 << 10 };
 
 enum { STEP_MIN = 64 << 10, STEP_MAX = 2 << 20 };

@@ -1,16 +1,13 @@
 /* The memory budget counts the host memory of all requests and stored matrices. Each request has a
- * reservation. A sixteenth of the budget is only for small requests. server/http/line.h decides in which
- * order requests get memory. */
+ * reservation. server/http/line.h decides in which order requests get memory. */
 #pragma once
 
 #include "gpu/memory/buffer.h"
 
-/* The parts of the budget. MM_BUDGET_SMALL is a sixteenth, for small requests only. All requests and stored
- * matrices can use the rest. */
+/* The parts of the budget. MM_BUDGET_SMALL is a sixteenth, which only small requests can use. */
 enum { MM_BUDGET_MAIN, MM_BUDGET_SMALL, MM_BUDGET_PARTS };
 
-/* How many requests wait for memory of one part. Only server/http/line.c changes the members. __atomic access
- * only. */
+/* How many requests wait for memory of one part. Only server/http/line.c changes this. __atomic access. */
 struct mm_budget_waiting {
     size_t all;
     size_t holders; /* those that already have memory, and so go first */
@@ -92,8 +89,7 @@ void mm_reservation_free(struct mm_reservation *reservation, struct mm_buffer *b
 /* Releases reserved bytes that are in no buffer. */
 void mm_reservation_trim(struct mm_reservation *reservation);
 
-/* Releases all bytes of the reservation. Does not free its buffers, which no longer count: free them with
- * mm_buffers_release. */
+/* Releases all bytes of the reservation. Its buffers no longer count; free them with mm_buffers_release. */
 void mm_reservation_close(struct mm_reservation *reservation);
 
 /* Hands a buffer over to the store. The buffer counts in the budget until mm_budget_free. is_for_store was

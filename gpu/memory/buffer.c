@@ -82,8 +82,7 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns the part of a block that its buffer has not reached to the system. With the mutex held, because the
- * buffer may grow. */
+/* Returns the part that the buffer has not reached to the system. With the mutex held. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -95,8 +94,7 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists of kept memory. If a buffer has the block, drops only the kept part. With
- * the mutex held. */
+/* Removes a block from the lists. If a buffer has the block, drops the kept part. With the mutex held. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);
@@ -104,8 +102,7 @@ static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
         drop_rest(buffers, block);
 }
 
-/* Drops the block that was kept longest, if it was kept before before_ns. Returns false if there is no such
- * block. */
+/* Drops the block that was kept longest. Returns false if no block was kept before before_ns. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
     struct mm_block *block = TAILQ_FIRST(&buffers->kept.all);
@@ -125,14 +122,13 @@ void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns) {
         continue;
 }
 
-/* Drops kept memory until the pool is within its limit. */
 static void drop_excess(struct mm_buffers *buffers) {
     while (__atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED) > buffers->bytes_max &&
            drop_oldest(buffers, UINT64_MAX))
         continue;
 }
 
-/* Counts `bytes` for a buffer, and drops kept memory in exchange. */
+/* Counts `bytes` for a buffer. Drops kept memory if the pool exceeds its limit. */
 static void count(struct mm_buffers *buffers, size_t bytes) {
     __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
     drop_excess(buffers);
@@ -200,8 +196,7 @@ static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bo
     return kept != NULL ? MM_OK : reserve_block(buffers, bytes, block, error);
 }
 
-/* Lends only the first `bytes` of a block, as far as they are usable. The pool keeps the other usable
- * bytes. */
+/* Lends only the first `bytes` of a block to its buffer. The pool keeps the other usable bytes. */
 static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     pthread_mutex_lock(&buffers->mutex);
     if (block->lent_bytes < block->open_bytes)
@@ -233,8 +228,7 @@ static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block,
     return MM_OK;
 }
 
-/* Acquires a block that can grow to `bytes_max`. If the system has less address space, halves the size
- * until it succeeds. */
+/* Acquires a block that can grow to `bytes_max`, or to less if the system has less address space. */
 static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                       struct mm_block **block, struct mm_error *error) {
     const size_t least = bytes > GROWING_MIN ? bytes : GROWING_MIN;

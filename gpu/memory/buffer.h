@@ -1,6 +1,5 @@
 /* Host memory for bodies and results. The pool keeps the memory of released buffers for later buffers of
- * similar size, because kept pages are already mapped and locked. budget.h limits how much each request may
- * have. */
+ * similar size, because kept pages are already mapped and locked. budget.h limits each request. */
 #pragma once
 
 #include "gpu/memory/pages.h"
@@ -20,8 +19,7 @@ struct mm_buffer {
 
 struct mm_buffers;
 
-/* Opens a pool. It keeps released memory only while used and kept memory together are at most bytes_max. NULL
- * if memory runs out. */
+/* Opens a pool. It keeps no memory beyond bytes_max of used and kept memory. NULL if memory runs out. */
 struct mm_buffers *mm_buffers_open(size_t bytes_max);
 
 /* Frees the pool. Before, all buffers were released. NULL is allowed. */
@@ -43,8 +41,7 @@ enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, stru
 enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                struct mm_buffer *buffer, struct mm_error *error);
 
-/* Shrinks a buffer that has grown to its first `bytes`. The pool keeps the rest of the memory. Any thread,
- * one at a time for a buffer. */
+/* Shrinks a grown buffer to its first `bytes`. Any thread, one at a time for a buffer. */
 void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes);
 
 /* Ends the growth of a buffer. If devices use locked pages, locks all usable pages of the buffer's block. Any
@@ -54,8 +51,7 @@ void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer);
 /* Releases the memory, and clears *buffer. Does nothing if the buffer has no memory. Any thread. */
 void mm_buffers_release(struct mm_buffers *buffers, struct mm_buffer *buffer);
 
-/* Returns all memory that was kept before before_ns (mm_clock_ns) to the system. This may take milliseconds.
- * Any thread. */
+/* Returns memory that was kept before before_ns to the system. May take milliseconds. Any thread. */
 void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns);
 
 /* Returns the bytes that the pool keeps. Any thread. */
