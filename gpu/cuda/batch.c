@@ -48,7 +48,8 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Copies work in whole words. The last word may reach past the operand, but not past its page. */
+/* Copies work in whole words, so an operand must begin at a word. The last word may reach past the operand,
+ * but not past its page. */
 static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }

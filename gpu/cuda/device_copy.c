@@ -132,8 +132,9 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds bytes to the device's counts, unless that exceeds the limit for stored matrices. If the matrix is only
- * here, the bytes must fit beside other such matrices, otherwise beside all copies and derived data. */
+/* Adds bytes to the device's counts, unless that exceeds the limit for stored matrices. A matrix that only
+ * this device has must fit beside other such matrices. Any other copy must fit beside all copies and derived
+ * data. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
@@ -277,7 +278,7 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
     return MM_OK;
 }
 
-/* --- derived from a copy */
+/* --- data derived from a copy */
 
 /* Returns NULL if the lane has no job, or if the operand has no device copy. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
@@ -320,7 +321,7 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
     return code;
 }
 
-/* --- only copies */
+/* --- matrices that only this device has */
 
 /* Opens a lane with a new stream, so any thread can copy while jobs run in the device's lanes. */
 static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {

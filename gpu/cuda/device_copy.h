@@ -17,8 +17,9 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane);
 
 /* Acquires memory for a stored matrix that only this device will have, in the order of the lane's stream. The
- * caller owns *copy, and releases it or passes it to the store. MM_STORE_FULL if the matrix would exceed
- * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY, or MM_INTERNAL without host memory. */
+ * caller owns *copy, and releases it or passes it to the store. MM_STORE_FULL if such matrices would exceed
+ * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if device memory runs out. MM_INTERNAL if host memory runs
+ * out. */
 enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struct mm_device_copy **copy,
                                        struct mm_error *error);
 

@@ -9,7 +9,7 @@ namespace {
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
-/* For each element type, how to generate a random element. */
+/* For each element type, a struct that generates a random element. */
 #define X(constant, name, TYPE, WORD, ...)                                                                   \
     struct make_##constant {                                                                                 \
         using type = TYPE;                                                                                   \

@@ -33,7 +33,8 @@ static size_t figures_bytes(const struct mm_job *job) {
     return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
 }
 
-/* Returns the device bytes for everything but the matrices. Shared launches need nothing else. */
+/* Returns the device bytes for everything but the matrices. 0 for shared launches, which need only
+ * matrices. */
 static size_t extra_bytes(const struct mm_job *job, const struct mm_plan *plan) {
     return job->work.batch_key != 0 ? 0 : check_bytes(job) + figures_bytes(job) + plan->workspace_bytes;
 }

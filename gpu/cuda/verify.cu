@@ -61,7 +61,7 @@ cudaError_t sum(struct operand &x, FACTORS by, struct cut &cut, typename KIND::n
 }
 
 /* Computes B·x and the norms of B's lines. Joins the parts of each line here, because every row of A needs
- * them. */
+ * the joined sums. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *results, cudaStream_t stream) {
     if (plan.b.lines == 0)

@@ -98,8 +98,9 @@ struct mm_backend {
     size_t (*memory_free)(const struct mm_device *device);
 
     /* Acquires device memory for a stored matrix that will be only on this device. The caller owns *copy, and
-     * releases it or passes it to the store. MM_STORE_FULL if the matrix exceeds mm_device_stored_bytes_max.
-     * MM_NO_DEVICE_MEMORY. Any thread. NULL if the backend's stored matrices are in host memory. */
+     * releases it or passes it to the store. MM_STORE_FULL if such matrices would exceed
+     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. NULL if the backend's
+     * stored matrices are in host memory. */
     enum mm_status (*acquire_copy)(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                    struct mm_error *error);
 
@@ -124,7 +125,7 @@ struct mm_backend {
                            uint64_t seed, struct mm_error *error);
 
     /* Runs a product once by its plan, on matrices in device memory, and waits. *kernel_ns is the kernel's
-     * time by the device's clock. kernel_ns may be NULL. On a host device, any thread. */
+     * time by the device's clock. kernel_ns may be NULL. Any thread may call this for a host device. */
     enum mm_status (*measure)(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 

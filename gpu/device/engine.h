@@ -88,8 +88,8 @@ struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
-/* Returns the backend of this name if the program knows it but has no open device for it, otherwise NULL. Its
- * variants can be described, but not run. Any thread. */
+/* Returns a known backend of this name that has no open device, or NULL. The backend's variants can be
+ * described, but not run. Any thread. */
 const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name);
 
 /* Checks whether a device can run job->product by job->variant within kernel_ms_max and device_bytes_max. If

@@ -10,7 +10,7 @@ enum { MM_BUDGET_MAIN, MM_BUDGET_SMALL, MM_BUDGET_PARTS };
 /* How many requests wait for memory of one part. Only server/http/line.c changes this. __atomic access. */
 struct mm_budget_waiting {
     size_t all;
-    size_t holders; /* those that already have memory, and so go first */
+    size_t holders; /* waiting requests that already have memory; they go first */
 };
 
 struct mm_budget {
@@ -54,7 +54,7 @@ bool mm_budget_is_awaited(const struct mm_budget *budget);
 /* Frees a buffer that was handed over (mm_reservation_hand_over). Any thread. */
 void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer);
 
-/* Returns the part from which the reservation would get `more` bytes if it had to wait. */
+/* Returns the part of the budget for which a request must wait if it needs `more` bytes. */
 int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
 
 /* Reserves `more` bytes and returns true, or reserves nothing and returns false. A small request gets memory
@@ -62,7 +62,7 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
  * reservation are in one part, so its other bytes may move. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
 
-/* Calls mm_reservation_extend, unless other requests wait and go first. Then returns false. */
+/* Returns false if another request waits and goes first. Otherwise calls mm_reservation_extend. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);
 
 /* Returns how many bytes to reserve next while a body arrives or is decoded: as many as it has already

@@ -22,14 +22,12 @@ struct mm_job {
     struct mm_product product;
 
     /* Where the operands come from. The owner holds references to stored operands. Generated operands are
-     * dense. The host writes them to the product's data. A GPU writes them to device memory, so their data
-     * may be NULL. */
+     * dense. The host writes them to the product's data. A GPU needs no data for them. */
     struct mm_source sources[MM_OPERANDS_MAX];
 
     const struct mm_variant *variant; /* a variant of work.backend; may be `auto` */
 
-    /* The wanted part of C; NULL for all of C. The part ends up dense at C's data, where the host first
-     * computes all of C. */
+    /* The wanted part of C, or NULL for all of C. The result is dense at C's data. */
     const struct mm_window *part;
 
     bool keeps_c;        /* on the host: all of C is wanted, so the part stays in its place */
@@ -39,8 +37,7 @@ struct mm_job {
     bool is_locked;      /* all matrices with data, except stored ones, are in locked pages */
     void *verify_memory; /* memory of mm_verify_bytes for a check on the host */
 
-    /* The result, which the owner may read once `done` is called. C is undefined unless work.error is
-     * MM_OK. */
+    /* The owner may read the result once `done` is called. C is undefined unless work.error is MM_OK. */
     struct mm_outcome outcome;
 
     /* C in device memory if stores_c, even after an error. The owner releases it or passes it to the
@@ -73,8 +70,8 @@ static inline bool mm_job_checks(const struct mm_job *job) {
 void mm_job_clear(struct mm_job *job);
 
 /* Plans the job for a device: sets `plan`, and what mm_work_plan sets. If C is empty, sets only the plan's
- * variant. MM_UNSUPPORTED if the device cannot run the job. Call this with no lock held, on any thread that
- * owns the job. */
+ * variant. MM_UNSUPPORTED if the device cannot run the job. Any thread that owns the job, with no lock
+ * held. */
 enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct mm_error *error);
 
 /* Notes that the device begins the planned job. */
@@ -94,10 +91,9 @@ size_t mm_job_returned_bytes(const struct mm_job *job);
  * must be fetched from a device. The operands' data may be NULL. */
 size_t mm_job_generated_bytes(const struct mm_job *job);
 
-/* Returns the bytes of stored operands that have no copy on this device. Any thread that has references to
- * the operands. */
+/* Returns the bytes of stored operands that have no copy on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 
-/* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. A device has begun
- * the job. */
+/* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. Call this after
+ * mm_job_begin. */
 double mm_job_flops_or_bytes(const struct mm_job *job);

@@ -1,5 +1,4 @@
-/* The lanes that one thread of a worker uses, and the jobs that run in them. Only that thread calls these
- * functions. */
+/* The lanes of one worker thread, and the jobs that run in them. Only that thread calls these functions. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -27,8 +26,7 @@ struct mm_pipeline {
     } lanes[MM_LANES_MAX];
 };
 
-/* Gives the pipeline all lanes of the device if the backend has is_over. Otherwise gives it only lane
- * `index`. */
+/* Gives the pipeline all lanes of the device if the backend has is_over, otherwise only lane `index`. */
 void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned index);
 
 static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline) {
@@ -40,8 +38,7 @@ static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline)
  * requests a second. */
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 
-/* Begins the jobs in a free lane; one must be free. Jobs that failed to begin stay in the batch, and all
- * other jobs are removed from it. */
+/* Begins the jobs in a free lane; one must be free. Only jobs that failed to begin stay in the batch. */
 void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch);
 
 /* Ends the jobs of a lane whose launch is complete, and moves the jobs to *ended. If several launches are

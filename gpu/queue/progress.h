@@ -1,7 +1,6 @@
 /* The progress of a product that is computed part by part. A part is a block of C, or several whole products
  * of a stack. Between two parts, other work gets its turn, and the product can be cancelled. On the host, a
- * part's size depends on the time of the part before. On a GPU, it depends on the plan (gpu/cuda/run.c). One
- * thread at a time uses this. */
+ * part's size depends on the time of the part before, and on a GPU on the plan (gpu/cuda/run.c). */
 #pragma once
 
 #include "gpu/check/reduce.h"
@@ -30,8 +29,7 @@ struct mm_progress {
     struct mm_reduction_progress reduced;
 };
 
-/* Returns the product that computes rows × cols elements of C from (row, col) on. Its matrices are views of
- * the given product's matrices. */
+/* Returns the product that computes rows × cols elements of C from (row, col) on, as views of `product`. */
 struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
                                   size_t col, size_t cols);
 
@@ -40,6 +38,5 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product);
 
-/* Ends the current part, and returns whether a part is left. On a GPU, the ended part is only enqueued by
- * now. */
+/* Ends the current part, which a GPU has only enqueued by now. Returns whether a part is left. */
 bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns);

@@ -1,5 +1,4 @@
-/* The callers' side of the queue: accepts work, chooses a worker for it, and ends the queue. worker.c has the
- * lists of each device. */
+/* The callers' side of the queue: accepts work, chooses a worker, and ends the queue. */
 #include "gpu/queue/queue.h"
 
 #include "gpu/mutex.h"
@@ -105,7 +104,6 @@ static enum mm_status fail_stopping(struct mm_error *error) {
     return mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
 }
 
-/* Clears the result of an earlier run. */
 static void clear(struct mm_work *work) {
     struct mm_job *job = mm_work_job(work);
     work->error.status = MM_OK;
@@ -128,8 +126,7 @@ void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work) {
     (void)assign(queue, work, &work->error);
 }
 
-/* A product up to this size takes about 10 µs on the calling thread. Handing it to another thread takes
- * longer. */
+/* Up to this size, a product takes about 10 µs. Handing it to another thread takes longer. */
 enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
@@ -225,8 +222,8 @@ void mm_queue_stop(struct mm_queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Removes waiting work from the worker, and paused work too if with_paused. Returns a list of this work in
- * order, followed by the list `removed`. */
+/* Removes waiting work from the worker, and paused work too if with_paused. Returns a list of the removed
+ * work, in order, followed by the list `removed`. */
 static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *removed) {
     struct mm_work *previous;
     for (struct mm_work *work = TAILQ_LAST(&worker->waiting, mm_work_list); work != NULL; work = previous) {
@@ -241,14 +238,14 @@ static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused
 }
 
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at) {
-    const double counted_ns = work->expected_ns; /* the time that runs_at has added */
+    const double counted_ns = work->expected_ns; /* mm_worker_finish must subtract this */
     const bool is_assigned = work->kind != MM_WORK_TASK && assign(queue, work, NULL) == MM_OK;
     const double expected_ns = work->expected_ns;
     work->expected_ns = counted_ns;
     if (!is_assigned)
         return false;
     pthread_mutex_lock(&queue->mutex);
-    const bool passes = !queue->closing; /* because threads of the other worker may have ended */
+    const bool passes = !queue->closing; /* otherwise threads of the other worker may have ended */
     if (passes && runs_at != NULL)
         mm_worker_finish(runs_at, work);
     if (passes) {
@@ -278,8 +275,7 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     mm_work_list_done(refused);
 }
 
-/* If mm_queue_fail_hung was not called for this long, the whole process was stopped. Then all times begin
- * again. */
+/* If mm_queue_fail_hung was not called for this long, the process was stopped, and all times begin again. */
 #define STOPPED_NS UINT64_C(1000000000)
 
 /* Returns when the watch first saw the current step. If the step is new, that is now. */

@@ -33,12 +33,10 @@ struct mm_queue;
 struct mm_task;
 
 struct mm_queue_limits {
-    /* The most jobs that wait, over all devices. A product between two parts counts as waiting, but a task
-     * between two slices does not. */
+    /* The most jobs that wait, over all devices. Products between two parts count, but begun tasks do not. */
     size_t jobs_max;
 
-    /* A job is rejected if the jobs before it will take longer than this, by measured rates; 0 for no
-     * limit. */
+    /* A job is rejected if the jobs before it will take longer, by measured rates; 0 for no limit. */
     uint64_t wait_ns_max;
 };
 
@@ -65,11 +63,10 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, str
  * Returns true if the job is over; then `done` is not called. Otherwise submit the job. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
-/* Submits a task to this device. Returns false if the device is busy or has failed, or if the queue is
- * stopping. Any thread. */
+/* Submits a task to this device. Returns false if the device is not idle, or the queue stops. Any thread. */
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
-/* Marks a GPU as failed if it has made no progress for longer than most_ns (0 for no limit). The time counts
+/* Marks GPUs as failed that have made no progress for longer than most_ns (0 for no limit). The time counts
  * from the first call that saw the current step. The thread of such a GPU is lost. Returns a GPU that this
  * call has marked, or NULL. One thread at a time. */
 struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
@@ -79,8 +76,7 @@ struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, ui
  * for device memory, or moves to another device, counts as begun. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
-/* Returns how long the work waited in the queue. Call this only after the work has left the queue. Any
- * thread. */
+/* Returns how long the work waited in the queue, once it has left the queue. Any thread. */
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {
@@ -88,8 +84,7 @@ struct mm_queue_state {
     size_t jobs_waiting;
     size_t bytes_waiting; /* operands and results of the waiting jobs */
 
-    /* How long the jobs will keep the busiest device, by measured rates. Tasks, and jobs without a rate,
-     * count as 0. */
+    /* How long the jobs will keep the busiest device, by measured rates. Unknown times count as 0. */
     uint64_t wait_ns;
 
     bool is_full; /* jobs_waiting has reached jobs_max */
@@ -101,8 +96,7 @@ struct mm_queue_state mm_queue_look(struct mm_queue *queue);
 /* Rejects new work with MM_STOPPING from now on. Accepted work continues. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 
-/* Ends all work early. Work that has not begun gets this status and detail. Call mm_queue_stop first. Any
- * thread. */
+/* Ends all work early. Work that has not begun gets this error. Call mm_queue_stop first. Any thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
 /* Stops the queue, waits until all work is over, joins the workers, and frees the queue. NULL is allowed. */

@@ -1,5 +1,4 @@
-/* Tests a device: runs each variant on a known product or transposition. Also times each variant, for the
- * first forecasts. */
+/* Runs each variant of a device on a known product or transposition, and times it for the first forecasts. */
 #include "gpu/queue/self_test.h"
 
 #include <assert.h>
@@ -36,8 +35,7 @@ struct known_product {
     double sums[SELF_TEST_M_MAX * SELF_TEST_N_MAX]; /* the expected product, before rounding */
 };
 
-/* Fills an operand with small whole numbers, some of them negative if the type is a float. A bool turns each
- * number into 0 or 1. */
+/* Fills an operand with small whole numbers. Floats also get negative numbers, and bool only 0 and 1. */
 static void fill_operand(void *elements, double *values, enum mm_dtype dtype, size_t count, int numbers) {
     const int least = mm_dtype_is_float(dtype) ? -numbers / 2 : 0;
     for (size_t index = 0; index < count; index++) {
@@ -53,8 +51,7 @@ static double sum_at(const struct known_product *known, size_t row, size_t col) 
     return sum;
 }
 
-/* Rows of A repeat after A_NUMBERS rows, and columns of B after B_NUMBERS columns. So the sums repeat too,
- * and most sums are only copied. */
+/* Rows of A and columns of B repeat, so the sums repeat too, and most sums are only copied. */
 static void fill_known(struct known_product *known, enum mm_dtype dtype, struct mm_multiples of) {
     assert(of.m <= SELF_TEST_MULTIPLE_MAX);
     assert(of.n <= SELF_TEST_MULTIPLE_MAX);
@@ -218,7 +215,6 @@ enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
  * other rates, so forecasts assume half of the measured rate. */
 enum { EDGE_MIN = 64, EDGE_MAX = 1024, LONG_NS = 1000000, TIMES_SLOWER = 2, RUNS = 3 };
 
-/* All three matrices lie in `memory`, one after another. */
 static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
     const size_t bytes = edge * edge * sizeof(float);
     struct mm_product product = {.a = mm_matrix_dense(MM_FLOAT32, edge, edge, memory),

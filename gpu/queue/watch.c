@@ -32,8 +32,7 @@ static enum mm_task_state test_row(struct mm_task *task, struct mm_device *devic
     return MM_TASK_OVER;
 }
 
-/* Advances to the next row. Returns true if the self-test is over, because this row was the last or has
- * failed. */
+/* Advances to the next row. Returns true if this row was the last or has failed. */
 static bool step(struct self_test *test) {
     if (test->task.work.error.status == MM_OK && ++test->row < test->device->backend->variant_count)
         return false;
@@ -42,8 +41,7 @@ static bool step(struct self_test *test) {
     return true;
 }
 
-/* Ends the test of a row: first stores the finding, then marks the device as failed, and last counts the
- * test. */
+/* Stores the finding first, then marks the device as failed, and counts the test last. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;
@@ -97,8 +95,7 @@ static void begin(struct self_test *test, struct mm_queue *queue) {
         __atomic_store_n(&test->is_under_way, 0, __ATOMIC_RELAXED);
 }
 
-/* Whether to report the status. If memory was short or the queue stopped, the test says nothing about the
- * device. */
+/* Whether to report the status. Other errors, such as short memory, say nothing about the device. */
 static bool is_news(enum mm_status status) {
     return status == MM_DEVICE_FAILED || status == MM_INTERNAL || status == MM_UNSUPPORTED;
 }

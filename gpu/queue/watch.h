@@ -1,5 +1,4 @@
-/* The watch marks hung devices as failed. It also tests idle devices again, to find a faulty device before a
- * client does. */
+/* The watch marks hung devices as failed, and tests idle devices again to find faults before clients do. */
 #pragma once
 
 #include "gpu/queue/queue.h"

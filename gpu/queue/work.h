@@ -1,7 +1,7 @@
 /* Work is what waits in a device's queue: a product (gpu/queue/job.h) or a task (gpu/queue/task.h). Both have
  * this struct as their first member. The owner embeds them in its own state, so queueing allocates nothing.
- * gpu/queue/queue.h says who owns work and how it ends. While the queue owns work, the owner may read only
- * members that the owner has set. */
+ * gpu/queue/queue.h says who owns work. While the queue owns it, the owner reads only members that the owner
+ * has set. */
 #pragma once
 
 #include "gpu/status.h"
@@ -22,7 +22,7 @@ enum mm_work_kind { MM_WORK_PRODUCT, MM_WORK_TASK };
 enum mm_work_state {
     MM_WORK_IDLE,    /* in no list: the owner has the work, or it moves to another device */
     MM_WORK_WAITING, /* in its worker's waiting list, before the first step */
-    MM_WORK_RUNNING, /* in a step */
+    MM_WORK_RUNNING, /* a thread of its worker runs a step */
     MM_WORK_PAUSED,  /* in its worker's waiting list, between two steps */
 };
 
@@ -33,8 +33,8 @@ struct mm_work {
     uint64_t deadline_ns;             /* no step begins after this mm_clock_ns(); 0 for no deadline */
 
     /* Called with a list (by `next`) of work that is over and has this `done`. The queue does not use the
-     * work afterwards. The caller holds no lock, and is a worker's thread, mm_queue_abort or
-     * mm_queue_fail_hung. */
+     * work afterwards. A worker's thread, mm_queue_abort or mm_queue_fail_hung calls this, with no lock
+     * held. */
     void (*done)(struct mm_work *first);
 
     void *owner; /* data for `done` */
@@ -54,8 +54,7 @@ struct mm_work {
     uint64_t batch_key;          /* products with equal keys may share a launch; 0 for none */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */
 
-    /* When the watch first saw the current step, or first saw it after its last progress; 0 if not yet.
-     * __atomic access. */
+    /* When the watch first saw the current step or its last progress; 0 if not yet. __atomic access. */
     uint64_t seen_ns;
 
     size_t bytes;       /* bytes of a product's matrices */
@@ -82,8 +81,7 @@ static inline void mm_work_show_progress(struct mm_work *work) {
 }
 
 /* Plans the work for a device: sets is_exclusive, batch_key, load and expected_ns, and the plan of a job.
- * MM_UNSUPPORTED if the device cannot do the work. Call this with no lock held, on any thread that owns the
- * work. */
+ * MM_UNSUPPORTED if the device cannot do the work. Any thread that owns the work, with no lock held. */
 enum mm_status mm_work_plan(struct mm_work *work, struct mm_device *device, struct mm_error *error);
 
 /* Calls `done` for a list (by `next`) of work that is over. Neighbours with an equal `done` share one

@@ -1,5 +1,4 @@
-/* The lists of work for one device: what waits, what runs, and what starts next. Exclusive work runs
- * alone. */
+/* The lists of work for one device: what waits, what runs, and what starts next. */
 #include "gpu/queue/worker.h"
 
 #include <stddef.h>
@@ -62,7 +61,6 @@ void mm_worker_add(struct mm_worker *worker, struct mm_work *work) {
     worker->expected_ns += work->expected_ns;
 }
 
-/* Removes work from the worker's counts. */
 static void leave(struct mm_worker *worker, struct mm_work *work) {
     move(worker->queue, work, MM_WORK_IDLE);
     worker->jobs--;
@@ -101,8 +99,7 @@ static void start(struct mm_worker *worker, struct mm_work *work) {
 }
 
 /* A batch gets the waiting jobs that may share a launch with its first job. It ends when its copies reach
- * BATCH_BYTES_MAX, after SKIPPED_MAX other jobs, and before exclusive work. Skipped work waits only for one
- * small launch longer. */
+ * BATCH_BYTES_MAX, after SKIPPED_MAX other jobs, and before exclusive work. */
 enum { BATCH_BYTES_MAX = 2 << 20, SKIPPED_MAX = 64 };
 
 static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {

@@ -1,5 +1,4 @@
-/* A worker: the lists of work for one device, and the threads that do the work. Only gpu/queue uses this
- * file. worker.c has the lists, and worker_thread.c the threads. */
+/* A worker: the lists of work for one device, and the threads that do the work. Only gpu/queue uses this. */
 #pragma once
 
 #include "gpu/queue/pipeline.h"
@@ -26,12 +25,12 @@ struct mm_worker {
     struct mm_worker_thread threads[MM_LANES_MAX];
     unsigned thread_count; /* number of started threads */
 
-    /* Signalled when work arrives or ends, or when the queue closes. Used with queue->mutex and
+    /* Signalled when work arrives or ends, or when the queue closes. Uses queue->mutex and
      * CLOCK_MONOTONIC. */
     pthread_cond_t changed;
 
-    /* How often work arrived, or was removed from the front of the waiting list. __atomic access; written
-     * with the mutex held. */
+    /* How often work arrived, or left the front of the waiting list. __atomic access; written with the mutex
+     * held. */
     unsigned changes;
 
     struct mm_work_list waiting; /* oldest first, including paused work */
@@ -52,8 +51,7 @@ struct mm_queue {
     uint64_t looked_ns;  /* when mm_queue_fail_hung was last called */
     bool stopping;       /* new work is rejected; __atomic access, written with the mutex held */
 
-    /* No slice of a task begins, and no part of a product except its first. __atomic access; written with
-     * the mutex held. */
+    /* Only the first part of a product may still begin. Written with the mutex held; __atomic access. */
     bool ending_tasks;
 
     bool closing; /* workers end when their lists are empty */
@@ -75,15 +73,13 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work);
 /* Removes running work, which becomes idle. With the mutex held. */
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 
-/* Moves running work to the end of the waiting list. Cancelled work goes to the front, because it ends
- * quickly. With the mutex held. */
+/* Moves running work to the end of the waiting list, or to the front if cancelled. With the mutex held. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Starts the next work. Returns a task, or fills *batch with products that may share a launch and returns
  * NULL. If nothing can begin beside the running work and may_wait is set, waits until something can begin or
  * the queue closes. If nothing was started, returns NULL with an empty batch. Sets *seen to worker->changes,
- * or to one less if more waiting work could begin, so the caller looks again. Only the worker's threads call
- * this, without the mutex. */
+ * or to one less if more waiting work could begin, so the caller looks again. Without the mutex. */
 struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 

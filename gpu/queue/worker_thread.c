@@ -1,6 +1,5 @@
-/* The threads of a worker. Each thread begins products in free lanes, ends lanes that are over, and runs
- * slices of tasks. A product with more parts goes to the end of the waiting list, and a task after a slice
- * too. */
+/* The threads of a worker. Each thread begins products in free lanes, ends finished lanes, and runs slices of
+ * tasks. Between two parts or slices, work goes to the end of the waiting list. */
 #include "gpu/queue/worker.h"
 
 #include "gpu/cpu/cores.h"
@@ -41,8 +40,7 @@ static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint
     return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
-/* Whether the device must run this product. If not, the product is over: empty, or failed with
- * work->error. */
+/* Whether the device must run this product. If not, the product is empty, or work->error says why. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (has_begun(&job->work))
         return can_go_on(worker, &job->work, now_ns);
@@ -52,14 +50,14 @@ static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now
     return job->product.m > 0 && job->product.n > 0;
 }
 
-/* Ends work that is over. Its `done` is called later, together with other work. With the mutex held. */
+/* Ends finished work. Its `done` is called later, together with other work. With the mutex held. */
 static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     mm_worker_finish(self->worker, work);
     work->next = self->over;
     self->over = work;
 }
 
-/* Ends jobs that are over. Learns rates with the mutex held, because a host device has several threads. */
+/* Ends finished jobs. Learns rates with the mutex held, because a host device has several threads. */
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
@@ -99,7 +97,7 @@ static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, ui
 }
 
 /* Begins products in a free lane. Finishes products that are already over, and products that fail to begin.
- * But if other lanes are busy, puts products that got no memory into *without_memory. */
+ * If other lanes are busy, *without_memory gets the products that found no memory. */
 static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
                   struct mm_batch *without_memory) {
     struct mm_worker *worker = self->worker;
@@ -129,8 +127,7 @@ static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *ba
     begin(self, batch, &without_memory);
 }
 
-/* Continues a product that has more parts, which happens only on the host. If other work waits, the product
- * goes to the end of the list. */
+/* Continues a product that has more parts, now or after other waiting work. Only the host has parts. */
 static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
     struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;
@@ -143,7 +140,7 @@ static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
         begin_alone(self, batch);
 }
 
-/* Ends a lane that is over. Returns false if there is none. */
+/* Ends a finished lane. Returns false if there is none. */
 static bool end(struct mm_worker_thread *self) {
     struct mm_batch ended;
     if (!mm_pipeline_end(&self->pipeline, &ended))
@@ -227,7 +224,7 @@ static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* Waits until a lane is over and ends it, or until a job arrives that this thread could begin. */
+/* Waits until a lane is finished and ends it, or until a job arrives that this thread could begin. */
 static void wait_and_end(struct mm_worker_thread *self) {
     while (!end(self) && !has_arrivals(self)) {
         const uint64_t now_ns = mm_clock_ns();
@@ -237,8 +234,7 @@ static void wait_and_end(struct mm_worker_thread *self) {
     }
 }
 
-/* Runs a slice of a task, or ends the task. A task that has not begun has acquired nothing, so `run` is not
- * called. */
+/* Runs a slice of a task, or ends the task. A task that never began has acquired nothing to release. */
 static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     struct mm_worker *worker = self->worker;
     struct mm_work *work = &task->work;
@@ -256,9 +252,8 @@ static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* The thread's loop. For a GPU it calls `done` after it has begun the next jobs, so the GPU works meanwhile.
- * It calls `done` before a slice of a task and before a product on the host, because these keep the thread
- * busy. */
+/* Calls `done` after the next jobs of a GPU have begun, so the GPU works meanwhile. But `done` comes before a
+ * slice of a task and before a product on the host, because these keep the thread busy. */
 static void *run(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;

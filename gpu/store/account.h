@@ -1,11 +1,9 @@
-/* The store's byte counts: how much each namespace has stored or reserved. Call all functions with the
- * store's mutex held. */
+/* How many bytes each namespace has stored or reserved. Call all functions with the store's mutex held. */
 #pragma once
 
 #include "gpu/store/store.h"
 
-/* Bytes are reserved for an upload, stored under a name, or released. Released bytes have no name any more,
- * but a request still uses them. */
+/* Released bytes are bytes of values that have no name any more, but are still in use. */
 enum mm_store_state { MM_BYTES_STORED, MM_BYTES_RESERVED, MM_BYTES_RELEASED, MM_STORE_STATES };
 
 struct mm_space {
@@ -17,7 +15,7 @@ struct mm_account {
     const struct mm_store_limits *limits;
     size_t bytes[MM_STORE_STATES]; /* by state; the sum never exceeds limits->bytes_max */
     TAILQ_HEAD(mm_store_slots, mm_store_slot) slots;
-    uint64_t newest; /* highest number given to mm_account_set_spaces so far */
+    uint64_t newest; /* `newest` of the last mm_account_set_spaces */
     size_t space_count;
     struct mm_space spaces[MM_STORE_SPACES_MAX];
 };

@@ -82,7 +82,6 @@ static void unname(struct mm_store *store, struct mm_stored *value, struct dropp
     drop_reference(store, value, dropped);
 }
 
-/* Unlocks the mutex, and frees the dropped values. */
 static void unlock(struct mm_store *store, struct dropped *dropped) {
     struct mm_stored *value;
     pthread_mutex_unlock(&store->mutex);
@@ -185,8 +184,8 @@ static size_t count_of(const struct mm_store *store, uint64_t space) {
     return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
 }
 
-/* Checks that one more name is allowed. Other reservations for new names count too, unless this reservation
- * was counted first. */
+/* Checks that one more name is allowed. Other reservations for new names count too, unless this slot was
+ * already checked when it was reserved. */
 static enum mm_status check_count(struct mm_store *store, const struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
@@ -278,8 +277,8 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_s
                                 slot->bytes, error);
 }
 
-/* Turns the reservation into stored bytes, and gives the value its name. `old` is the name's value before, or
- * NULL. */
+/* Turns the reservation into stored bytes, and gives the value its name. `old` is the value that the name had
+ * before, or NULL. */
 static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);

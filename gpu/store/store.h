@@ -11,12 +11,12 @@
 enum { MM_STORE_SPACES_MAX = 4096 };
 
 struct mm_store_limits {
-    size_t bytes_max;       /* bytes of all values together */
+    size_t bytes_max;
     size_t space_bytes_max; /* bytes of all values in one namespace */
     size_t host_bytes_max;  /* bytes of all values in host memory */
     size_t count_max;       /* number of values */
-    size_t space_count_max; /* number of values in one namespace */
-    uint64_t ttl_ns_max;    /* longest lifetime of a value; 0 for no limit */
+    size_t space_count_max;
+    uint64_t ttl_ns_max; /* longest lifetime of a value; 0 for no limit */
 };
 
 /* Memory that is reserved for a value during its upload. An upload is too slow if it is more than a second
@@ -30,7 +30,7 @@ struct mm_store_slot {
     /* Bytes of the upload that have arrived; __atomic access. NULL if the reservation cannot be lost. */
     const size_t *arrived_bytes;
 
-    size_t upload_bytes; /* bytes of the whole upload */
+    size_t upload_bytes;
     uint64_t started_ns;
     uint64_t deadline_ns;
     bool is_reserved;
@@ -39,7 +39,6 @@ struct mm_store_slot {
     TAILQ_ENTRY(mm_store_slot) reserved; /* entry in the store's list of reservations */
 };
 
-/* A matrix that a caller stores. */
 struct mm_store_content {
     struct mm_shape shape;
     enum mm_dtype dtype;
@@ -47,14 +46,12 @@ struct mm_store_content {
     struct mm_buffer *memory;           /* memory of `data`; the store owns it after success */
     struct mm_reservation *reservation; /* in which `memory` counts until success */
 
-    /* The elements in device memory, which the store owns after success. NULL if the elements are in
-     * `data`. */
+    /* The elements in device memory, or NULL if `data` has them. The store owns them after success. */
     struct mm_device_copy *only_copy;
 
     uint64_t ttl_ns; /* lifetime; 0 for the longest that the limits allow */
 
-    /* The ETag that the name's value must have, or "" if the name must have no value. NULL for no
-     * condition. */
+    /* The ETag that the name's value must have, "" if the name must have no value, NULL for any. */
     const char *expected;
 };
 
@@ -108,8 +105,7 @@ enum mm_status mm_store_fail_missing(const char *field, const char *name, struct
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 
-/* Removes the name if its value has the ETag `expected`, or any value if `expected` is NULL. Returns false if
- * nothing was removed. */
+/* Removes the name if its value has the ETag `expected` (NULL: any value). Returns whether it was removed. */
 bool mm_store_remove(struct mm_store *store, uint64_t space, const char *name, const char *expected,
                      uint64_t now_ns);
 
@@ -118,7 +114,6 @@ bool mm_store_remove(struct mm_store *store, uint64_t space, const char *name, c
 size_t mm_store_list(struct mm_store *store, uint64_t space, const char *after, struct mm_stored **values,
                      size_t count_max, uint64_t now_ns);
 
-/* How much of its limit a namespace uses. */
 struct mm_store_usage {
     size_t bytes; /* stored, reserved, or released but still in use */
     size_t limit;
@@ -131,10 +126,10 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
 /* Sums over all namespaces. The last four members add up to limits.bytes_max. */
 struct mm_store_totals {
-    size_t count;          /* values with a name */
-    size_t host_bytes;     /* bytes of named values in host memory */
-    size_t stored_bytes;   /* bytes of named values */
-    size_t reserved_bytes; /* bytes of uploads in progress */
+    size_t count;        /* values with a name */
+    size_t host_bytes;   /* bytes of named values in host memory */
+    size_t stored_bytes; /* bytes of named values */
+    size_t reserved_bytes;
     size_t released_bytes; /* bytes of values that have no name, but are still in use */
     size_t free_bytes;
 };

@@ -10,21 +10,20 @@
 
 struct mm_device;
 
-/* A copy of a value's elements in device memory. The backend embeds this as the first member of its own
- * struct. */
+/* A copy of a value's elements in device memory. A backend's own struct has this as its first member. */
 struct mm_device_copy {
     const struct mm_device *device;
     void *data;                                   /* device memory, owned by the backend; __atomic access */
     void (*release)(struct mm_device_copy *copy); /* frees the copy; any thread, no lock held */
     struct mm_device_copy *next;                  /* the value's next copy */
 
-    /* Copies a part of the elements to host memory, where the part is dense. NULL unless the value has no
-     * elements elsewhere. Any thread. */
+    /* Copies a part of the elements to dense host memory. NULL unless this is the value's only_copy. Any
+     * thread. */
     enum mm_status (*read)(struct mm_device_copy *copy, const struct mm_window *part, enum mm_dtype dtype,
                            void *to, struct mm_error *error);
 
-    /* Copies bytes from host memory to `offset`, and returns when this is complete. One thread at a time
-     * calls this before the value is stored. NULL unless the value has no elements elsewhere. */
+    /* Copies bytes from host memory to `offset`, and waits. One thread at a time calls this before the value
+     * is stored. NULL unless this is the value's only_copy. */
     enum mm_status (*write)(struct mm_device_copy *copy, size_t offset, const void *from, size_t bytes,
                             struct mm_error *error);
 };
@@ -36,8 +35,7 @@ struct mm_stored {
     struct mm_shape shape;
     enum mm_dtype dtype;
 
-    /* Elements in host memory, dense and row by row. NULL if they are only on a device, or if the matrix
-     * is empty. */
+    /* Elements in host memory, dense and row by row. NULL if they are only on a device, or none exist. */
     void *data;
 
     size_t bytes;
@@ -87,8 +85,7 @@ enum mm_status mm_device_copy_check(const struct mm_device_copy *copy, struct mm
 enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
                               struct mm_error *error);
 
-/* Whether the value still has its name. Without a name, it is freed when the last reference is released. Any
- * thread that has a reference. */
+/* Whether the value still has its name. Any thread that has a reference. */
 static inline bool mm_stored_is_named(const struct mm_stored *value) {
     return __atomic_load_n(&value->is_named, __ATOMIC_RELAXED) != 0;
 }
