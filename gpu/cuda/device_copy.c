@@ -15,10 +15,9 @@ struct derived {
     void *data; /* NULL if no memory is allocated */
     size_t bytes;
     uint64_t key;
-    cudaEvent_t
-        event; /* completes after allocation and, if is_filled, after filling; NULL until first recorded */
-    bool is_complete; /* `event` is known to be complete */
-    bool was_wanted;  /* an earlier job asked for the data */
+    cudaEvent_t event; /* complete once `data` can be used; NULL until first recorded */
+    bool is_complete;  /* `event` is known to be complete */
+    bool was_wanted;   /* an earlier job asked for the data */
     bool is_filled;
 };
 
@@ -170,7 +169,7 @@ static cudaError_t wait_for(cudaEvent_t event, bool *is_complete, const struct m
     *is_complete = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return code;
-    (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
+    (void)cudaGetLastError(); /* so later calls do not return this error */
     return cudaStreamWaitEvent(lane->stream, event, 0);
 }
 

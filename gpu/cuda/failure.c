@@ -51,7 +51,7 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
                               struct mm_error *error) {
     if (code == cudaSuccess)
         return MM_OK;
-    (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
+    (void)cudaGetLastError(); /* so later calls do not return this error */
 
     if (code == cudaErrorMemoryAllocation) /* the device still works, so do not wait for it */
         return mm_cuda_fail_memory(device, 0, error);

@@ -290,7 +290,7 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
         return true;
     const cudaError_t code = cudaEventQuery(lane->marks[lane->last]);
     if (code == cudaErrorNotReady)
-        (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
+        (void)cudaGetLastError(); /* so later calls do not return this error */
     if (code == cudaSuccess && has_bands_left(lane)) {
         enqueue_next(lane);
         return lane->bands.error.status != MM_OK;

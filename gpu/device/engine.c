@@ -239,7 +239,7 @@ enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t byt
         const enum mm_status acquired = best->backend->acquire_copy(best, bytes, copy, &failure);
         if (acquired == MM_OK)
             return MM_OK;
-        if (status == MM_OK) { /* the first device has the most free memory */
+        if (status == MM_OK) { /* report the failure of the first device */
             status = acquired;
             *error = failure;
         }

@@ -66,7 +66,7 @@ void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *l
     __atomic_store_n(&buffers->locking, locking, __ATOMIC_RELEASE);
 }
 
-/* --- what is kept -------------------------------------------------------------------------------- */
+/* --- kept memory ---------------------------------------------------------------------------------- */
 
 static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *block) {
     if (block->is_locked)
@@ -82,7 +82,7 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns the part that the buffer has not reached to the system. With the mutex held. */
+/* Returns the part that the buffer has not reached to the system. The caller holds the mutex. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -94,7 +94,8 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists. If a buffer has the block, drops the kept part. With the mutex held. */
+/* Removes a block from the lists. If a buffer has the block, drops the kept part. The caller holds the
+ * mutex. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);

@@ -143,7 +143,7 @@ bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
     return true;
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static void hand_over(struct mm_worker *worker, struct mm_work *work) {
     mm_worker_add(worker, work);
     pthread_cond_signal(&worker->changed);
@@ -288,7 +288,7 @@ static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running,
 }
 
 /* Whether the device is a GPU that has been at one step for longer than most_ns. A device that has already
- * failed counts only if work waits for its lost thread. With the mutex held. */
+ * failed counts only if work waits for its lost thread. The caller holds the mutex. */
 static bool hangs(const struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
     struct mm_work *oldest = TAILQ_FIRST(&worker->running);
     if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)

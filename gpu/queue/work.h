@@ -47,7 +47,7 @@ struct mm_work {
 
     /* Only the queue uses these. */
     TAILQ_ENTRY(mm_work) listed; /* entry in the worker's waiting or running list */
-    struct mm_worker *worker;    /* its device does the work; NULL if no device can */
+    struct mm_worker *worker;    /* its device will do the work; NULL if no device can */
     enum mm_work_state state;    /* changed by mm_work_move, with the queue's mutex held */
     bool is_cancelled;           /* cancelled after the first step began; __atomic access */
     bool is_exclusive;           /* nothing else may run on the device at the same time */
@@ -58,7 +58,7 @@ struct mm_work {
     uint64_t seen_ns;
 
     size_t bytes;       /* bytes of a product's matrices */
-    double load;        /* in operations; a device's load is the sum over its work */
+    double load;        /* in operations; a device's load is the sum for all its work */
     double expected_ns; /* how long the work will keep the device busy; 0 if not known */
 };
 

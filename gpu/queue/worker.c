@@ -13,7 +13,7 @@ static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     return &queue->jobs_waiting;
 }
 
-/* Changes the work's state, and updates the counters and the waiting time. With the mutex held. */
+/* Changes the work's state, and updates the counters and the waiting time. The caller holds the mutex. */
 static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_state state) {
     size_t *before = count_of(queue, work);
     mm_work_move(work, state);
@@ -40,12 +40,12 @@ static void add_load(struct mm_worker *worker, double load) {
     __atomic_store(&worker->load, &sum, __ATOMIC_RELAXED);
 }
 
-/* Notes that waiting work may be able to begin now. With the mutex held. */
+/* Notes that waiting work may be able to begin now. The caller holds the mutex. */
 static void note_change(struct mm_worker *worker) {
     __atomic_store_n(&worker->changes, worker->changes + 1, __ATOMIC_RELAXED);
 }
 
-/* Wakes the worker's other threads if work waits. With the mutex held. */
+/* Wakes the worker's other threads if work waits. The caller holds the mutex. */
 static void wake_others(struct mm_worker *worker) {
     if (!TAILQ_EMPTY(&worker->waiting))
         pthread_cond_broadcast(&worker->changed);

@@ -61,25 +61,27 @@ struct mm_queue {
 
 /* --- worker.c: the lists ------------------------------------------------------------------------- */
 
-/* Adds idle work to the waiting list. With the mutex held. */
+/* Adds idle work to the waiting list. The caller holds the mutex. */
 void mm_worker_add(struct mm_worker *worker, struct mm_work *work);
 
-/* Removes waiting or paused work, which becomes idle. With the mutex held. */
+/* Removes waiting or paused work, which becomes idle. The caller holds the mutex. */
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work);
 
-/* Moves work to the front of the waiting list. With the mutex held. */
+/* Moves work to the front of the waiting list. The caller holds the mutex. */
 void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work);
 
-/* Removes running work, which becomes idle. With the mutex held. */
+/* Removes running work, which becomes idle. The caller holds the mutex. */
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 
-/* Moves running work to the end of the waiting list, or to the front if cancelled. With the mutex held. */
+/* Moves running work to the end of the waiting list, or to the front if cancelled. The caller holds the
+ * mutex. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Starts the next work. Returns a task, or fills *batch with products that may share a launch and returns
  * NULL. If nothing can begin beside the running work and may_wait is set, waits until something can begin or
  * the queue closes. If nothing was started, returns NULL with an empty batch. Sets *seen to worker->changes,
- * or to one less if more waiting work could begin, so the caller looks again. Without the mutex. */
+ * or to one less if more waiting work could begin, so the caller looks again. The caller does not hold the
+ * mutex. */
 struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 
@@ -87,7 +89,7 @@ struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct m
 
 /* Plans a product that has not begun for another device, and moves it to that device's worker. Returns false
  * if no other device can run the product, if the queue is closing, or if the work is a task. `runs_at` is the
- * worker that runs the product, or NULL if the product is idle. Call this without the mutex. */
+ * worker that runs the product, or NULL if the product is idle. The caller does not hold the mutex. */
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at);
 
 /* --- worker_thread.c ----------------------------------------------------------------------------- */

@@ -50,7 +50,7 @@ static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now
     return job->product.m > 0 && job->product.n > 0;
 }
 
-/* Ends finished work. Its `done` is called later, together with other work. With the mutex held. */
+/* Ends finished work. Its `done` is called later, together with other work. The caller holds the mutex. */
 static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     mm_worker_finish(self->worker, work);
     work->next = self->over;
