@@ -78,7 +78,7 @@ enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t byt
  * calls this several times a second, until shutdown begins. */
 enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error);
 
-/* Returns how many self-tests ran since open. Any thread. */
+/* Returns how many self-tests ran since mm_engine_open. Any thread. */
 struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 
 /* Sets job->work.backend and job->variant by the names that a client wrote. `backend` may be "auto".

@@ -11,7 +11,7 @@ struct mm_arena;
 /* Opens an arena. The system provides a page when the page is first used. NULL if memory runs out. */
 struct mm_arena *mm_arena_open(size_t bytes);
 
-/* Unmaps the arena. Before, all blocks were freed. NULL is allowed. */
+/* Unmaps the arena. First free all blocks. NULL is allowed. */
 void mm_arena_close(struct mm_arena *arena);
 
 /* Locks all pages of the arena, once. mm_arena_close unlocks them. Any thread. */

@@ -39,7 +39,7 @@ size_t mm_budget_main_bytes(size_t bytes);
 /* Opens a budget of `bytes`. False if memory runs out. */
 bool mm_budget_open(struct mm_budget *budget, size_t bytes);
 
-/* Closes a budget. Before, all reservations were closed, and the memory of stored matrices was freed. */
+/* Closes a budget. First close all reservations, and free the memory of stored matrices. */
 void mm_budget_close(struct mm_budget *budget);
 
 /* Returns the bytes of all reservations and stored matrices. Any thread. */
@@ -58,15 +58,16 @@ void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer);
 int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
 
 /* Reserves `more` bytes and returns true, or reserves nothing and returns false. A small request gets memory
- * from the main part if no request waits for that part, and otherwise from the small part. All bytes of a
- * reservation are in one part, so its other bytes may move. */
+ * from the main part if that part has enough free bytes and no request waits for it. Otherwise a small
+ * request gets memory from the small part. If the part changes, the whole reservation moves to the new
+ * part. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
 
 /* Returns false if another request waits and goes first. Otherwise calls mm_reservation_extend. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);
 
-/* Returns how many bytes to reserve next while a body arrives or is decoded: as many as it has already
- * (`bytes`), but at least 64 KiB and at most 2 MiB. */
+/* Returns how many bytes a request reserves next while its body arrives or is decoded: `bytes`, which the
+ * request has already, but at least 64 KiB and at most 2 MiB. */
 size_t mm_reservation_step(size_t bytes);
 
 size_t mm_reservation_unused(const struct mm_reservation *reservation);

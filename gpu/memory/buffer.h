@@ -22,7 +22,7 @@ struct mm_buffers;
 /* Opens a pool. It keeps no memory beyond bytes_max of used and kept memory. NULL if memory runs out. */
 struct mm_buffers *mm_buffers_open(size_t bytes_max);
 
-/* Frees the pool. Before, all buffers were released. NULL is allowed. */
+/* Frees the pool. First release all buffers. NULL is allowed. */
 void mm_buffers_close(struct mm_buffers *buffers);
 
 /* Locks the pages of buffers that are acquired after this call, except memory of the C library. *locking

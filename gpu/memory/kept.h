@@ -29,7 +29,7 @@ struct mm_kept {
     size_t bytes;                        /* written with the mutex held; __atomic access */
     TAILQ_HEAD(mm_blocks, mm_block) all; /* oldest first */
     LIST_HEAD(mm_kept_class, mm_block)
-    classes[MM_KEPT_CLASSES]; /* by size, newest first */
+    classes[MM_KEPT_CLASSES]; /* one list for each size class, newest first */
 };
 
 /* Adds a block as the newest. Until the block is removed, its sizes and is_lent must not change. */

@@ -120,7 +120,7 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
     finish(self, &begun); /* the remaining jobs failed */
 }
 
-/* Begins products while no lane is busy, so no other lane can have the memory that a product lacks. */
+/* Begins products while no lane is busy, so a product that finds no memory fails at once. */
 static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     struct mm_batch without_memory;
     assert(self->pipeline.busy == 0);

@@ -6,7 +6,7 @@
 void mm_account_init(struct mm_account *account, const struct mm_store_limits *limits) {
     account->limits = limits;
     TAILQ_INIT(&account->slots);
-    account->space_count = 1; /* namespace 0 */
+    account->space_count = 1; /* for namespace 0 */
 }
 
 static struct mm_space *find(struct mm_account *account, uint64_t number) {

@@ -35,7 +35,7 @@ struct mm_store_slot {
     uint64_t deadline_ns;
     bool is_reserved;
     bool is_lost;                        /* another upload got the memory; __atomic access while reserved */
-    bool is_new;                         /* the name has no value yet, so this counts as a value */
+    bool is_new;                         /* the name has no value yet, so the slot counts as one */
     TAILQ_ENTRY(mm_store_slot) reserved; /* entry in the store's list of reservations */
 };
 
@@ -63,7 +63,7 @@ struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_b
 /* Sets new limits before anything was stored or reserved. count_max must not change. */
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits);
 
-/* Frees the store. Before, all references and reservations were released. NULL is allowed. */
+/* Frees the store. First release all references and reservations. NULL is allowed. */
 void mm_store_close(struct mm_store *store);
 
 /* Whether a name is valid: [A-Za-z0-9._-]{1,128}, but not . or .. */
