@@ -90,7 +90,8 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* Returns the batch key of a planned job. Jobs with equal keys may share a launch; 0 for none. Any thread. */
+/* Returns the batch key of a planned job, or 0 if the job must run alone. Jobs with equal keys may share a
+ * launch. Any thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
 /* Whether a shared launch reads this source of the job directly from host memory. Any thread. */

@@ -43,12 +43,12 @@ struct mm_cuda_retry {
     unsigned tries;
 };
 
-/* Prepares a retry after MM_NO_DEVICE_MEMORY. Does step 1 or step 4 of this list. Returns false if neither
- * step can help. Each step is taken if the steps before it were not enough:
+/* Prepares a retry after MM_NO_DEVICE_MEMORY by step 1 or step 4 of this list. Returns false if neither step
+ * can help. Each step is taken if the steps before it were not enough:
  * 1. Free unused memory (mm_cuda_trim).
  * 2. If several jobs failed together, try each job alone, until one begins (mm_cuda_begin).
- * 3. Wait until the device is idle, and try the job alone. The worker does this. Then step 1 also drops
- *    device copies of stored matrices.
+ * 3. Wait until the device is idle, and try the job alone. The worker does this. On an idle device, step 1
+ *    also drops device copies of stored matrices.
  * 4. Plan the job with less workspace. This step is last, because the plan may be many times slower and may
  *    change the last bits of the result. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);

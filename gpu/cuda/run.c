@@ -228,8 +228,8 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
     return status;
 }
 
-/* Begins one job, or several jobs as one launch: all or none. Sets the jobs' errors on failure. Turns
- * MM_STORE_FULL of several jobs into MM_NO_DEVICE_MEMORY, because one job may fit alone. */
+/* Begins one job, or several jobs as one launch: all or none. Sets the jobs' errors on failure. If several
+ * results do not fit into the store, returns MM_NO_DEVICE_MEMORY, because one job may fit alone. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};

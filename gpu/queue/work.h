@@ -51,7 +51,7 @@ struct mm_work {
     enum mm_work_state state;    /* changed by mm_work_move, with the queue's mutex held */
     bool is_cancelled;           /* cancelled after the first step began; __atomic access */
     bool is_exclusive;           /* nothing else may run on the device at the same time */
-    uint64_t batch_key;          /* products with equal keys may share a launch; 0 for none */
+    uint64_t batch_key;          /* work with equal keys may share a launch; 0 if it cannot share */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */
 
     /* When the watch first saw the current step or its last progress; 0 if not yet. __atomic access. */
