@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench accuracy: measures by the harness how exact every variant is on each family of data. Writes a Markdown and
-# a CSV file. Rows beyond their bound are counted in the last line, and do not fail.
-#
-#   accuracy.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
+# ./dev bench accuracy: measures how exact every variant is on each family of data. Writes a Markdown and a
+# CSV file. Rows beyond their bound are counted in the last line, but do not make the bench fail.
+# Usage: accuracy.sh BUILD_FOLDER ARGUMENT…, in the top folder. Needs the program kernels in the build folder.
 bench=accuracy
 # shellcheck source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
@@ -20,7 +19,7 @@ options() {
 END
 }
 
-# All cores compute the reference of a large product, which would take one core ten seconds.
+# One core would need ten seconds for the reference of a large product.
 threads_max=16
 
 print_head() {
@@ -33,7 +32,7 @@ run() {
     [ "$dry" = no ] || passed="$passed --depths 65,1024 --edge 17"
     name_machine
     name_report
-    # The options are split into words.
+    # $passed is split into options.
     # shellcheck disable=SC2086
     keep_report print_head machine,gpu,date,commit "\"$machine\",\"$gpu\",$date,$commit" \
         "$build/tests/kernels/kernels" --accuracy --threads "$threads" $passed

@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench client: compares the time of a product by the Python client with a bare Python socket that moves equal
-# bytes (load/client.py). Writes a Markdown and a CSV file.
-#
-#   client.sh BUILD_FOLDER OPTION…  with what was built there
+# ./dev bench client: compares a product by the Python client with equal bytes over a Python socket
+# (load/client.py). Writes a Markdown and a CSV file.
+# Usage: client.sh BUILD_FOLDER OPTION…, in the top folder.
 bench=client
 known_rows='64 1024 4096'
 rows=$known_rows

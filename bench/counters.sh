@@ -1,8 +1,8 @@
 #!/bin/sh
-# Compares the memory traffic that the program predicts for every variant (gpu/lab/traffic/traffic.h) with a GPU's
-# counters. Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes.
-# usage: counters.sh BUILD_FOLDER [M K N], in the top folder; Markdown tables. Without a shape: for products of 1024³ and
-# 228×240 · 240×112 and for transpositions of 4096×4096.
+# Compares the predicted memory traffic of every variant (gpu/lab/traffic/traffic.h) with a GPU's counters.
+# Prints Markdown tables for products of 1024³ and 228×240 · 240×112 and transpositions of 4096×4096, or for M
+# K N. Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes.
+# Usage: counters.sh BUILD_FOLDER [M K N], in the top folder.
 metrics='l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
 l1tex__m_xbar2l1tex_read_sectors.sum
 l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum
@@ -20,7 +20,7 @@ gpu__time_duration.sum'
 . "$(dirname "$0")/lib/ncu.sh"
 missing=-
 
-# Counters that this chip or this ncu lacks are left out, because ncu may reject them.
+# ncu may reject a counter that the chip or this ncu does not have.
 ncu --query-metrics >"$scratch/known" 2>/dev/null || :
 absent=
 for metric in $metrics; do
@@ -31,11 +31,12 @@ for metric in $absent; do
     echo "- not counted here: $metric"
 done
 
-# All kernels of a product or a transposition; those that fill or check matrices are left out.
+# The kernels of products and transpositions, without those that fill or check matrices.
 products='regex:^(mm_cuda_one|mm_cuda_transpose_one|register_tiled|vectorized|warp_tiled|mm_simt_tiles|mm_simt_vector_kernel|simt_sum|scan|split_rest|product|repair|pad|mm_tensor_product|reduce)$'
 
-# compare NAME FIGURE…: prints a row from the predicted figures and the launches in $scratch/counts. The last launches
-# are those of the last product. Of the L1's and the copy engine's sectors the larger count is used.
+# compare NAME FIGURE…: prints a row with the predicted figures beside the counters in $scratch/counts, which
+# belong to the last product. The L1 cache and the copy engine count sectors separately, so the larger count
+# is used.
 compare() {
     awk -v name="$1" -v predicted="$2" -v metrics="$metrics" '
         BEGIN {
@@ -54,7 +55,7 @@ compare() {
             kernel[NR] = $NF
             loads[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "ld"), counter("l1tex__m_xbar2l1tex_read_", "sectors"))
             stores[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "st"), counter("lts__t_sectors_srcunit_tex_op_", "write"))
-            # The L1 counts waits for other traffic as conflicts; instructions have none.
+            # The L1 cache counts waits for other traffic as conflicts. The counters of instructions do not.
             passes = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
             with_waits = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
             conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
@@ -65,7 +66,7 @@ compare() {
             repeated[NR] += counter("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_", "ldgsts")
             time[NR] = counter("gpu__time_duration", "")
         }
-        # A difference of a few thousand without a prediction is no percentage.
+        # A count without a prediction has no percentage.
         function cell(expected, counted) {
             if (expected == "")
                 return sprintf(" | - | %.0f | -", counted)
@@ -96,8 +97,7 @@ compare() {
         }' "$scratch/counts"
 }
 
-# table TITLE OPTIONS [VARIANTS]: prints the rows that the harness times with these options, or only these variants. A
-# variant with several tiles has a row for each. A product has at most six kernels.
+# table TITLE OPTIONS [VARIANTS]: prints a row for each tile of each variant, or only of these variants.
 table() {
     options=$2
     printf '\n## %s\n\n' "$1"

@@ -1,9 +1,8 @@
 #!/bin/sh
-# ./dev bench crossovers: times fp32_tensor, simt and the tiles on a GPU over many shapes. Prints the table by which
-# `auto` chooses, for gpu/cuda/crossovers.h, and keeps the figures as a CSV file.
-#
-#   crossovers.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
-#   crossovers.sh --table CSV             the table of such figures, to the standard output
+# ./dev bench crossovers: times fp32_tensor, simt and the tiles on a GPU over many shapes. Prints the table in
+# gpu/cuda/crossovers.h, by which `auto` chooses, and keeps the times as a CSV file.
+#   crossovers.sh BUILD_FOLDER ARGUMENT…  in the top folder; needs the program kernels there
+#   crossovers.sh --table CSV             only prints the table for earlier times
 # shellcheck disable=SC2034
 bench=crossovers
 
@@ -12,8 +11,8 @@ depths='64 128 192 256 384 512 768 1024 2048 4096'
 wides='64 128 256 384 512 640 768 896 1024 1536 2048 3072 4096 6144 8192 16384'
 cubes='32 48 64 96 128 160 192 224 256 320'
 
-# Flat products, M K N: few rows and many columns in C. Shapes that are clearly too small or too large for a crossover
-# are left out.
+# Flat products M K N, whose C has few rows and many columns. Shapes that are clearly far from a crossover are
+# left out.
 flat_shapes() {
     for narrow in $narrows; do
         for depth in $depths; do
@@ -31,8 +30,8 @@ cubic_shapes() {
     done
 }
 
-# Prints the table from the harness's CSV. A crossover is the least width from which fp32_tensor stays faster; 0: never.
-# An edge stands for all smaller ones, a depth for the nearest ones. The tiles end where simt stays 5% faster.
+# Prints the table for the times in the CSV file. An entry is the least width from which fp32_tensor stays
+# faster, or 0 if there is none. MM_CUDA_SIMT_EDGE is the edge from which simt stays 5% faster than the tiles.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
         function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }

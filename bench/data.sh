@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench data: measures fp32_tensor on several kinds of data: repaired elements, time beside simt, and accuracy
-# (load/data.py). It needs a GPU of compute capability 9.0.
-#
-#   data.sh BUILD_FOLDER OPTION…  with what was built there
+# ./dev bench data: measures fp32_tensor on several kinds of data: repaired elements, time compared with simt,
+# and accuracy (load/data.py). Needs a GPU of compute capability 9.0.
+# Usage: data.sh BUILD_FOLDER OPTION…, in the top folder.
 bench=data
 known_rows=data
 rows=$known_rows

@@ -1,9 +1,7 @@
 #!/bin/sh
-# ./dev bench gpu: compares whole requests to the service on a GPU with aiohttp, uvloop and PyTorch on that GPU, and
-# with bare sockets. One client sends all of them equal bodies, in turn. Writes medians to a Markdown and a CSV file.
-# The exit status does not depend on the figures.
-#
-#   gpu.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+# ./dev bench gpu: compares requests to the service on a GPU with aiohttp, uvloop and PyTorch on that GPU, and
+# with plain sockets, in turn. Writes medians to a Markdown and a CSV file.
+# Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
 known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
 rows=$known_rows backend=cuda library=torch processes='1 4 8' dry=no
@@ -21,7 +19,7 @@ options() {
 END
 }
 
-# edge_of ROW: the rehearsal's smaller edge.
+# edge_of ROW: prints the edge of the row's matrices, which is smaller in a rehearsal.
 edge_of() {
     case $dry:$1 in
     yes:1) echo 1 ;;
@@ -32,9 +30,7 @@ edge_of() {
     esac
 }
 
-# --- servers
-
-# Starts the service, and the peer with each number of processes. Sets their ports.
+# Starts the service, and an aiohttp server for each number of processes. Sets their ports.
 start_all() {
     serving=''
     [ "$dry" = no ] || backend=cpu library=numpy processes='1 2' rounds=1 seconds=0.1
@@ -55,10 +51,9 @@ start_all() {
     done
 }
 
-# --- measuring
-
-# The client's threads: enough for its connections, but some cores stay for the server. With 16 cores and an H200, 4, 6,
-# 8 and 12 threads gave 1,440, 1,720, 1,740 and 1,740 products of 1024×1024 a second.
+# client_threads CONNECTIONS: prints the number of threads. Half of the cores stay for the server. With 16
+# cores and an H200, 4, 6, 8 and 12 threads gave 1,440, 1,720, 1,740 and 1,740 products of 1024×1024 per
+# second.
 client_threads() {
     threads=$(($(nproc) / 2))
     [ "$threads" -ge 1 ] || threads=1
@@ -66,12 +61,12 @@ client_threads() {
     echo "$threads"
 }
 
-# squares EDGE CONNECTIONS [SECONDS]: prints steady's arguments.
+# squares EDGE CONNECTIONS [SECONDS]: prints arguments for steady.py.
 squares() {
     echo "--shape $1x$1x$1 --connections $2 --threads $(client_threads "$2")" "${3:+--seconds $3}"
 }
 
-# floor_of EDGE CONNECTIONS: starts the socket loop for these bodies.
+# floor_of EDGE CONNECTIONS: starts a socket loop for bodies of this size.
 floor_of() {
     start_sockets "$2" $((8 * $1 * $1)) $((4 * $1 * $1)) || {
         say "$why"
@@ -79,7 +74,8 @@ floor_of() {
     }
 }
 
-# turns ROW PEERS ARGUMENT…: in each round runs the socket loop, if there is one, then the service, then the peers.
+# turns ROW PEERS ARGUMENT…: measures in turn the socket loop, the service, and aiohttp with each number of
+# processes.
 turns() {
     turn_row=row_$1 counts=$2 figures='rate p50_ms p99_ms'
     shift 2
@@ -95,7 +91,7 @@ turns() {
     [ -z "$floor" ] || stop "$floor_pid"
 }
 
-# Sets best, the number of processes with which the peer was fastest in the row.
+# Sets best, the number of processes with which aiohttp was fastest.
 find_best() {
     best=$(for count in $serving; do
         echo "$(median "row_$1_peer_$count.rate") $count"
@@ -110,17 +106,16 @@ peer_name() {
     fi
 }
 
-# Compares with the peer with one process, because one connection needs no more.
+# One connection needs only one process of aiohttp.
 lone_peer() {
     case " $serving " in *' 1 '*) echo 1 ;; esac
 }
 
-# beside_lone_peer ROW WHAT
 beside_lone_peer() {
     [ -z "$(lone_peer)" ] || row_ratio "$2; beside: $(peer_name 1)" '' "row_$1.p50_ms" "row_$1_peer_1.p50_ms" ms
 }
 
-# bench_rate ROW TARGET TARGET_P99: squares by 32 connections, beside plain sockets.
+# bench_rate ROW TARGET TARGET_P99: squares over 32 connections.
 bench_rate() {
     edge=$(edge_of "$1")
     what="$edge, raw, 32 connections"
@@ -139,7 +134,7 @@ bench_rate() {
         row_ratio "$what, p99; beside: $(peer_name "$best")" "$3" "row_$1.p99_ms" "row_$1_peer_$best.p99_ms" ms
 }
 
-# bench_large ROW TARGET REQUESTS: squares by one connection, beside the socket loop with equal bytes.
+# bench_large ROW TARGET REQUESTS: squares over one connection, beside a socket loop with equal bytes.
 bench_large() {
     edge=$(edge_of "$1")
     what="$edge, raw, one connection, p50"
@@ -150,7 +145,6 @@ bench_large() {
     beside_lone_peer "$1" "$what"
 }
 
-# bench_json ROW TARGET
 bench_json() {
     edge=$(edge_of "$1") floor=''
     what="$edge, JSON, one connection, p50"
@@ -160,8 +154,8 @@ bench_json() {
     beside_lone_peer "$1" "$what"
 }
 
-# bench_bodies EDGE TARGET CONNECTIONS…: large bodies over so many connections, beside plain sockets, and beside
-# libmicrohttpd alone, which must copy each body.
+# bench_bodies EDGE TARGET CONNECTIONS…: large bodies over each number of connections. They are compared with
+# plain sockets, and with libmicrohttpd alone, which must copy each body.
 bench_bodies() {
     edge=$(edge_of "$1") target=$2
     shift 2
@@ -186,7 +180,6 @@ bench_bodies() {
     done
 }
 
-# by_bodies KEY PORT ARGUMENT…
 by_bodies() {
     key_of=$1 port_of=$2
     shift 2
@@ -194,27 +187,22 @@ by_bodies() {
     measure "$key_of" 'rate p50_ms p99_ms' --port "$port_of" $(squares "$edge" "$count" "$seconds") "$@"
 }
 
-# --- operands that the server has
-
-# write_request PATH: writes a request without a body.
 write_request() {
     printf 'POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n' "$1" >"$scratch/request"
 }
 
-# store_square NAME EDGE SOURCE [DTYPE]
 store_square() {
     curl -sf --max-time 60 -o /dev/null -X POST \
         "http://127.0.0.1:$service/v1/matmul?m=$2&k=$2&n=$2&a_from=$3&b_from=identity()&out=$1&reply=none${4:+&dtype=$4&result_dtype=$4}"
 }
 
-# by_request KEY PORT FIGURES ARGUMENT…
 by_request() {
     key_of=$1 port_of=$2 figures_of=$3
     shift 3
     measure "$key_of" "$figures_of" --port "$port_of" --file "$scratch/request" "$@"
 }
 
-# path_of KIND EDGE: prints the query of a product of generated or stored operands; stored ones are named wEDGE.
+# path_of KIND EDGE: prints the query of a product. The stored square of an edge has the name wEDGE.
 path_of() {
     case $1 in
     stored) echo "a_from=w$2&b_from=w$2" ;;
@@ -224,9 +212,9 @@ path_of() {
     esac
 }
 
-# bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, without a returned
-# result. Stored ones are compared with the peer and with libmicrohttpd alone. SHARE: target of the rate times the
-# kernel's time.
+# bench_had KIND EDGE TARGET SHARE: products of stored or generated squares over 32 connections, without
+# returned elements. Products of stored squares are compared with aiohttp and with libmicrohttpd alone. SHARE
+# is the target for the rate times the time of the kernel.
 bench_had() {
     edge=$(edge_of "$2") had=had_$1_$2 counts='' bare=''
     what="$edge, $1, 32 connections, reply=none"
@@ -277,7 +265,7 @@ bench_had() {
     row_value "$what, p99" '' "row_$had.p99_ms" ms
 }
 
-# By one connection, each product uses the previous result.
+# Each product uses the previous result.
 bench_chain() {
     edge=$(edge_of 1024)
     what="$edge, chained by out, one connection, reply=none"
@@ -292,7 +280,7 @@ bench_chain() {
     row_value "$what, a request's time beside its kernel, median" '≤ 0.2 ms' row_chain.outside_ms ms
 }
 
-# bench_gpus KIND EDGE TARGET: equal load on one GPU and on all GPUs, by 64 connections.
+# bench_gpus KIND EDGE TARGET: equal load on one GPU and on all GPUs, over 64 connections.
 bench_gpus() {
     edge=$(edge_of "$2") gpus=gpus_$1_$2
     write_request "/v1/matmul?$(path_of "$1" "$edge")&reply=none"
@@ -307,7 +295,7 @@ bench_gpus() {
         "${gpus}_one.rate" /s
 }
 
-# Starts the service on one GPU, beside the one on all GPUs.
+# Starts a second service, which has only one GPU.
 bench_all_gpus() {
     count_of_gpus=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" | grep -o '"multiprocessors"' | wc -l)
     if [ "$count_of_gpus" -lt 2 ]; then
@@ -329,8 +317,8 @@ bench_all_gpus() {
     stop "$one_pid"
 }
 
-# Measures what the sockets carry in both directions, by one stream and by four; and beside it the service under the
-# load of row 1024, if that row runs.
+# Measures the bytes per second that one and four sockets carry in both directions. If row 1024 runs, also
+# measures the service under the load of that row.
 bench_wire() {
     edge=$(edge_of 4096) edge_loaded=$(edge_of 1024)
     if ! floor_of "$edge" 4; then
@@ -360,12 +348,11 @@ bench_wire() {
     done
 }
 
-# gigabytes RATES EDGE INTO: converts rates into GB/s of bodies and replies.
+# gigabytes RATES EDGE INTO: converts rates to GB/s of requests and replies.
 gigabytes() {
     awk -v edge="$2" '{ print ($1 == "failed" ? $1 : $1 * 12 * edge * edge / 1e9) }' "$scratch/values/$1" >"$scratch/values/$3"
 }
 
-# bench_row ROW: calls the row's function with its target.
 bench_row() {
     case $1 in
     wire) bench_wire ;;

@@ -1,7 +1,7 @@
-/* For ./dev bench json: what a number costs the JSON codec, in a request of edge² · edge² and in its reply,
- * beside a codec by Jansson's tree alone, without any of the contract's rules. Both take turns. A line for
- * each figure, in nanoseconds a number: KIND.decode, KIND.decode_jansson, KIND.encode or KIND.encode_jansson.
- * The first round warms up, and is not printed. Usage: json_bench EDGE ROUNDS */
+/* For ./dev bench json: the time of the JSON codec for each number, in a request with two edge × edge
+ * matrices and in its reply. A codec by Jansson's tree alone is measured in turn, without the rules of the
+ * API. Prints a line for each figure, in nanoseconds: KIND.decode, KIND.decode_jansson, KIND.encode or
+ * KIND.encode_jansson. The first round warms up, and is not printed. Usage: json_bench EDGE ROUNDS */
 #include "api/call.h"
 #include "api/codec.h"
 #include "gpu/device/backend.h"
@@ -14,7 +14,6 @@
 
 enum { NUMBER_BYTES_MAX = 24 };
 
-/* A kind of numbers, with its name. */
 struct kind {
     const char *name;
     float (*make)(uint64_t *random);
@@ -41,7 +40,7 @@ struct bench {
     struct mm_budget budget;
     const struct mm_codec *codec;
     float *elements; /* a's elements, then b's */
-    float *read;     /* elements read by the codec with Jansson alone */
+    float *read;     /* elements that Jansson's codec has read */
     char *body;
     size_t body_bytes;
     char *reply;
@@ -129,7 +128,7 @@ static double decode_jansson(struct bench *bench) {
     return (now_ns() - start) / (double)(2 * count);
 }
 
-/* Replies with a's elements as the product. */
+/* The reply contains a's elements as the product. */
 static double encode(struct bench *bench) {
     static const struct mm_variant variant = {.name = "blas"};
     static const struct mm_backend backend = {.name = "cpu"};
@@ -200,7 +199,7 @@ int main(int argc, char **argv) {
     const size_t rounds = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
     static struct bench bench;
     require(edge >= 1 && edge <= 8192 && rounds >= 1, "takes an edge from 1 to 8192 and rounds");
-    json_set_alloc_funcs(malloc, free); /* removes the allocation functions that api/ sets */
+    json_set_alloc_funcs(malloc, free); /* removes the functions that api/ has set */
     make_bench(&bench, edge);
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         make_body(&bench, &kinds[kind]);

@@ -1,8 +1,8 @@
 #!/bin/sh
-# ./dev bench json: compares the time to read and write a number in JSON with a codec by Jansson (json.c). Writes a
-# Markdown and a CSV file. The exit status does not depend on the figures.
-#
-#   json.sh BUILD_FOLDER [EDGE] OPTION…  with what was built there; EDGE is of two square matrices (1024)
+# ./dev bench json: compares the time to read and to write a number in JSON with a codec by Jansson (json.c).
+# Writes a Markdown and a CSV file.
+# Usage: json.sh BUILD_FOLDER [EDGE] OPTION…, in the top folder. EDGE is the edge of two square matrices
+# (1024).
 bench=json
 known_rows='random short'
 rows=$known_rows edge=''
@@ -20,7 +20,6 @@ operand() {
     edge=$1
 }
 
-# row_beside_jansson KIND TASK TARGET WHAT
 row_beside_jansson() {
     row_value "$2, $4, a number" "$3" "$1.$2" ns
     row_ratio "Jansson alone; beside: $2, $4" '≥ 8' "$1.$2_jansson" "$1.$2" ns

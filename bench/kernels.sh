@@ -1,10 +1,8 @@
 #!/bin/sh
-# ./dev bench kernels: times every variant by the harness. Writes a Markdown and a CSV file, headed by what the figures
-# depend on.
-#
-#   kernels.sh BUILD_FOLDER [OPTION…] [WORD…]  in the top folder, with the program kernels built there
-#
-# Words: M K N, op(A) being m×k and op(B) k×n (1024 1024 1024); with --transpose M N, the shape of A (4096 4096).
+# ./dev bench kernels: times every variant. Writes a Markdown and a CSV file with the times and facts about
+# the machine. Needs the program kernels in the build folder.
+#   kernels.sh BUILD_FOLDER [OPTION…] [M K N]        A·B, m×k by k×n (1024 1024 1024)
+#   kernels.sh BUILD_FOLDER --transpose [M N]        the shape of A (4096 4096)
 bench=kernels
 # shellcheck source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
@@ -33,7 +31,7 @@ operand() {
     dimensions=$((dimensions + 1))
 }
 
-# The shapes of --all, M K N: squares, flat and thin ones, and some that suit no tile.
+# M K N for --all: squares, flat and thin shapes, and some shapes that suit no tile.
 all_shapes() {
     cat <<'END'
 256 256 256
@@ -53,14 +51,14 @@ all_shapes() {
 END
 }
 
-# result_of M N: prints the shape of a transposition's result. The harness ignores K.
+# result_of M N: prints the shape of the transposed matrix as M K N. The harness ignores K.
 result_of() {
     echo "$2 1 $1"
 }
 
-# Sets shapes, three dimensions each, from the arguments.
+# Sets shapes: three dimensions for each.
 choose_shapes() {
-    # A shape is split into words.
+    # Each shape is split into words.
     # shellcheck disable=SC2086
     case $dimensions:$all:$transpose in
     0:no:no) shapes='1024 1024 1024' ;;
@@ -77,15 +75,13 @@ choose_shapes() {
     esac
 }
 
-# --- what the figures depend on
-
 look_around() {
-    # CUDA and the driver's tool then number the GPUs equally.
+    # Makes CUDA number the GPUs as nvidia-smi does.
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
     gpu=${CUDA_VISIBLE_DEVICES:-0}
     toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
         "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || :)
-    # Prints a number, or nothing if the tool does not know it.
+    # A value that nvidia-smi does not know becomes empty.
     IFS=', ' read -r driver sm_clock sm_clock_max memory_clock memory_clock_max power_limit <<END
 $(nvidia-smi --id="${gpu%%,*}" --format=csv,noheader,nounits \
         --query-gpu=driver_version,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.limit 2>/dev/null |
@@ -93,7 +89,7 @@ $(nvidia-smi --id="${gpu%%,*}" --format=csv,noheader,nounits \
 END
 }
 
-# A GPU may be idle at the start, so its highest clocks are reported too.
+# Reports the highest clocks too, because the GPU may be idle at the start.
 print_head() {
     print_facts 'Kernels, timed' "driver|$driver" "CUDA toolkit of the build|${toolkit:-none}" \
         "SM clock at the start|${sm_clock:+$sm_clock MHz}" "SM clock at most|${sm_clock_max:+$sm_clock_max MHz}" \
@@ -101,8 +97,8 @@ print_head() {
         "memory clock at most|${memory_clock_max:+$memory_clock_max MHz}" "power limit|${power_limit:+$power_limit W}"
 }
 
-# watch_gpu COMMAND…: runs the command, and reports the GPU's power and clock meanwhile, if a tool tells them. Short
-# kernels leave it idle between runs, so only samples near the highest power count.
+# watch_gpu COMMAND…: runs the command, and reports the GPU's power and clock during the run. Between short
+# kernels the GPU is idle, so only samples near the highest power count.
 watch_gpu() {
     nvidia-smi --id="${gpu%%,*}" --query-gpu=power.draw,clocks.sm --format=csv,noheader,nounits --loop-ms=100 \
         >"$scratch/watched" 2>/dev/null &
@@ -128,10 +124,8 @@ watch_gpu() {
     return "$code"
 }
 
-# --- running
-
 run() {
-    # The shapes are split into words, three at a time, and so are the options.
+    # Shapes and options are split into words.
     # shellcheck disable=SC2086
     set -- $shapes
     while [ $# -gt 0 ]; do

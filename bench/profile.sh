@@ -1,9 +1,8 @@
 #!/bin/sh
-# Shows by a GPU's counters what limits each kernel of a product: grid, time, clock, and how busy parts of the chip
-# were. Needs Nsight Compute (ncu) and permission to read counters.
-# usage: profile.sh BUILD_FOLDER [VARIANT… [-- OPTION…]], in the top folder; a Markdown table of these variants
-# (fp32_tensor simt). The options are the harness's (--time 4096 4096 4096).
-# In the order of the table's columns.
+# Prints a Markdown table of what limits each kernel of a product, by a GPU's counters: grid, time, clock, and
+# how busy parts of the chip were. Needs Nsight Compute (ncu) and permission to read counters.
+# Usage: profile.sh BUILD_FOLDER [VARIANT… [-- OPTION…]], in the top folder. The variants are fp32_tensor and
+# simt by default, and the options are those of the harness (--time 4096 4096 4096).
 metrics='launch__grid_size
 launch__block_size
 gpu__time_duration.sum
@@ -31,8 +30,8 @@ echo "\`$options\`"
 echo
 echo "| variant | kernel | blocks | threads each | ms | SM clock, GHz | multiprocessors at work | tensor cores | float32 pipes | issue slots | shared memory | L2 | DRAM |"
 echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-# Caches are not flushed, because a kernel reads what the previous one wrote. Only the kernels of the last product
-# count. `make` fills the matrices, and `wait` delays the stream until all is enqueued.
+# Caches are not flushed, because a kernel reads what the previous kernel wrote. Only the kernels of the last
+# product count. `make` fills the matrices, and `wait` delays the stream until all kernels are enqueued.
 for variant in ${variants:-fp32_tensor simt}; do
     count "$options --variant $variant" --cache-control none --kernel-name-base function
     awk -v variant="$variant" '

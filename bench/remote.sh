@@ -1,11 +1,9 @@
 #!/bin/sh
-# ./dev bench remote: a client that is far away or behind a slow line, compared with a plain socket loop. The client is
-# in a network namespace behind a virtual link, which tc's netem delays, slows and makes lossy. It needs root, iproute2
-# and a kernel with netem; what is missing is reported. It removes what it creates.
-#
-#   remote.sh BUILD_FOLDER OPTION…  in the top folder, with what was built there
-#
-# Rows: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf, without a delay), plain (the link as it is)
+# ./dev bench remote: compares the service with a plain socket loop for a client behind a slow or lossy line.
+# The client is in a network namespace behind a virtual link, and tc's netem delays packets. Needs root,
+# iproute2 and a kernel with netem. Removes what it creates.
+# Usage: remote.sh BUILD_FOLDER OPTION…, in the top folder.
+# Rows: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf, no delay), plain (no limit)
 bench=remote
 known_rows='lossy slow rate plain'
 rows=$known_rows connections=8
@@ -19,7 +17,7 @@ options() {
     echo '--connections N|connections number 1000|at once (8)'
 }
 
-# link_options ROW: prints netem's options for each direction. The queues are longer than the data in flight.
+# link_options ROW: prints options of tc for each direction. Queues are longer than the data in flight.
 link_options() {
     case $1 in
     lossy) echo 'netem limit 20000 delay 5ms loss 0.5%' ;;
@@ -27,8 +25,6 @@ link_options() {
     rate) echo 'tbf rate 1gbit burst 256kb limit 32mb' ;;
     esac
 }
-
-# --- the link
 
 take_link_away() {
     ip link del "$near_link" 2>/dev/null || :
@@ -39,7 +35,7 @@ far_away() {
     ip netns exec "$space" "$@"
 }
 
-# Creates the link. Returns false and sets `why` if this machine does not allow that.
+# Creates the link. If that is not allowed, returns false and sets `why`.
 lay_link() {
     if ! {
         ip netns add "$space" && ip link add "$near_link" type veth peer name "$far_link" &&
@@ -51,7 +47,7 @@ lay_link() {
     fi
 }
 
-# shape_link OPTION…: applies the options to both directions; without options removes them.
+# shape_link OPTION…: applies the options to both directions; without options removes earlier ones.
 shape_link() {
     tc qdisc del dev "$near_link" root 2>/dev/null || :
     far_away tc qdisc del dev "$far_link" root 2>/dev/null || :
@@ -74,9 +70,7 @@ can_lay_links() {
     return 1
 }
 
-# --- measuring
-
-# across KEY ARGUMENT…: sends 1024×1024 squares from the far end: 8 MiB there and 4 MiB back.
+# across KEY ARGUMENT…: multiplies 1024×1024 squares, with 8 MiB to the service and 4 MiB back.
 across() {
     key=$1
     shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs each bench that needs no GPU for a short time. Checks that tables and CSV files have the expected rows with
-# figures, not their values. Usage: smoke.sh BUILD_FOLDER, in the top folder.
+# Runs each bench that needs no GPU for a short time, and checks that tables and CSV files have rows with
+# figures. Usage: smoke.sh BUILD_FOLDER, in the top folder.
 set -eu
 
 build=$1
@@ -13,7 +13,7 @@ fail() {
     failed=$((failed + 1))
 }
 
-# bench ROWS NAME ARGUMENT…: expects at least so many rows with a figure in the table and in the CSV file.
+# bench ROWS NAME ARGUMENT…: expects at least ROWS rows with a figure.
 bench() {
     least=$1 name=$2
     shift 2

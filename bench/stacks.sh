@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench stacks: compares the kernel time of stacks by `auto` with the vendor's library (`blas`), in turn, and
-# checks each product once. Writes a Markdown and a CSV file. The exit status does not depend on the figures.
-#
-#   stacks.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+# ./dev bench stacks: compares the kernel time of stacks by `auto` with the vendor's library (`blas`), in
+# turn, and checks each product once. Writes a Markdown and a CSV file.
+# Usage: stacks.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=stacks
 known_rows='1024x64 512x128 256x256 64x512'
 rows=$known_rows backend=cuda dtypes='float32 float64'
@@ -17,7 +16,7 @@ options() {
 END
 }
 
-# write_operands COUNT EDGE DTYPE: writes both stacks, with numbers below 1, as a raw body to $scratch/body.
+# write_operands COUNT EDGE DTYPE: writes two stacks of numbers below 1 as a raw body to $scratch/body.
 write_operands() {
     python3 - "$@" >"$scratch/body" <<'END'
 import array, random, sys
@@ -35,7 +34,7 @@ while left > 0:
 END
 }
 
-# multiply VARIANT QUERY: sets kernel_ms of a product by this variant, or empties it.
+# multiply VARIANT QUERY: sets kernel_ms, or empties it if the product fails.
 multiply() {
     kernel_ms=$(curl -s --max-time 60 -o /dev/null -D - --data-binary "@$scratch/body" -H 'Content-Type: application/octet-stream' \
         "http://127.0.0.1:$port/v1/matmul?variant=$1&backend=$backend&$2" |
@@ -49,7 +48,6 @@ check() {
         say "$1 of $2: the check did not pass"
 }
 
-# bench_stack COUNT EDGE DTYPE
 bench_stack() {
     key=$3.$1x$2
     query="a_shape=$1,$2,$2&b_shape=$1,$2,$2&dtype=$3"
@@ -67,7 +65,7 @@ bench_stack() {
     row_ratio "$1 × $2, $3, auto; beside: blas" "$4" "$key.auto" "$key.blas" TFLOP/s
 }
 
-# The geometric mean of a type's ratios.
+# row_mean DTYPE: prints a row with the geometric mean of the ratios.
 row_mean() {
     mean=$(for row in $rows; do
         paste "$scratch/values/$1.$row.auto" "$scratch/values/$1.$row.blas" | awk '!/failed/ && $2 > 0 { print $1 / $2 }' |

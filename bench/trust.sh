@@ -1,9 +1,7 @@
 #!/bin/sh
-# ./dev bench trust: measures the service under overload, slow clients, restarts and other trouble, on the CPU backend.
-# Each row has a target and the result. Writes a Markdown and a CSV file. The exit status does not depend on the
-# figures.
-#
-#   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+# ./dev bench trust: measures the service on the CPU under overload, slow clients, restarts and other trouble.
+# Each row has a target and a result. Writes a Markdown and a CSV file.
+# Usage: trust.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=trust
 known_rows='overload slow leave sigterm kill memory tls soak'
 rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
@@ -24,25 +22,22 @@ options() {
 END
 }
 
-# whole_or_dry VALUE SHORT
+# whole_or_dry VALUE SHORT: prints SHORT in a rehearsal, else VALUE.
 whole_or_dry() {
     if [ "$dry" = yes ]; then echo "$2"; else echo "$1"; fi
 }
 
-# --- what the rows share
-
-# A product with small operands and a long time, because the client uses the same machine.
+# A product with small operands that takes long, so the client on the same machine needs little CPU time.
 heavy=512x64x512 heavy_query='backend=cpu&variant=naive'
 
-# serve ROW OPTION…: starts the service on the CPU backend. If it does not start, prints the row as left out and returns
-# false.
+# serve ROW OPTION…: starts the service. If that fails, prints the row as left out and returns false.
 serve() {
     start_matmuld "$@" --backend cpu && return 0
     row_left_out "$1" '' "$why"
     return 1
 }
 
-# dawdle ARGUMENT…: starts slow clients, as process $slow, and waits until they are connected.
+# dawdle ARGUMENT…: starts slow clients as process $slow, and waits until they are connected.
 dawdle() {
     : >"$scratch/dawdle"
     "$load/dawdle.py" --port "$port" "$@" >"$scratch/dawdle" &
@@ -52,7 +47,7 @@ dawdle() {
     done
 }
 
-# flood KEY ARGUMENT…: runs an open loop on the service, with its figures in $scratch/flood.KEY.
+# flood KEY ARGUMENT…: sends products at a constant rate. `of KEY FIGURE` prints a figure of the run.
 flood() {
     into=$scratch/flood.$1
     shift
@@ -60,17 +55,16 @@ flood() {
     [ ! -s "$into.told" ] || say "$(head -n 1 "$into.told" | cut -c 1-300)"
 }
 
-# of KEY FIGURE
 of() {
     figure "$2" "$scratch/flood.$1"
 }
 
-# wrong_of KEY: prints the number of requests with an unexpected answer, or none.
+# wrong_of KEY: prints how many requests had an unexpected reply or none.
 wrong_of() {
     echo $(($(of "$1" bad) + $(of "$1" lost) + $(of "$1" unsent)))
 }
 
-# metric PORT PATTERN: prints the sum of matching samples.
+# metric PORT PATTERN: prints the sum of matching samples in /metrics.
 metric() {
     curl -s --max-time 10 "http://127.0.0.1:$1/metrics" | awk -v name="^matmuld_$2" '$1 ~ name { sum += $2 } END { printf "%.0f", sum }'
 }
@@ -79,8 +73,8 @@ now_ms() {
     date +%s%3N
 }
 
-# capacity ROW: sets `rate`, the products per second of a closed loop. If there are none, prints the row as left out and
-# returns false.
+# capacity ROW: sets `rate`, the products per second of a closed loop. If that fails, prints the row as left
+# out and returns false.
 capacity() {
     measure capacity rate --port "$port" --shape "$heavy" --query "$heavy_query" --connections 4 \
         --seconds "$(whole_or_dry 10 0.5)"
@@ -89,12 +83,9 @@ capacity() {
     [ -n "$rate" ]
 }
 
-# times_rate FACTOR
 times_rate() {
     awk -v rate="$rate" -v factor="$1" 'BEGIN { printf "%.3f", rate * factor }'
 }
-
-# --- overload
 
 bench_overload() {
     budget=128
@@ -121,9 +112,6 @@ bench_overload() {
     stop "$pid"
 }
 
-# --- slow clients
-
-# dawdled KIND FIGURE
 dawdled() {
     sed -n "s/^$1=.* $2=\([0-9.]*\).*/\1/p" "$scratch/dawdle"
 }
@@ -157,9 +145,7 @@ bench_slow() {
     stop "$pid"
 }
 
-# --- clients that leave
-
-# Waits until nothing is queued, and prints how long that took. Each look takes some milliseconds.
+# Waits until nothing is queued, and prints the milliseconds.
 until_queue_is_empty() {
     from=$(now_ms)
     until [ "$(metric "$port" 'queue_jobs$')" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done
@@ -170,7 +156,7 @@ kernels() {
     metric "$port" kernel_duration_seconds_count
 }
 
-# One product runs for seconds, 300 wait behind it, and their clients leave at once. They are large enough to be queued.
+# While one product runs for seconds, 300 others wait, and their clients disconnect at once.
 bench_leave() {
     serve leave --cpu-jobs 1 --memory-budget 512MiB || return 0
     before=$(kernels)
@@ -197,8 +183,6 @@ bench_leave() {
     stop "$pid"
 }
 
-# --- soak
-
 bench_soak() {
     if [ "$soak_backend" = cuda ]; then
         set -- "$build/server/matmuld" --backend cuda
@@ -223,7 +207,7 @@ bench_soak() {
     [ "$soak_backend" = cpu ] || row_is "$what, device memory over after the warm-up" '≤ 0' "$(soaked 'device memory grown by, bytes')"
 }
 
-# soaked NAME: prints a figure of the last table in the soak's report; 0 if it is absent.
+# soaked NAME: prints a figure of the last table in the soak's report, or 0.
 soaked() {
     sed -n "s/^$1  *\(-*[0-9]*\)\$/\1/p" "$scratch/soak" | tail -n 1 | grep . || echo 0
 }

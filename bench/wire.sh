@@ -1,15 +1,13 @@
 #!/bin/sh
-# ./dev bench wire: measures the service's transfer of bytes on the CPU backend, compared with minimal servers
-# (sockets.c, bare.c) and with aiohttp (peers/), in turn. Writes median ratios to a Markdown and a CSV file. The exit
-# status does not depend on the figures.
-#
-#   wire.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+# ./dev bench wire: compares the service's transfer of bytes on the CPU with minimal servers (sockets.c,
+# bare.c) and with aiohttp (peers/), in turn. Writes median ratios to a Markdown and a CSV file.
+# Usage: wire.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=wire
 known_rows='small latency large memory start'
 rows=$known_rows
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
-rounds=7 seconds=1 # short turns, because other load on the machine varies
+rounds=7 seconds=1 # short runs, because other load on the machine varies
 
 options() {
     cat <<'END'
@@ -18,7 +16,7 @@ options() {
 END
 }
 
-# Sizes of large bodies, also for the smoke test. Budgets are in MiB.
+# Sets the sizes of large bodies. Budgets are in MiB.
 set_sizes() {
     if [ "$quick" = yes ]; then
         rounds=1 seconds=0.1 alone=yes edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
@@ -28,15 +26,13 @@ set_sizes() {
     in_bytes=$((8 * edge * edge)) out_bytes=$((4 * edge * edge))
 }
 
-# --- small requests
-
-# rate KEY PORT CHECKED [PID]: measures requests per second of a 4×4 product by 64 connections, and the process's CPU
-# time for each, which depends less on other load.
+# rate KEY PORT CHECKED [PID]: measures the rate of 4×4 products over 64 connections, and the CPU time of the
+# process for each product. Other load on the machine changes the CPU time less than the rate.
 rate() {
     rated=$1 rate_port=$2 server=${4:-}
     [ "$3" = checked ] && unchecked='' || unchecked=--unchecked
     [ -z "$server" ] || before=$(cpu_us "$server")
-    # One word or none.
+    # $unchecked is an option or nothing.
     # shellcheck disable=SC2086
     measure "$rated" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
     [ -n "$server" ] || return 0
@@ -93,10 +89,8 @@ bench_latency() {
     row_ratio "$what, p99; beside: suspend, worker, resume" '≤ 2' one.p99_ms one_worker.p99_ms ms
 }
 
-# --- large bodies
-
-# large KEY FIGURE ARGUMENT…: one product: the time outside the kernel. Four at once: the time from the first byte to
-# the last reply, less the kernels. A socket loop has no kernel.
+# large KEY FIGURE ARGUMENT…: measures the time of one product without its kernel, and of four concurrent
+# products without their kernels. A socket loop has no kernel.
 large() {
     key=$1 wanted=$2
     shift 2
@@ -125,14 +119,11 @@ bench_large() {
     stop "$floor_pid"
 }
 
-# mib ELEMENTS
 mib() {
     awk -v elements="$1" 'BEGIN { printf "%.3g MiB", elements / 262144 }'
 }
 
-# --- memory
-
-# Measures the peak memory while more arrives than the budget allows. Rejections count as answers.
+# Measures the peak memory while more requests arrive than the budget allows. Rejections are valid replies.
 bench_budget() {
     start_matmuld loaded --backend cpu --memory-budget "${budget}MiB" || { row_left_out 'memory' '' "$why" && return 0; }
     measure loaded requests --port "$port" --shape 4x4x4 --requests 10
@@ -148,7 +139,7 @@ bench_budget() {
     row_mib "idle ${idle} s after that load, over before it" '' loaded.idle
 }
 
-# A request of which only the body is large.
+# Only the body of this request is large.
 bench_copies() {
     body_kib=$((thick * thick / 256))
     if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -lt $((4 * body_kib)) ]; then
@@ -168,13 +159,11 @@ bench_copies() {
     row_mib "idle ${idle} s after it, over before it" '' copies.idle
 }
 
-# row_mib WHAT TARGET KEY: prints a row in MiB from KiB; negative values are printed unchanged.
+# row_mib WHAT TARGET KEY: prints a row in MiB from values in KiB, which may be negative.
 row_mib() {
     mib=$(awk -v kib="$(median "$3")" 'BEGIN { printf "%.1f", kib / 1024 }')
     row "$1" "$2" "$mib MiB" '' '' '' "$(met "$mib" "$2")"
 }
-
-# --- the rest
 
 run() {
     set_sizes

@@ -1,12 +1,9 @@
 #!/bin/sh
-# For an operator with docker or podman: runs the image with a read-only root and no capabilities, requests a product,
-# and stops the container during another one. Prints a line for each check, then the counts; exit status 0 if all
-# passed.
-#
-#   docker/smoke.sh [--cpu] [IMAGE]        IMAGE: matmuld
-#
-# With all GPUs, and CUDA is expected to multiply; --cpu is for a host without one. CONTAINER_TOOL is docker or
-# podman (by default what is there); curl must be there too.
+# Tests an image with docker or podman: runs it with a read-only root and without capabilities, requests a
+# product, and stops the container during another product. Prints a line for each check. The exit status is 0
+# if all passed. Needs curl. CONTAINER_TOOL selects docker or podman.
+#   docker/smoke.sh [IMAGE]          with all GPUs, which must multiply; IMAGE is matmuld by default
+#   docker/smoke.sh --cpu [IMAGE]    on a host without a GPU
 set -eu
 
 backend=cuda image=matmuld
@@ -52,7 +49,7 @@ start() {
     container=$("$tool" run "$@") && url=http://$("$tool" port "$container" 8080/tcp | head -n 1)
 }
 
-# await SECONDS COMMAND…: repeats the command until it succeeds; if it never does, its last output is shown.
+# await SECONDS COMMAND…: repeats the command until it succeeds. Prints its output if it never does.
 await() {
     seconds=$1
     shift
@@ -67,7 +64,7 @@ is_ready() {
     curl -fsS --max-time 5 "$url/readyz"
 }
 
-# docker runs health checks itself; podman needs systemd's timers, which may be missing.
+# docker runs health checks itself. podman would need timers of systemd, which may be missing.
 is_healthy() {
     case $tool in
     podman) podman healthcheck run "$container" ;;
@@ -75,7 +72,7 @@ is_healthy() {
     esac
 }
 
-# The reply has the right numbers and names the device.
+# The reply must contain the right numbers and the device.
 multiplies() {
     curl -fsS --max-time 30 -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"backend\": \"$1\"}" \
         "$url/v1/matmul" >"$scratch/reply" 2>&1 || { cat "$scratch/reply" && return 1; }

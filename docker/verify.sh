@@ -1,12 +1,9 @@
 #!/bin/sh
-# Builds the image by buildah without registry or daemon, on a base by mmdebstrap, runs it from its files, and checks
-# what the README promises. Prints a line for each check. Needs root, buildah, mmdebstrap, jq, curl, iproute2 and
-# util-linux.
-#
+# Builds the image without a registry or daemon, runs it, and checks what the README promises. Prints a line
+# for each check. Needs root, buildah, mmdebstrap, jq, curl, iproute2 and util-linux.
 #   docker/verify.sh [--base ROOTFS.tar] [--cuda]
-#
-# --base   both base images are this archive of a root file system, rather than a minimal Debian 12
-# --cuda   with the CUDA backend, by this machine's /usr/local/cuda, for two architectures
+# --base   use this archive of a root file system instead of a minimal Debian 12
+# --cuda   build the CUDA backend with this machine's /usr/local/cuda, for two architectures
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -39,7 +36,7 @@ trap 'exit 130' INT TERM HUP
 # shellcheck source=docker/checks.sh
 . docker/checks.sh
 
-# Uses its own storage, and a driver that needs no kernel support.
+# vfs is the storage driver that needs no kernel support.
 cat >"$scratch/storage.conf" <<END
 [storage]
 driver = "vfs"
@@ -48,13 +45,10 @@ runroot = "$scratch/run"
 END
 export CONTAINERS_STORAGE_CONF="$scratch/storage.conf" BUILDAH_ISOLATION=chroot
 
-# same WHAT EXPECTED GOT
 same() {
     check "$1: $2" [ "$2" = "$3" ]
     [ "$2" = "$3" ] || echo "        got: $3"
 }
-
-# --- building
 
 make_base() {
     if [ -z "$base" ]; then
@@ -77,12 +71,9 @@ build() {
     docker/build.sh --tool buildah --tag localhost/matmuld -- "$@"
 }
 
-# Prints the size of the files below a folder.
 bytes_of() {
     du -sb "$1" | cut -f 1
 }
-
-# --- what the image says of itself
 
 # said JQ: prints a value of the image's configuration.
 said() {
@@ -115,17 +106,18 @@ check_size() {
     check "at most $limit_bytes bytes over its base" [ "$over" -le "$limit_bytes" ]
 }
 
-# --- a container of it, by hand: its files read-only, process 1 in namespaces of its own, with the image's
-# environment, as its user, without capabilities or a way to new ones
+# unshare makes the namespaces of a container, its root is read-only, and setpriv drops privileges.
 
-# The command's prefix that makes the container's namespaces and drops privileges. jq quotes the image's environment.
+# Prints a command that runs another command with the image's environment and user, and without privileges. jq
+# quotes the environment.
 confined() {
     user=$(said .User)
     printf "/usr/bin/env -i HOME=/ %s /usr/bin/setpriv --reuid ${user%%:*} --regid ${user##*:} --clear-groups \
         --inh-caps=-all --bounding-set=-all --no-new-privs" "$(said '.Env | @sh')"
 }
 
-# start COMMAND…: starts a container. Sets holder, which ends with the command's status, and process, the command.
+# start COMMAND…: starts a container. Sets holder, a process that ends with the command's status, and process,
+# the command.
 start() {
     # The inner shell expands the $.
     # shellcheck disable=SC2016
@@ -149,8 +141,7 @@ start() {
     process=${process% }
 }
 
-# inside COMMAND…: runs a command in the container. beside COMMAND…: runs a command of this machine on the container's
-# network.
+# inside COMMAND…: runs a command in the container. beside COMMAND…: runs it only on the container's network.
 inside() {
     eval "nsenter --target $process --mount --net --pid --root --wd=/ $(confined) \"\$@\""
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the ladder of kernels as a bar chart: docs/ladder.py FIGURES.csv >docs/ladder.svg
 
-FIGURES.csv is what ./dev bench kernels keeps in build/bench, with or without comment lines before it.
+./dev bench kernels writes FIGURES.csv to build/bench. The file may begin with comment lines.
 """
 
 import csv
@@ -9,12 +9,12 @@ import sys
 
 RUNGS = ["naive_uncoalesced", "naive", "tiled_8", "tiled_16", "tiled_32", "register_tiled", "vectorized",
          "warp_tiled", "simt", "blas", "fp32_tensor"]
-EDGES = {"1024": "#9ec5f8", "4096": "#1f5fb4"}  # the cubes shown, and the colours of their bars
+EDGES = {"1024": "#9ec5f8", "4096": "#1f5fb4"}  # edges of the cubes, and colours of the bars
 LEFT, TOP, BAR, GAP, AXIS = 150, 64, 13, 12, 560  # pixels
 
 
 def read(path):
-    """The rows of the cubes on a GPU, by edge and variant."""
+    """Returns the rows of the cubes on a GPU, by edge and variant."""
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     return {(row["m"], row["variant"]): row for row in rows

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""PageRank with NumPy: as pagerank.sh, for a random web of any size. The matrix travels once, the vector at the end.
+"""PageRank of a random web with NumPy. The matrix is sent once, and the vector is returned at the end.
 
-    pagerank.py [PAGES [URL]]    of a matmuld; by default 2000, http://127.0.0.1:8080
+    pagerank.py [PAGES [URL]]    (default: 2000 http://127.0.0.1:8080)
 """
 
 import io
@@ -27,7 +27,8 @@ def store(name, matrix):
     call("PUT", f"/v1/matrices/{name}", file.getvalue())
 
 
-# Row i, column j: page j links to page i. Each page links to itself, so no page is without links.
+# The element at row i, column j is set if page j links to page i. Each page links to itself, so no page is
+# without links.
 links = numpy.random.default_rng(1).random((PAGES, PAGES)) < 10 / PAGES
 numpy.fill_diagonal(links, True)
 store("links", 0.85 * links / links.sum(axis=0) + 0.15 / PAGES)

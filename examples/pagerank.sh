@@ -1,20 +1,19 @@
 #!/bin/sh
-# PageRank by curl. The matrix is stored once. Each step is one product; its result replaces the stored vector, and one
-# number is returned.
-#
-#   pagerank.sh [URL]    of a matmuld; by default http://127.0.0.1:8080
+# PageRank by curl. The matrix is stored once. Each step is one product, whose result replaces the stored
+# vector, and returns one number.
+#   pagerank.sh [URL]    (default: http://127.0.0.1:8080)
 set -eu
 url=${1:-http://127.0.0.1:8080}
 
-# call PATH ARGUMENT…: if the service returns an error, prints it and ends the script.
+# call PATH ARGUMENT…: sends a request. If the service returns an error, prints it and ends the script.
 call() {
     path=$1
     shift
     curl -sS --fail-with-body "$url$path" "$@"
 }
 
-# A line names a page and the pages that it links to. Row i, column j is what page j passes on to page i: 85% of its
-# rank equally to its links, 15% equally to all pages.
+# Each input line is a page and the pages that it links to. The element at row i, column j is the part of its
+# rank that page j gives to page i. A page gives 85% to its links equally, and 15% to all pages equally.
 awk '
     { count[$1] = NF - 1; for (at = 2; at <= NF; at++) links[$at, $1] = 1 }
     END {
@@ -30,7 +29,6 @@ awk '
 6 5 4
 END
 
-# All pages begin with equal rank.
 printf '1\n0\n0\n0\n0\n0\n' | call /v1/matrices/rank -X PUT -H 'Content-Type: text/csv' --data-binary @- -o /dev/null
 steps=0 largest=0 before=
 while [ "$largest" != "$before" ] && [ $steps -lt 100 ]; do

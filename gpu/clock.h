@@ -1,4 +1,4 @@
-/* The monotonic clock, and the spans into which the time of a request is divided. */
+/* The monotonic clock, and the spans that divide the time of a request. */
 #pragma once
 
 #include <stdint.h>
@@ -8,9 +8,9 @@
 /* Nanoseconds of CLOCK_MONOTONIC. Any thread. */
 uint64_t mm_clock_ns(void);
 
-/* One row for each span, in the order in which a request passes them: constant, name. Clients see the
- * names in the header Server-Timing and in the JSON member timing.NAME_ms. gpu/ measures the spans from
- * queue to download, and server/ measures the others. */
+/* The spans of a request in time order, and then the total: constant, name. Clients read the names in the
+ * header Server-Timing and in the JSON member timing.NAME_ms. gpu/ measures the spans from queue to
+ * download, and server/ measures the others. */
 #define MM_SPAN_TABLE(X)                                                                                     \
     X(MM_SPAN_RECEIVE, "receive")                                                                            \
     X(MM_SPAN_DECODE, "decode")                                                                              \

@@ -4,13 +4,12 @@
 
 #include <assert.h>
 
-/* Turns the rows of a table into the constants of an enum. */
+/* One row of a table, as a constant of an enum. */
 #define MM_CONSTANT(constant, ...) constant,
 
 #define MM_NAME_ROW(constant, name, ...) [constant] = name,
 
-/* Defines a function that a header declares: const char *FUNCTION(enum TYPE value). It returns a static
- * string. */
+/* Defines the function const char *FUNCTION(enum TYPE value), which returns the name, a static string. */
 #define MM_DEFINE_NAMES(FUNCTION, TYPE, COUNT, TABLE)                                                        \
     const char *FUNCTION(enum TYPE value) {                                                                  \
         static const char *const names[COUNT] = {TABLE(MM_NAME_ROW)};                                        \

@@ -1,5 +1,5 @@
-/* Statuses and errors: every way in which a request can fail, its name in the API, and a sentence about
- * what was expected and what was found. HTTP status codes are in api/problem.c. */
+/* Statuses and errors. A status is one way in which a request can fail, and an error describes one failure.
+ * api/problem.c has the HTTP status codes. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,49 +36,47 @@
 
 enum mm_status { MM_STATUS_TABLE(MM_CONSTANT) MM_STATUS_COUNT };
 
-/* Describes a failure. The function that knows most about the failure sets the error once. The caller owns
- * the error, whose size is fixed. A text that does not apply is "", and a number that does not apply is 0. */
+/* Describes a failure. The caller owns the struct. A text that does not apply is "", and a number that does
+ * not apply is 0. */
 struct mm_error {
     enum mm_status status;
     char detail[640];      /* a sentence: what was expected and what was found */
-    char field[48];        /* the option, JSON member or form part at fault; a long name is truncated */
-    char expected[64];     /* for programs: the expected value that detail describes, in short */
-    char got[64];          /* for programs: the value that was found, in short */
-    uint64_t limit;        /* the limit that was exceeded, if has_limit is set */
-    bool has_limit;        /* 0 can be a limit */
-    uint64_t line;         /* line of a text body, counted from 1 */
-    uint64_t column;       /* column of a text body, counted from 1 */
-    uint64_t needed_bytes; /* for MM_NO_DEVICE_MEMORY, MM_STORE_FULL and MM_BUSY */
-    uint64_t free_bytes;   /* for MM_NO_DEVICE_MEMORY and MM_STORE_FULL */
+    char field[48];        /* the invalid option, JSON member or form part; truncated if too long */
+    char expected[64];     /* the expected value in short, for programs */
+    char got[64];          /* the value that was found in short, for programs */
+    uint64_t limit;        /* the limit that was exceeded; valid if has_limit is set */
+    bool has_limit;        /* a flag, because a limit can be 0 */
+    uint64_t line;         /* line of the error in a text body, counted from 1 */
+    uint64_t column;       /* column of the error in a text body, counted from 1 */
+    uint64_t needed_bytes; /* set for MM_NO_DEVICE_MEMORY, MM_STORE_FULL, MM_BUSY */
+    uint64_t free_bytes;   /* set for MM_NO_DEVICE_MEMORY, MM_STORE_FULL */
 };
 
-/* The name in the API ("bad_shape") and the title of a status. Static strings; any thread. */
+/* The name in the API, such as "bad_shape", and the title. Static strings; any thread. */
 const char *mm_status_name(enum mm_status status);
 const char *mm_status_title(enum mm_status status);
 
 __BEGIN_DECLS
 
-/* Clears *error, sets its status, field and detail (truncated if necessary), and returns the status. A
- * function can therefore end in `return mm_fail(error, MM_BAD_SHAPE, ...)`. If error is NULL, this only
- * returns the status. The caller sets further members afterwards. Any thread. */
+/* Clears *error, and sets the status, the field and the detail; long texts are truncated. Returns the
+ * status, so a function can end in `return mm_fail(error, MM_BAD_SHAPE, ...)`. error may be NULL. Any
+ * thread. */
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Calls mm_fail_field with the field "". */
 #define mm_fail(error, status, ...) mm_fail_field(error, status, "", __VA_ARGS__)
 
-/* Sets an error with the status MM_TOO_LARGE and the limit that was exceeded, and returns MM_TOO_LARGE.
- * `field` may be "". error may be NULL. Any thread. */
+/* Like mm_fail_field with the status MM_TOO_LARGE; also sets the limit that was exceeded. */
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
                              ...) __attribute__((format(printf, 4, 5)));
 
-/* Set `expected` or `got` of an error whose status is already set. error may be NULL. Any thread. */
+/* Set `expected` or `got` of an error after mm_fail_field. error may be NULL. Any thread. */
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sets MM_NO_DEVICE_MEMORY with the needed and the free bytes of `device`, the name of a device, and returns
- * it. needed_bytes 0: unknown. If as much is free, the detail says that no single block is large enough.
- * error may be NULL. Any thread. */
+/* Sets and returns MM_NO_DEVICE_MEMORY. `device` is the name of the device. needed_bytes is 0 if the need is
+ * not known. If needed_bytes does not exceed free_bytes, the detail says that no single block is large
+ * enough. error may be NULL. Any thread. */
 enum mm_status mm_fail_device_memory(struct mm_error *error, const char *device, uint64_t needed_bytes,
                                      uint64_t free_bytes);
 

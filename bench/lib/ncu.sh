@@ -1,5 +1,5 @@
-# Reads a GPU's counters by Nsight Compute, for counters.sh and profile.sh. Source it with the script's arguments, and
-# with `metrics` set to words.
+# Reads a GPU's counters by Nsight Compute, for counters.sh and profile.sh. Source it with the script's
+# arguments, after setting `metrics`.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
@@ -12,9 +12,9 @@ command -v ncu >/dev/null || {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# count SUBJECT OPTION…: runs ncu while the harness times SUBJECT, its options. Writes a line for each kernel to
-# $scratch/counts: the `metrics`, and the kernel's name. `missing` replaces a counter that ncu lacks; if empty, that is
-# an error. Times out after two minutes.
+# count SUBJECT OPTION…: runs ncu while the harness times SUBJECT, which is a list of the harness's options.
+# Writes a line for each kernel to $scratch/counts: the values of `metrics` and the kernel's name. A counter
+# that ncu lacks is replaced by `missing`, or is an error if `missing` is empty.
 missing=
 count() {
     subject=$1
@@ -26,8 +26,8 @@ count() {
         cat "$scratch/ncu" >&2
         return 1
     }
-    # All fields are quoted. The first is the launch's number, the fifth the kernel. The last three are a metric's name,
-    # unit and value, which has commas.
+    # All fields are quoted. Field 1 is the launch's number, field 5 the kernel, and the last three are a
+    # metric's name, unit and value. A value may contain commas.
     awk -F '","' -v metrics="$metrics" -v missing="$missing" '
         /^"[0-9]/ {
             if (!($1 in kernel))

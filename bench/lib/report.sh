@@ -1,5 +1,5 @@
-# Reads the options of all benches, and prints the head of a report. The sourcing script has a function `options`, with
-# rows as below, and calls `take_arguments "$@"` at its end.
+# Reads the options of a bench, and prints the head of its report. Source it. The script defines a function
+# `options`, and ends with `take_arguments "$@"`.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
@@ -17,10 +17,8 @@ bad_usage() {
     exit 2
 }
 
-# --- options
-
-# A row is an option and its value | the variable to set, the kind of value and its limits | the help. The variable
-# `passed` collects options for the harness. Kinds: yes (no value), number MAX (from 1), numbers MAX (with commas),
+# `options` prints a row for each option: OPTION VALUE|VARIABLE KIND LIMITS|HELP. The variable `passed`
+# collects options for the harness. Kinds: yes (no value), number MAX (from 1), numbers MAX (with commas),
 # name, text, one WORD…, some WORD… (with commas).
 list_options() {
     options
@@ -32,7 +30,8 @@ common_options() {
     :
 }
 
-# whole WHAT MAX TEXT: rejects anything but a number from 1 to MAX. Eight digits overflow no shell.
+# whole WHAT MAX TEXT: rejects anything except a number from 1 to MAX. The number has at most eight digits,
+# because longer ones overflow in some shells.
 whole() {
     case $3 in
     '' | *[!0-9]* | ?????????*) ;;
@@ -41,7 +40,7 @@ whole() {
     bad_usage "$1 from 1 to $2, got '$3'"
 }
 
-# read_option OPTION VALUE: reads one option. Sets `taken`, the number of words used.
+# read_option OPTION VALUE: sets the option's variable, and `taken`, the number of words used.
 read_option() {
     option=$1 value=$2 words=$2 taken=2
     row=$(list_options | awk -F '[ |]' -v option="$1" '$1 == option')
@@ -74,12 +73,12 @@ read_option() {
     esac
 }
 
-# operand WORD: rejects the word; scripts with operands replace this.
+# operand WORD: handles a word that is no option. Scripts with operands replace this function.
 operand() {
     bad_usage "does not take '$1'"
 }
 
-# take_arguments BUILD_FOLDER ARGUMENT…: reads a script's arguments. Sets build, command, and the options' variables.
+# take_arguments BUILD_FOLDER ARGUMENT…: sets build, command, and the variables of options.
 take_arguments() {
     build=$1
     shift
@@ -94,16 +93,14 @@ take_arguments() {
     done
 }
 
-# --- reports
-
-# summary FILE: prints the median, least and largest number of the file; nothing if it has none.
+# summary FILE: prints the median, the least and the largest number in the file.
 summary() {
     [ ! -s "$1" ] || sed '/failed/d' "$1" | sort -g | awk '
         { value[NR] = $1 }
         END { if (NR > 0) print (NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2), value[1], value[NR] }'
 }
 
-# Sets date and commit, and $report, the path of the report without its ending.
+# Sets date and commit, and the report's path without its ending in `report`.
 name_report() {
     date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
     commit=$(git describe --always --dirty 2>/dev/null || :)
@@ -111,13 +108,13 @@ name_report() {
     mkdir -p "$folder"
 }
 
-# Sets machine, the processor's name, and gpu, the first GPU's name and driver, or nothing.
+# Sets machine, the processor's name, and gpu, the name and driver of the first GPU or "".
 name_machine() {
     machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || :)
 }
 
-# print_facts TITLE [NAME|VALUE…]: prints a heading, and what the figures depend on.
+# print_facts TITLE [NAME|VALUE…]: prints a heading and a list.
 print_facts() {
     echo "# $1"
     echo
@@ -129,9 +126,9 @@ print_facts() {
     done
 }
 
-# keep_report HEAD COLUMNS VALUES COMMAND…: prints HEAD's output and the harness's report as it comes, and keeps them in
-# $report.md. $report.csv gets the figures, with VALUES of further COLUMNS in each row. Returns the status of COMMAND,
-# which gets the CSV file's path.
+# keep_report HEAD COLUMNS VALUES COMMAND…: runs HEAD and COMMAND, and prints and keeps their output in
+# $report.md. COMMAND gets the path of $report.csv. COLUMNS and VALUES are added to each row of that file.
+# Returns the status of COMMAND.
 keep_report() {
     head=$1 columns=$2 values=$3
     shift 3

@@ -1,5 +1,5 @@
-# Shared by the benches of the service: servers on free ports, rounds in turn, medians, and a table. Source it. It ends
-# the processes that it started.
+# Shared by the benches of the service: starts servers on free ports, measures in turn, and prints medians in
+# a table. Source it.
 # shellcheck shell=sh disable=SC2034 source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
 
@@ -9,8 +9,6 @@ export no_proxy='*' LC_ALL=C
 load=bench/load
 rounds=5 seconds=2 quick=no alone=no
 servers='' scratch=''
-
-# --- options
 
 common_options() {
     cat <<END
@@ -25,16 +23,14 @@ has_row() {
     return 1
 }
 
-# --- servers
-
 end_servers() {
     for pid in $servers; do
         stop "$pid"
     done
 }
 
-# await PATTERN: waits up to two minutes for a line in $log of the server $pid. If it does not come, returns false and
-# sets `why`.
+# await PATTERN: waits up to two minutes for a line in $log. If the line does not come, returns false and sets
+# `why`.
 await() {
     tries=6000
     until grep -q "$1" "$log"; do
@@ -47,7 +43,7 @@ await() {
     done
 }
 
-# start NAME COMMAND…: starts a server that prints "listening on", an address and its port. Sets port, pid and log.
+# start NAME COMMAND…: starts a server that prints "listening on" and its address. Sets port, pid and log.
 start() {
     who=$1 log=$scratch/$1.log
     shift
@@ -58,26 +54,25 @@ start() {
     await 'listening on .*[0-9]$' && port=$(sed -n 's/.*listening on \(.*:\)*\([0-9]*\)$/\2/p' "$log" | head -n 1)
 }
 
-# ended PID: waits for a process that we started, and sets `code`.
+# ended PID: waits until a server has ended, and sets `code` to its status.
 ended() {
     code=0
     wait "$1" 2>/dev/null || code=$?
     servers=$(echo "$servers" | sed "s/ $1\$//; s/ $1 / /")
 }
 
-# stop PID: ends a process that we started.
 stop() {
     kill "$1" 2>/dev/null || :
     ended "$1"
 }
 
-# logged_ms PATTERN: prints when the service first logged such a line, in ms since 1970.
+# logged_ms PATTERN: prints when the service first logged the pattern, in ms since 1970.
 logged_ms() {
     date -d "$(sed -n "/$1/{ s/ .*//p; q; }" "$log")" +%s%3N
 }
 
-# start_matmuld NAME OPTION…: starts the service, and waits until it can multiply. `limiter` is a command that starts
-# it, or empty.
+# start_matmuld NAME OPTION…: starts the service, and waits until it can multiply. `limiter` is a command that
+# runs the service with limits, or empty.
 limiter=
 start_matmuld() {
     name=$1
@@ -86,35 +81,30 @@ start_matmuld() {
     start "$name" $limiter "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" && await ' ready$'
 }
 
-# start_floor NAME PROGRAM ARGUMENT…
 start_floor() {
     name=$1 program=$2
     shift 2
     start "$name" "$build/bench/load/$program" "$@"
 }
 
-# start_sockets STREAMS BODY_BYTES REPLY_BYTES [HOST]: starts the socket loop. Sets floor, its port or empty, and
-# floor_pid.
+# start_sockets STREAMS BODY_BYTES REPLY_BYTES [HOST]: starts the socket loop. Sets floor_pid, and floor, its
+# port or "".
 start_sockets() {
     floor=
     start_floor sockets sockets "${4:-127.0.0.1}" "$1" $(($2 + 4096)) "$3" && floor=$port floor_pid=$pid
 }
 
-# start_peer NAME LIBRARY PROCESSES
 start_peer() {
     start "$1" "$python" "$load/peers/serve.py" --with "$2" --processes "$3"
 }
 
-# The service logs each request, and no one reads the log here.
+# Empties the logs, because the service logs each request.
 drop_logs() {
     for log in "$scratch"/*.log; do
         : >"$log"
     done
 }
 
-# --- the peer's Python
-
-# has_modules PYTHON LIBRARY
 has_modules() {
     case $2 in
     torch) needed='aiohttp, uvloop, numpy, torch' ;;
@@ -124,8 +114,8 @@ has_modules() {
     "$1" -c "import $needed" >/dev/null 2>&1
 }
 
-# find_python LIBRARY: sets python. If none has the packages, returns false and sets `why`. Tries our virtual
-# environment, the system's python3, then a new environment from PyPI.
+# find_python LIBRARY: sets `python` to a Python that has the packages: from our virtual environment, the
+# system, or a new environment with packages from PyPI. If that fails, returns false and sets `why`.
 find_python() {
     for python in build/peers/bin/python3 python3 /usr/bin/python3; do
         ! has_modules "$python" "$1" || return 0
@@ -141,7 +131,6 @@ find_python() {
     return 1
 }
 
-# versions_of_peer LIBRARY
 versions_of_peer() {
     case $1 in torch) set -- aiohttp uvloop torch ;; *) set -- aiohttp numpy ;; esac
     "$python" - "$@" <<'PYTHON' 2>/dev/null || :
@@ -150,15 +139,13 @@ print("Python", platform.python_version(), *(f"{name} {importlib.import_module(n
 PYTHON
 }
 
-# --- measuring
-
-# figure NAME [FILE]: prints a figure of steady's last run, or of the run in FILE.
+# figure NAME [FILE]: prints a figure of the last run of steady.py, or of the run in FILE.
 figure() {
     tr ' ' '\n' <"${2:-$scratch/figures}" | sed -n "s/^$1=//p"
 }
 
-# measure KEY FIGURES ARGUMENT…: runs steady, and keeps each of these figures as KEY.FIGURE. A failed run is printed and
-# kept as `failed`, so rounds stay aligned.
+# measure KEY FIGURES ARGUMENT…: runs steady.py, and keeps each figure as KEY.FIGURE. A failed run is kept as
+# `failed`, so the rounds of different keys stay aligned.
 measure() {
     key=$1 wanted=$2
     shift 2
@@ -171,22 +158,21 @@ measure() {
     done
 }
 
-# keep KEY VALUE: keeps a value of this round; "" stands for a failed run.
+# keep KEY VALUE: keeps a value of this round. An empty value means that the run failed.
 keep() {
     echo "${2:-failed}" >>"$scratch/values/$1"
 }
 
-# cpu_us PID: prints a process's CPU time in microseconds, from the kernel's ticks of 10 ms.
+# cpu_us PID: prints the CPU time in microseconds. The kernel counts in ticks of 10 ms.
 cpu_us() {
     awk '{ printf "%.0f", ($14 + $15) * 10000 }' "/proc/$1/stat"
 }
 
-# memory_kib FIELD PID: prints a field of /proc/PID/status.
 memory_kib() {
     sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
 }
 
-# median KEY and most KEY: print the median and the largest kept value.
+# median KEY, most KEY: print the median and the largest value of all rounds.
 median() {
     summary "$scratch/values/$1" | cut -d ' ' -f 1
 }
@@ -195,9 +181,8 @@ most() {
     summary "$scratch/values/$1" | cut -d ' ' -f 3
 }
 
-# --- the table
-
-# A row has: what | target | measured | beside it | ratio | least and largest ratio | met.
+# row WHAT TARGET MEASURED BESIDE RATIO RANGE MET: prints a row. BESIDE is the value of the other server, and
+# RANGE the least and largest ratio.
 row() {
     (
         IFS='|'
@@ -215,7 +200,7 @@ print_table_head() {
     echo '|---|---|--:|--:|--:|--:|---|'
 }
 
-# shown VALUE UNIT: prints at least three digits, and groups thousands.
+# shown VALUE UNIT: prints at least three digits, with thousands grouped.
 shown() {
     [ -n "$1" ] || { echo '' && return 0; }
     awk -v value="$1" -v unit="$2" 'BEGIN {
@@ -226,7 +211,7 @@ shown() {
     }'
 }
 
-# met VALUE TARGET: TARGET is "≥ N", "≤ N" or empty. Prints yes, no or a dash.
+# met VALUE TARGET: prints yes, no or a dash. TARGET is "≥ N", "≤ N" or empty.
 met() {
     limit=${2#* }
     case $2 in
@@ -236,8 +221,8 @@ met() {
     esac
 }
 
-# row_ratio WHAT TARGET KEY BESIDE UNIT: prints a row with the median ratio of two values, over the rounds in which
-# neither failed.
+# row_ratio WHAT TARGET KEY BESIDE UNIT: prints a row with the median of the ratio KEY / BESIDE. Rounds in
+# which one of them failed do not count.
 row_ratio() {
     above=$scratch/values/$3 below=$scratch/values/$4
     touch "$above" "$below"
@@ -253,7 +238,6 @@ END_OF_SUMMARY
         "$(shown "$middle" '')" "$(shown "$least" '') – $(shown "$most" '')" "$(met "$middle" "$2")"
 }
 
-# row_value WHAT TARGET KEY UNIT
 row_value() {
     middle=$(median "$3")
     if [ -n "$middle" ]; then
@@ -263,12 +247,11 @@ row_value() {
     fi
 }
 
-# row_is WHAT TARGET VALUE [UNIT]: prints a row with one value.
 row_is() {
     row "$1" "$2" "$(shown "$3" "${4:-}")" '' '' '' "$(met "$3" "$2")"
 }
 
-# rows_of_start BACKEND [NOTE]: prints how long the service takes to start, from exec on.
+# rows_of_start BACKEND [NOTE]: prints the start-up times of the service, counted from exec.
 rows_of_start() {
     for _ in $(seq "$rounds"); do
         begun=$(date +%s%3N)
@@ -281,14 +264,10 @@ rows_of_start() {
     row_value "ready, after exec${2:-}" '≤ 2000 ms' start.ready_ms ms
 }
 
-# row_left_out WHAT TARGET WHY
 row_left_out() {
     row "$1" "$2" '' '' '' '' "$3"
 }
 
-# --- what the figures depend on, and where they go
-
-# print_head TITLE [NAME|VALUE…]
 print_head() {
     title=$1
     shift
@@ -298,8 +277,8 @@ print_head() {
     echo
 }
 
-# main ARGUMENT…: runs a whole bench. Prints the output of `run` and keeps it in $folder, with a CSV file of the rows.
-# `run` has its own subshell, which owns the servers.
+# main ARGUMENT…: runs a whole bench. Prints the output of `run` and keeps it in $folder, with a CSV file of
+# the rows. `run` has its own subshell, which ends the servers.
 main() {
     take_arguments "$@"
     scratch=$(mktemp -d)

@@ -29,9 +29,9 @@ bench_sigterm() {
     row_is "$what, the longest drain" '≤ 30000 ms' "$(most sigterm.ms)" ms
 }
 
-# --- SIGKILL, and started again
+# --- restart after SIGKILL
 
-# Half of the clients are sending a head, and half a body.
+# When the service is killed, half of the clients have sent a part of a head, and half a part of a body.
 bench_kill() {
     what="kill -9 with 64 callers connected, and started again on the same port, $times times"
     failed=0 port=0
@@ -54,8 +54,9 @@ bench_kill() {
 
 # --- little memory
 
-# press KEY: sends products of 4 MiB in and out, more at once than the budget allows, and one that is too large. Sets
-# `wrong`, replies other than 200, 413 or 429, and `small`, the status of a later small one.
+# press KEY: sends more products of 4 MiB at once than the budget allows, and one that is too large. Sets
+# `wrong`, the number of replies other than 200, 413 or 429, and `small`, the status of a small product
+# afterwards.
 press() {
     flood "$1" --shape 1024x512x1024 --query 'backend=cpu&variant=tiled_32' --rate 40 --connections 64 \
         --expect 200,413 --seconds "$(whole_or_dry 10 0.4)"

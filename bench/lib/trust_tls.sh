@@ -1,7 +1,7 @@
 # Rows of trust.sh about the cost of TLS, compared with plain HTTP in turn. Source it.
 # shellcheck shell=sh disable=SC2154
 
-# by_curl KEY ARG…: keeps the median time of the transfers in ms, if all got 200.
+# by_curl KEY ARG…: keeps the median time of the transfers in ms if all had the status 200.
 by_curl() {
     key=$1
     shift
@@ -15,7 +15,7 @@ by_curl() {
     fi
 }
 
-# by_wrk KEY URL: prints products per second, if all succeeded.
+# by_wrk KEY URL: keeps the products per second if all succeeded.
 by_wrk() {
     command -v wrk >/dev/null || return 0
     wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s "$load/wrk.lua" "$2" -- 1 json >"$scratch/wrk" || :

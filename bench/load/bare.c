@@ -1,11 +1,12 @@
-/* Floors of libmicrohttpd with the service's own limits, and nothing else. The reply is made of zeros.
+/* Minimal servers with libmicrohttpd and the service's limits, for comparison with the service. A reply
+ * consists of zeros.
  *
  *   bare handler|worker THREADS REPLY_BYTES         small requests, whose bodies are dropped
  *   bare bodies CONNECTIONS REPLY_BYTES BODY_BYTES  large bodies
  *
- * `handler` answers in its handler. `worker` suspends the connection, hands it to one worker thread, which
- * resumes it, and answers then, as a service must whose work is done by another thread. `bodies` has a thread
- * for each connection, and copies the body into a buffer of that thread, which is warm after the first. */
+ * `handler` replies in the handler. `worker` suspends each connection until a worker thread resumes it, as a
+ * service must whose work another thread does. `bodies` has a thread for each connection, which copies the
+ * body into its own buffer. */
 #include "bench/load/floor.h"
 #include "bench/load/memory.h"
 
@@ -18,17 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in server/http/http.c. */
+/* The values are from server/http/http.c. */
 enum { CONNECTION_MEMORY_BYTES = 64 << 10, IDLE_TIMEOUT_S = 60, CONNECTIONS_MAX = 8192 };
 
 enum stage { RECEIVING, WORKING };
 
-/* A request. `next` links the worker's list. */
+/* A request, in the worker's list. */
 struct exchange {
     struct MHD_Connection *connection;
     struct exchange *next;
     enum stage stage;
-    size_t filled; /* bytes of the body */
+    size_t filled; /* bytes of the body received so far */
 };
 
 struct floor {
@@ -51,7 +52,7 @@ static enum MHD_Result answer(const struct floor *floor, struct MHD_Connection *
     return result;
 }
 
-/* Suspends first, because the worker may resume at once. */
+/* Suspends before the worker can see the request, because the worker may resume it at once. */
 static void publish(struct floor *floor, struct exchange *exchange) {
     exchange->stage = WORKING;
     exchange->next = NULL;
@@ -80,7 +81,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* More bytes than announced are a mistake of the bench. */
+/* More bytes than announced are an error of the bench. */
 static void keep(struct floor *floor, struct exchange *exchange, const char *data, size_t bytes) {
     if (floor->body_bytes == 0)
         return;

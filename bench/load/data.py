@@ -1,5 +1,5 @@
-"""Multiplies several kinds of data by fp32_tensor, and prints the repaired elements, the kernels' median time in ms beside
-simt's and ‖C−R‖/‖R‖ in the Frobenius norm, R being NumPy's product in float64.
+"""Multiplies several kinds of data by fp32_tensor. Prints the repaired elements, the median time of the
+kernels in ms beside simt's, and the error ‖C−R‖/‖R‖ (Frobenius norm), where R is NumPy's product in float64.
 Usage: data.py PORT EDGE COUNT"""
 
 import pathlib
@@ -65,7 +65,7 @@ KINDS = {
 
 
 def run(a, b, variant):
-    """Returns the product, its path, and the kernels' time in ms."""
+    """Returns the product, its path, and the time of the kernels in ms."""
     c = client.matmul(a, b, variant=variant)
     return c, client.last.path, client.last.timing["kernel"]
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Slow clients that send heads or bodies, or read replies, a few bytes at a time, each on its own connection. Prints `ready`
-once all have begun. At the end prints for each kind how many connections the service has closed, and when: heads=N ended=N first_s=SECONDS last_s=SECONDS
+"""Slow clients, each on its own connection: they send heads or bodies, or read replies, a few bytes at a
+time. Prints `ready` when all have begun. At the end, prints how many connections of each kind the service has
+closed, and when: heads=N ended=N first_s=SECONDS last_s=SECONDS
 """
 
 import argparse
@@ -10,7 +11,7 @@ import time
 
 TICK_S = 0.02
 CLAIM_MIN = 65536
-RECEIVE_BUFFER_BYTES = 8192  # small, so unread bytes stay in the service
+RECEIVE_BUFFER_BYTES = 8192  # small, so unread bytes wait in the service
 
 
 def parse():
@@ -39,7 +40,7 @@ def make_product_head(m, k, n):
 
 
 def claimed(claim, index):
-    """Returns the depth of a product whose operands are this client's share of --claim."""
+    """Returns k of the client's product. The clients' sizes are --claim, half of it, a quarter, …"""
     claims = [claim]
     while claims[-1] // 2 >= CLAIM_MIN:
         claims.append(claims[-1] // 2)
@@ -66,7 +67,7 @@ class Caller:
             if kind == "readers":
                 self.socket.sendall(self.left)
         except OSError:
-            pass  # a refused client is found when it is checked
+            pass  # the next poll reports a client that was refused
         self.socket.setblocking(False)
 
     def go_on(self, count):

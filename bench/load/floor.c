@@ -1,4 +1,4 @@
-/* Each failure ends the process, because a benchmark server without a port has no purpose. */
+/* A failure ends the process, because a benchmark server without a port or memory has no purpose. */
 #include "bench/load/floor.h"
 
 #include "bench/load/memory.h"

@@ -1,4 +1,3 @@
-/* realloc that ends the process if memory runs out. */
 #include "bench/load/memory.h"
 
 #include <stdio.h>

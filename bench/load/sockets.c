@@ -1,9 +1,9 @@
-/* The floor of large bodies: a plain recv loop into a warm buffer as large as the body, then a plain send
- * loop from a warm buffer. Of HTTP it knows Content-Length and nothing more.
+/* The least time for large bodies: recv into a warm buffer as large as the body, then send from a warm
+ * buffer. Of HTTP it knows only Content-Length.
  *
  *   sockets HOST STREAMS BODY_BYTES_MAX REPLY_BYTES
  *
- * STREAMS threads serve a connection each at a time. */
+ * Each of STREAMS threads serves one connection at a time. */
 #include "bench/load/floor.h"
 #include "bench/load/memory.h"
 
@@ -27,7 +27,6 @@ struct stream {
     size_t reply_bytes; /* including its head */
 };
 
-/* Receives until the buffer has `bytes` bytes. */
 static bool receive(const struct stream *stream, int connection, size_t received, size_t bytes) {
     while (received < bytes) {
         ssize_t count = recv(connection, stream->buffer + received, bytes - received, 0);
@@ -48,7 +47,6 @@ static bool send_reply(const struct stream *stream, int connection) {
     return true;
 }
 
-/* Receives the head, then the rest of the body. */
 static bool serve_one(const struct stream *stream, int connection) {
     size_t received = 0;
     const char *end = NULL;
@@ -107,5 +105,5 @@ int main(int argc, char **argv) {
     }
     for (size_t index = 0; index < count; index++)
         pthread_join(streams[index].thread, NULL);
-    return EXIT_FAILURE; /* reached only if accept fails; signals end the process otherwise */
+    return EXIT_FAILURE; /* reached only if accept fails, because signals end the process */
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Sends one request again and again and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
+"""Repeats one request and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
 
-A closed loop sends the next request on a connection after the reply. wrk runs it if bodies are small, because Python is too
-slow for that. wrk reads 8 KiB at a time, so it is too slow for large bodies, and this program sends those itself. An open
-loop (--rate) sends a request whenever one is due, and counts its time from then. "refused" is 429 or 503 with Retry-After,
-"unsent" counts requests that were due while all connections were busy. --spans adds the means of Server-Timing's spans,
-outside_ms (the median of a request's time less its kernel's) and rest_ms (the whole time less all kernels').
+A closed loop sends the next request on a connection after the reply. wrk runs the loop if bodies are small,
+because Python is too slow for that. This program sends large bodies itself, because wrk reads only 8 KiB at a
+time. An open loop (--rate) sends requests at a constant rate, and counts the time from when a request was
+due. "refused" counts 429 and 503 with Retry-After. "unsent" counts requests that were due while all
+connections were busy. --spans adds the means of the spans in Server-Timing, the median of a request's time
+without its kernel (outside_ms), and the time of the run without all kernels (rest_ms).
 """
 
 import argparse
@@ -26,8 +27,8 @@ import threading
 import time
 
 SPANS = ("receive", "decode", "queue", "upload", "kernel", "download", "encode", "total")
-WRK_BYTES_MAX = 1 << 20  # body and reply; beyond it wrk is the bottleneck
-BLOCK = 65521  # number of random values that repeat; prime, so rows differ
+WRK_BYTES_MAX = 1 << 20  # body and reply; with more, wrk is the bottleneck
+BLOCK = 65521  # random values before they repeat; prime, so rows differ
 NPY_HEAD_BYTES = 128
 REPLY_S = 120
 LUA = """
@@ -73,7 +74,7 @@ def parse():
 
 
 class Message:
-    """The request, and what is known of the correct product."""
+    """The request, and a check of its reply."""
 
     def __init__(self, options):
         self.options, m, k, n = options, options.m, options.k, options.n
@@ -112,7 +113,7 @@ class Message:
         return part("a", m, k, elements[: 4 * m * k]) + part("b", k, n, elements[4 * m * k :]) + b"--edge--\r\n"
 
     def check(self, body):
-        """Returns what is wrong with a product, by its length and some elements; None if nothing is."""
+        """Checks the length and some elements of a product. Returns what is wrong, or None."""
         m, k, n = self.options.m, self.options.k, self.options.n
         if self.options.form == "json":
             rows = json.loads(body.tobytes())["c"]
@@ -131,7 +132,7 @@ class Message:
 
 
 class Connection:
-    """Sends requests one after the other. Reuses its buffer, so its pages are warm."""
+    """Sends requests one after another. Its buffer is reused, so the pages are already mapped."""
 
     def __init__(self, message):
         self.message, self.options = message, message.options
@@ -151,7 +152,7 @@ class Connection:
         self.socket = None
 
     def was_closed(self):
-        """Reconnects if the server has closed the connection between two requests."""
+        """Whether the server has closed the connection since the last request."""
         if self.socket is None:
             return False
         poll = select.poll()
@@ -199,7 +200,7 @@ class Connection:
         return int(first.split()[1]), headers, body
 
     def ask(self, due=None):
-        """Sends one request. Returns its outcome, its ms, its Server-Timing, and what was wrong."""
+        """Sends a request. Returns its outcome, its time in ms, its Server-Timing, and what was wrong."""
         begun = due or time.monotonic()
         try:
             if self.was_closed():
@@ -224,7 +225,7 @@ class Connection:
 
 
 class Tally:
-    """Counts how requests ended. Threads share it."""
+    """Counts the outcomes of requests, for all threads."""
 
     def __init__(self):
         self.times = {fate: [] for fate in ("ok", "refused", "bad", "lost")}
@@ -325,7 +326,7 @@ def run_open(message, tally):
         if options.kill and counts and due >= begun + options.after:
             for index in range(options.burst):
                 if index == options.burst // 2:
-                    time.sleep(0.05)  # half of the requests have time to arrive
+                    time.sleep(0.05)  # so the first half of the requests arrives before SIGTERM
                 begin(time.monotonic())
             counts = False
             os.kill(options.kill, signal.SIGTERM)
@@ -339,7 +340,7 @@ def run_open(message, tally):
 
 
 def run_wrk(message):
-    """Checks one product, then prints wrk's figures."""
+    """Checks one product, then runs wrk and prints its figures."""
     options = message.options
     fate, _, _, told = Connection(message).ask()
     if fate != "ok":

@@ -1,10 +1,10 @@
--- wrk -t 2 -c 64 -d 10s --latency -s bench/load/wrk.lua http://127.0.0.1:8080 -- 64 json
--- Products of square random matrices, of the edge given (4), as raw float32, as JSON, or made by the server and
--- not returned (raw). stored: of the matrix that is stored as `load`, with itself, not returned.
+-- wrk -t 2 -c 64 -d 10s --latency -s bench/load/wrk.lua http://127.0.0.1:8080 -- EDGE FORM
+-- Multiplies square matrices of the edge (4), sent as `raw` or `json`. With `made` the server generates the
+-- matrices, and with `stored` it uses the matrix named `load`; both return no elements.
 local ffi = require "ffi"
 local forms = {}
 
--- Little-endian float32 in [-1, 1), as LuaJIT has them in memory on the machines that it runs on.
+-- Little-endian float32 in [-1, 1), in the byte order of this machine.
 function forms.raw(edge)
     local elements = ffi.new("float[?]", 2 * edge * edge)
     for index = 0, 2 * edge * edge - 1 do

@@ -27,7 +27,7 @@ except ImportError:
 TYPES = "float64 float32 float16 int64 int32 int8 uint8 bool".split()
 if ml_dtypes:
     TYPES += ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
-# The type of C for operands of each type, if the types differ.
+# The type of C by the type of the operands, if they differ.
 WIDER = {"int8": "int32", "uint8": "int32", "bool": "int32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
 
 
@@ -61,7 +61,7 @@ class Server:
 
 
 class Fake:
-    """A server that sends the next raw reply of a script to each request, and closes the connection. A reply may be b""."""
+    """A server that sends the next of its raw replies to each request, and then closes the connection."""
 
     def __init__(self, *replies, reads_bodies=True):
         self.reads_bodies = reads_bodies
@@ -345,7 +345,7 @@ class Keys(WithServer):
         error = self.refused("unauthorized", matmuld.Client(self.server.url, "wrong").matmul, TWO, TWO)
         self.assertEqual(error.status, 401)
         self.assertEqual(pickle.loads(pickle.dumps(error)).code, "unauthorized")
-        large = np.zeros((1500, 1500), np.float32)  # The server rejects the request before the client has sent the body.
+        large = np.zeros((1500, 1500), np.float32)  # so large that the server rejects it before all is sent
         self.refused("unauthorized", matmuld.Client(self.server.url).matmul, large, large)
 
 

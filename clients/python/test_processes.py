@@ -20,7 +20,7 @@ FORK, SPAWN = (multiprocessing.get_context(method) for method in ("fork", "spawn
 
 
 def is_right(edge):
-    """Multiplies by the module's function. The parent may have used its client already."""
+    """Multiplies by matmuld.matmul, whose client the parent process may have used already."""
     return (matmuld.matmul(np.full((1, edge), edge, np.float32), np.ones((edge, 1), np.float32)) == edge * edge).all()
 
 
@@ -90,7 +90,7 @@ class Tls(WithServer):
         with socket.create_server(("127.0.0.1", 0)) as listener:
 
             def end():
-                for _ in range(2):  # The client sends the request once more.
+                for _ in range(2):  # the client sends the request twice
                     connection, _ = listener.accept()
                     connection.recv(65536)
                     connection.close()

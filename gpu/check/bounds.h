@@ -1,31 +1,30 @@
-/* Error bounds for one element of a correct product, by the types of the operands and of the result. They
- * do not depend on the variant. For the host; any thread. */
+/* Bounds for the error of one element of a product, by the types of the operands and of C. A correct product
+ * of any variant is within them. For the host; any thread. */
 #pragma once
 
 #include "gpu/product/product.h"
 
 #include <math.h>
 
-/* Let R be the exact value of an element of C. The element is correct if its error is at most e +
- * unit·(|R| + e) + step. Here e = relative·(|A|·|B|) + absolute. All members are 0 for integers. */
+/* An element of C is correct if its error is at most e + unit·(|R| + e) + step. R is the exact value of the
+ * element, and e = relative·(|A|·|B|) + absolute. All members are 0 for integers. */
 struct mm_bounds {
     double relative;
     double absolute;
-    double unit;    /* error of rounding a sum to C's type; 0 if C has the type of the sums */
-    double step;    /* half of C's least number; 0 if C has the type of the sums */
-    double largest; /* above this value the sums or C may be infinite */
+    double unit;    /* relative error of rounding a sum to C; 0 if C has the sums' type */
+    double step;    /* half of C's least number; 0 if C has the sums' type */
+    double largest; /* if |R| is larger, the sum or C may be infinite */
 };
 
-/* The arithmetic that computed a product.
+/* MM_ROUNDED: each addition rounds the sum.
  *
- * MM_ROUNDED rounds each sum.
+ * MM_CUT_OFF: tensor cores, which truncate the addends instead of rounding them. For 16-bit floats this
+ * doubles the relative error. For 8-bit floats the relative error is at least 2^-6. Their sums are promoted
+ * to float32 after four instructions, and each instruction truncates 33 addends at 2^-13 of the largest
+ * addend.
  *
- * MM_CUT_OFF: tensor cores, which truncate each addend. For 16-bit floats this doubles the relative error.
- * For 8-bit floats the relative error is at least 2^-6. Each of the four instructions between two
- * promotions to float32 truncates 33 addends at 2^-13 of the largest addend.
- *
- * MM_OF_TF32: tensor cores with float32 operands that are rounded to tf32. This changes each factor by v =
- * 2^-11 of its value, unless the factor is subnormal. */
+ * MM_OF_TF32: tensor cores that first round float32 operands to tf32. This changes a factor by at most 2^-11
+ * of its value, unless the factor is subnormal. */
 enum mm_arithmetic { MM_ROUNDED, MM_CUT_OFF, MM_OF_TF32 };
 
 static inline struct mm_bounds mm_bounds_of(const struct mm_product *product, enum mm_arithmetic arithmetic) {

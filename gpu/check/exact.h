@@ -1,13 +1,12 @@
-/* Sums in twice the precision of float64. A sum has two parts, high and low: the low part has what
- * rounding removed from the high part. For C and for CUDA. Any thread. Source: T. Ogita, S. Rump, S.
- * Oishi, "Accurate sum and dot product", 2005. */
+/* Sums in twice the precision of float64. A sum is the pair `high` and `low`. The low part collects the
+ * rounding errors of the high part. For C and for CUDA; any thread. Source: T. Ogita, S. Rump, S. Oishi,
+ * "Accurate sum and dot product", 2005. */
 #pragma once
 
 #include <math.h>
 
 #include "gpu/names.h"
 
-/* Adds a number to the sum *high + *low. */
 MM_HOST_AND_DEVICE void mm_exact_add(double *high, double *low, double number) {
     const double sum = *high + number;
     const double added = sum - *high;
@@ -15,7 +14,7 @@ MM_HOST_AND_DEVICE void mm_exact_add(double *high, double *low, double number) {
     *high = sum;
 }
 
-/* Adds element·(factor + factor_low) to the sum *high + *low. */
+/* Adds element·(factor + factor_low) to the sum. */
 MM_HOST_AND_DEVICE void mm_exact_add_product(double *high, double *low, double element, double factor,
                                              double factor_low) {
     const double product = element * factor;

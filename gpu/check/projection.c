@@ -1,4 +1,4 @@
-/* Computes the projection of a product and of its result, one part at a time. */
+/* Computes the projections step by step, so no call takes long. */
 #include "gpu/check/projection.h"
 
 #include "gpu/check/exact.h"
@@ -8,14 +8,14 @@
 #include <assert.h>
 #include <math.h>
 
-/* STEP_NUMBERS numbers take well under a millisecond. The norm is a sum of at least FREEDOM independent
- * numbers, so it is not small by chance. */
+/* STEP_NUMBERS numbers take well under a millisecond. FREEDOM is the least number of independent numbers in
+ * the norm. With fewer numbers, the norm could be small by chance. */
 enum { STEP_NUMBERS = 1 << 17, FREEDOM = 16 };
 
 #define WEIGHTS_SEED UINT64_C(0x77656967687473)
 
-/* Returns the columns of a group. A·B has at most `rank` independent rows, and each group adds one sum to
- * each of them. */
+/* Returns how many columns of C share one projection. A·B has at most `rank` independent rows. The norm
+ * contains rank numbers for each group of columns, so a small rank needs several groups. */
 static size_t columns_of_a_group(size_t m, size_t k, size_t n) {
     const size_t rank = mm_size_min(m, k);
     return n / mm_size_min(n, (FREEDOM - 1) / rank + 1);
@@ -25,7 +25,7 @@ static size_t count_groups(size_t m, size_t k, size_t n) {
     return mm_size_divide_up(n, columns_of_a_group(m, k, n));
 }
 
-/* Returns how many doubles represent one sum. */
+/* Returns how many doubles represent a sum: for float64 a high and a low part. */
 static size_t parts_of(enum mm_dtype dtype) {
     return dtype == MM_FLOAT64 ? 2 : 1;
 }
@@ -33,7 +33,7 @@ static size_t parts_of(enum mm_dtype dtype) {
 size_t mm_projection_bytes(enum mm_dtype dtype, size_t m, size_t k, size_t n) {
     assert(m > 0 && k > 0 && n > 0);
     return parts_of(dtype) * (m * count_groups(m, k, n) + k) * sizeof(double) +
-           mm_size_round_up(n * sizeof(float), sizeof(double)); /* keeps the next array aligned */
+           mm_size_round_up(n * sizeof(float), sizeof(double));
 }
 
 void mm_projection_init(struct mm_projection *projection, const struct mm_random_product *product,
@@ -50,7 +50,6 @@ void mm_projection_init(struct mm_projection *projection, const struct mm_random
     projection->weights = (float *)(projection->inner + parts * product->k);
 }
 
-/* Returns the column after the last column of a group. */
 static size_t group_end(const struct mm_projection *projection, size_t group) {
     return mm_size_min((group + 1) * projection->group_cols, projection->product->n);
 }
@@ -60,7 +59,6 @@ static float make_weight(size_t col) {
     return 0.5F * (element + copysignf(1.0F, element));
 }
 
-/* Adds element·(factor + factor_low) to a sum. */
 static inline void add(const struct mm_projection *projection, double *sum, double *low, double element,
                        double factor, double factor_low) {
     if (projection->is_precise)
@@ -69,7 +67,8 @@ static inline void add(const struct mm_projection *projection, double *sum, doub
         *sum += element * factor;
 }
 
-/* Adds `count` elements of a row of B, times x, to the sum. For the first row it also generates x. */
+/* Adds `count` elements of a row of B, multiplied by x, to the current sum. The first row of B also
+ * generates x. */
 static void add_b(struct mm_projection *projection, size_t count) {
     const struct mm_random_product *product = projection->product;
     const size_t col = projection->group * projection->group_cols + projection->number;
@@ -88,7 +87,7 @@ static void add_b(struct mm_projection *projection, size_t count) {
     projection->low = low;
 }
 
-/* Adds `count` elements of a row of A, times B·x, to the sum. */
+/* Adds `count` elements of a row of A, multiplied by B·x, to the current sum. */
 static void add_a(struct mm_projection *projection, size_t count) {
     const struct mm_random_product *product = projection->product;
     const size_t row_step = product->transpose_a ? 1 : product->k;
@@ -105,7 +104,6 @@ static void add_a(struct mm_projection *projection, size_t count) {
     projection->low = low;
 }
 
-/* Stores the sum of a complete row. */
 static void end_row(struct mm_projection *projection) {
     const size_t k = projection->product->k;
     const double sum = projection->sum;
@@ -154,7 +152,8 @@ void mm_projection_begin(struct mm_projection *projection) {
     projection->read_sum = projection->read_low = projection->read_squares = 0.0;
 }
 
-/* Adds elements to the sum of their group, by four sums: an addition need not wait for the previous one. */
+/* Adds elements, multiplied by x, to the sum of a group. Four separate sums are faster, because an addition
+ * need not wait for the previous one. */
 static void add_c(struct mm_projection *projection, const double *elements, const float *weights,
                   size_t count) {
     double sums[4] = {0.0, 0.0, 0.0, 0.0};
@@ -170,7 +169,6 @@ static void add_c(struct mm_projection *projection, const double *elements, cons
     projection->read_sum += (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/* Adds the square of the error of a complete group. */
 static void end_group(struct mm_projection *projection, size_t row, size_t group) {
     const double *sum = &projection->sums[row * projection->group_count + group];
     const double lost = projection->is_precise ? sum[projection->product->m * projection->group_count] : 0.0;
@@ -195,9 +193,9 @@ static void widen(double *wide, enum mm_dtype dtype, const void *elements, size_
     }
 }
 
-/* Replaces each integer by the likely sum that it stands for. A sum of k products of random integers is
- * near k·mean². For uint8, it differs from that by 2^31 only if k exceeds 10^8: 2^31 is then six standard
- * deviations. */
+/* Replaces each integer by the most likely exact sum that equals it modulo 2^32 or 2^64. A sum of k products
+ * of random integers is near k·mean². For uint8 a sum can be 2^31 away from k·mean² only if k exceeds 10^8,
+ * because 2^31 is then six standard deviations. */
 static void unwrap(double *wide, size_t count, double modulus, const struct mm_random_product *product) {
     const double mean = mm_random_mean(product->dtype);
     for (size_t index = 0; modulus > 0.0 && index < count; index++)
@@ -228,7 +226,7 @@ void mm_projection_add(struct mm_projection *projection, enum mm_dtype dtype, co
 
 double mm_projection_error(const struct mm_projection *projection) {
     assert(projection->read == projection->product->m * projection->product->n);
-    if (projection->read_squares == 0.0) /* a result of zeros has the norm 0 */
+    if (projection->read_squares == 0.0) /* the norm of a result of zeros is 0 */
         return 0.0;
     const double error = sqrt(projection->read_squares / projection->norm);
     return isfinite(error) ? error : INFINITY;

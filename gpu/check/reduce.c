@@ -3,13 +3,13 @@
 
 MM_DEFINE_NAMES(mm_figure_name, mm_figure, MM_FIGURE_COUNT, MM_FIGURE_TABLE)
 
-/* The function that adds an element of each type. */
+/* Chooses mm_reduce_real or mm_reduce_whole by the type of the sums. */
 #define ADD_float mm_reduce_real
 #define ADD_double mm_reduce_real
 #define ADD_uint32_t mm_reduce_whole
 #define ADD_uint64_t mm_reduce_whole
 
-/* Adds a row or a part of it. `diagonal` is the column of its element on the diagonal. */
+/* Adds a row or a part of a row. `diagonal` is the index in `row` of the element on the diagonal. */
 static void add_row(struct mm_reduction *sums, enum mm_dtype dtype, const void *row, size_t cols,
                     size_t diagonal) {
     switch (dtype) {
@@ -62,8 +62,7 @@ static struct mm_figure_value extreme_of(enum mm_figure figure, bool is_whole,
     return is_whole ? whole(mm_int128_of(sums->whole_max)) : real(sums->max);
 }
 
-/* Returns the larger of the absolute values of the minimum and the maximum. If one of them is
- * NaN, both are. */
+/* If one of the extremes is NaN, both are. */
 static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reduction *sums) {
     if (sums->count == 0)
         return is_whole ? whole(mm_int128_of(0)) : real(0.0);

@@ -1,10 +1,9 @@
-/* Reductions of a matrix to single figures, which a client may want instead of the matrix. For C and for
- * CUDA; this file knows no device and no job.
+/* Reduces a matrix to figures such as its sum or norm, which a client may want instead of the matrix. For C
+ * and for CUDA.
  *
- * Floats are added up in float64. Integers are added up exactly in 128 bits, which can hold 2⁶⁴ of the
- * largest. A NaN makes every figure NaN, except `finite`; it affects `trace` only if it is on the
- * diagonal. On the host any thread may call the functions on memory of its own. On a GPU the threads of
- * reduce.cu's kernels call them. */
+ * Floats are added in float64. Integers are added exactly, in 128 bits, which can hold 2⁶⁴ of the largest
+ * int64. A NaN makes every figure NaN except `finite`; `trace` becomes NaN only if the NaN is on the
+ * diagonal. On the host any thread may call these functions on its own memory. */
 #pragma once
 
 #include "gpu/check/squares.h"
@@ -30,7 +29,7 @@ enum mm_figure { MM_FIGURE_TABLE(MM_CONSTANT) MM_FIGURE_COUNT };
 
 const char *mm_figure_name(enum mm_figure figure);
 
-/* A 128-bit integer in two's complement. (__int128 would need an alignment of 16 bytes.) */
+/* A 128-bit integer in two's complement. __int128 would need an alignment of 16 bytes. */
 struct mm_int128 {
     uint64_t low;
     uint64_t high;
@@ -46,12 +45,12 @@ MM_HOST_AND_DEVICE void mm_int128_add(struct mm_int128 *into, struct mm_int128 o
     into->high += other.high + (into->low < other.low);
 }
 
-/* Numbers are also added up scaled by this factor. A float64 sum may overflow on the way although its end
- * is within range. The scaled sum cannot overflow, because a matrix has fewer than 2⁶⁴ elements. */
+/* A float64 sum can overflow on the way although the final sum is within range. A second sum, of all numbers
+ * times this factor, cannot overflow, because a matrix has fewer than 2⁶⁴ elements. */
 #define MM_SCALE_SUM 0x1p-64
 
-/* Sums over the elements that were read so far. Start with mm_reduction_none. Integers use the members
- * with `whole_`, and floats use the others. */
+/* Sums of the elements that were added. Start with mm_reduction_none. Integers use the members with
+ * `whole_`, and floats use the others. */
 struct mm_reduction {
     struct mm_int128 whole_sum;
     struct mm_int128 whole_trace;
@@ -59,12 +58,12 @@ struct mm_reduction {
     int64_t whole_max; /* INT64_MIN before the first element */
     double sum;
     double trace;
-    double sum_scaled;         /* sum of the numbers times MM_SCALE_SUM; used if `sum` is not finite */
-    double trace_scaled;       /* trace of the numbers times MM_SCALE_SUM; used if `trace` is not finite */
+    double sum_scaled;         /* sum times MM_SCALE_SUM; used if `sum` is not finite */
+    double trace_scaled;       /* trace times MM_SCALE_SUM; used if `trace` is not finite */
     double min;                /* infinity before the first element */
     double max;                /* -infinity before the first element */
-    struct mm_squares squares; /* sums of squares, for floats and for integers */
-    uint64_t count;            /* elements that were read */
+    struct mm_squares squares; /* used for floats and for integers */
+    uint64_t count;            /* elements that were added */
     uint64_t not_finite;       /* elements that are infinite or NaN */
 };
 
@@ -77,14 +76,14 @@ MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
     return none;
 }
 
-/* Returns the smaller of two numbers, or the larger if `largest` is set. NaN if one of them is NaN. */
+/* Returns the larger of two numbers if `largest` is set, else the smaller. NaN if one of them is NaN. */
 MM_HOST_AND_DEVICE double mm_reduce_extreme(double current, double other, bool largest) {
     if (current != current)
         return current;
     return other != other || (largest ? other > current : other < current) ? other : current;
 }
 
-/* Adds a float. `diagonal`: the element is on the diagonal. */
+/* Adds a float. `diagonal` says whether the element is on the diagonal. */
 MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *sums, double element, bool diagonal) {
     sums->count++;
     sums->sum += element;
@@ -97,7 +96,7 @@ MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *sums, double element
     sums->not_finite += element - element != 0.0; /* true for infinity and for NaN */
 }
 
-/* Adds an integer. `diagonal`: the element is on the diagonal. */
+/* Adds an integer. `diagonal` says whether the element is on the diagonal. */
 MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *sums, int64_t element, bool diagonal) {
     sums->count++;
     mm_int128_add(&sums->whole_sum, mm_int128_of(element));
@@ -107,7 +106,6 @@ MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *sums, int64_t eleme
     sums->squares.middle += (double)element * (double)element;
 }
 
-/* Adds the sums over other elements to *into. */
 MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct mm_reduction *other) {
     into->count += other->count;
     mm_int128_add(&into->whole_sum, other->whole_sum);
@@ -124,32 +122,31 @@ MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct 
     into->not_finite += other->not_finite;
 }
 
-/* The progress of a reduction. All zeros: the reduction has not begun. */
+/* The progress of a reduction. Begin with zeros. */
 struct mm_reduction_progress {
     size_t elements;         /* elements that were added */
-    struct mm_reduction row; /* sums over the current row */
+    struct mm_reduction row; /* sums of the current row */
 };
 
 /* Elements that one call can add within a few milliseconds. */
 enum { MM_REDUCE_SLICE = 1 << 19 };
 
-/* Adds the next `count` elements of a part of a dense stack, or all that are left. Each row is first added
- * up alone. Rounding errors therefore grow with rows plus columns, not with their product, and do not
- * depend on `count`. Returns whether elements are left. */
+/* Adds the next `count` elements of a part of a dense stack, or the remaining ones if there are fewer.
+ * Returns whether elements are left. Each row is summed separately, so rounding errors grow only with rows
+ * plus columns, and do not depend on `count`. */
 bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *done,
                     const struct mm_window *part, enum mm_dtype dtype, const void *stack, size_t count);
 
-/* The kind of a figure's value. Without elements sum, trace, norm and max_abs are 0, finite is true, and
- * min and max have no value (MM_FIGURE_NONE). */
+/* For an empty matrix, sum, trace, norm and max_abs are 0, finite is true, and min and max have no value
+ * (MM_FIGURE_NONE). */
 enum mm_figure_kind { MM_FIGURE_REAL, MM_FIGURE_WHOLE, MM_FIGURE_TRUTH, MM_FIGURE_NONE };
 
 struct mm_figure_value {
     enum mm_figure_kind kind;
     double real;            /* for MM_FIGURE_REAL */
-    struct mm_int128 whole; /* for MM_FIGURE_WHOLE; 0 or 1 for MM_FIGURE_TRUTH */
+    struct mm_int128 whole; /* for MM_FIGURE_WHOLE, and 0 or 1 for MM_FIGURE_TRUTH */
 };
 
-/* Computes a figure from the sums over all elements of a matrix of this type. */
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
                                     const struct mm_reduction *sums);
 

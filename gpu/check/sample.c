@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A wide span saves random numbers, because its elements share a row of A. But few wide spans would cover
- * little of C. */
+/* All elements of a span share a row of A, so a wide span needs fewer random numbers. But a few wide spans
+ * would test only a small part of C. */
 enum { SPANS_WANTED = 16, CORNERS = 4 };
 
 #define PLACES_SEED UINT64_C(0x706c61636573)
@@ -23,8 +23,8 @@ static size_t spans_within(size_t depth, size_t width) {
     return MM_SAMPLE_NUMBERS_MAX / depth / (width + 1);
 }
 
-/* Returns place `index`: first the corners, beginning with the last element of C. Then every fourth place
- * is in the last row, and every fourth is at the end of a row, because tiles end there. */
+/* Returns place `index`. The first places are the corners. Later, every fourth place is in the last row and
+ * every fourth is at the end of a row, because errors at the edges of tiles are likely. */
 static struct mm_sample_span place(unsigned index, size_t rows, size_t cols, size_t width) {
     const size_t last_row = rows - 1;
     const size_t last_col = cols - width;
@@ -60,7 +60,6 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
     }
 }
 
-/* Return an element of op(A) and of op(B). */
 static double element_of_a(const struct mm_random_product *product, size_t row, size_t depth) {
     const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
     return mm_random_number(product->dtype, product->a_seed, index);
@@ -82,7 +81,7 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
         const double a = element_of_a(product, at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
             const double b = element_of_b(product, depth, at->col + index);
-            mm_exact_add(&sums[index], &lows[index], a * b); /* exact: each factor has 24 bits */
+            mm_exact_add(&sums[index], &lows[index], a * b); /* exact, because each factor has 24 bits */
             magnitudes[index] += fabs(a * b);
         }
     }

@@ -1,21 +1,19 @@
-/* Computes a sample of a product's elements again, and their errors. This is for products of random
- * streams that are too large to compute again as a whole. gpu/check/projection.h checks all other
- * elements. This file knows no device and no variant.
+/* Compares a sample of a product's elements with their exact values. This is for products of random streams
+ * that are too large to compute again. gpu/check/projection.h checks the other elements.
  *
- * The caller owns each sample. Any thread, one at a time for each sample. The functions cannot fail,
- * allocate nothing and take no NULL. */
+ * The caller owns each sample. Any thread may call these functions, but only one at a time for each sample.
+ * They cannot fail, and take no NULL. */
 #pragma once
 
 #include "gpu/matrix/random.h"
 #include "gpu/check/bounds.h"
 
-/* The most random numbers that one sample needs. A single element of C may need more. */
+/* The most random numbers that a sample uses. A single element may use more if k is large. */
 #define MM_SAMPLE_NUMBERS_MAX ((size_t)1 << 24)
 
 enum { MM_SAMPLE_SPANS_MAX = 128, MM_SAMPLE_WIDTH_MAX = 16 };
 
-/* Neighbouring elements of a row of C, beginning at column `col`. All spans of a sample have the same
- * width. */
+/* A span is `width` neighbouring elements of a row of C, beginning at column `col`. */
 struct mm_sample_span {
     size_t row;
     size_t col;
@@ -23,29 +21,28 @@ struct mm_sample_span {
 
 struct mm_sample {
     unsigned span_count;
-    unsigned width; /* elements in each span */
+    unsigned width;
     struct mm_sample_span spans[MM_SAMPLE_SPANS_MAX];
-    double sums[MM_SAMPLE_SPANS_MAX]
-               [MM_SAMPLE_WIDTH_MAX]; /* the exact product, computed by mm_sample_expect */
-    double lows[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX]; /* the low parts of `sums` (gpu/check/exact.h) */
-    double magnitudes[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX]; /* |A|·|B|, computed by mm_sample_expect */
+    /* The exact sums, and |A|·|B| of each element. mm_sample_expect computes them. `lows` are the
+     * low parts of `sums` (gpu/check/exact.h). */
+    double sums[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];
+    double lows[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];
+    double magnitudes[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];
 };
 
-/* Chooses the spans of a sample. The result has rows × cols elements, and each is a sum of `depth`
- * products. None of the three is 0. The sample has all elements of a small result. Of a large result it
- * has the corners, the edges and random places. */
+/* Chooses the spans of a sample. The result has rows × cols elements, each a sum of `depth` products. None
+ * of the three numbers is 0. A sample of a small result has all of its elements. A sample of a large result
+ * has the corners, other elements at the edges, and random elements. */
 void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t depth);
 
-/* Computes the expected elements of one span, in twice the precision of float64. */
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product);
 
-/* Returns the largest error among the elements of a span, as a fraction of its bound. Returns INFINITY if
- * an element is not finite. Integers have the bound 0: returns INFINITY if one is wrong modulo 2^w, where
- * w is the number of bits of the type. */
+/* Returns the largest error in a span, as a fraction of the bound. INFINITY if an element is not finite, or
+ * if an integer is wrong modulo 2^32 or 2^64. */
 double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
                        enum mm_dtype dtype, const void *elements);
 
-/* Returns the largest mm_sample_error over the whole sample if all elements were 0. A random sum grows
- * with the square root of k, but the bound of float32 grows with k². From k of about 100,000 this is 1 or
- * less; a wrong result may then be within the bound. */
+/* Returns the largest error of the sample if all elements of C were 0. If this is 1 or less, the bounds are
+ * too wide to show a wrong result. That happens from k of about 100,000 on, because a random sum grows with
+ * the square root of k, but the bound of float32 grows with k². */
 double mm_sample_zeros_error(const struct mm_sample *sample, const struct mm_bounds *bounds);

@@ -1,4 +1,4 @@
-/* The verdict of a check, and the estimate of its error. */
+/* Computes the verdict of a check and the estimated error. */
 #include "gpu/check/verification.h"
 
 #include "gpu/names.h"

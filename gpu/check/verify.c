@@ -1,5 +1,5 @@
-/* Checks a product on the host by plain loops over A, B and C in memory order. Each row is converted to
- * float64, or to words of 64 bits, before it is summed. */
+/* Checks a product on the host. The loops read A, B and C in memory order, and first convert each row to
+ * float64 or to words of 64 bits. */
 #include "gpu/check/verify.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS, WORDS = MM_VERIFY_WORDS, NUMBER_BYTES = 8 };
 enum { PRECISE_SUMS = MM_VERIFY_PRECISE_SUMS, LARGEST = PRECISE_SUMS - 2, LAST = PRECISE_SUMS - 1 };
 
-/* Numbers of one step of mm_verify_prepare, which take at most some milliseconds. */
+/* Numbers in a step of mm_verify_prepare, which takes at most a few milliseconds. */
 enum { STEP_NUMBERS = 1 << 17 };
 
 #define SEEDS_SEED UINT64_C(0x766572696679)
@@ -18,31 +18,32 @@ uint64_t mm_verify_seed(void) {
     return mm_random_bits(SEEDS_SEED, __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED));
 }
 
-/* The matrix whose rows are summed. This decides the last of its sums. */
+/* The matrix whose rows are summed. The last sum of a row is defined differently for each matrix. */
 enum part { OF_A, OF_B, OF_C };
 
-/* The factors of a line's elements: factor i of vector v is at v·length + i. The factors for A are the
- * sums of B, the last of which are norms. */
+/* The factors of the elements of a row of op(X). Factor i for vector v is at v·length + i. For B and C the
+ * factors are the vectors x. For A they are the sums of B, and the last ones are norms. */
 struct factors {
     enum part part;
     const void *numbers;
     size_t length;
 };
 
-/* How a kind of numbers is summed. Sum s of line l is at s·lines + l. */
+/* Functions for one kind of operands: floats with float32 sums, floats with float64 sums, or integers. A
+ * line is a row of op(X). Sum s of line l is at s·lines + l. */
 struct kind {
-    size_t vectors; /* vectors in x */
-    size_t sums;    /* sums for each line */
+    size_t vectors;
+    size_t sums; /* sums of each line */
 
-    /* Stores the sums of a row, which is line `line`. */
+    /* Stores the sums of a stored row, which is line `line`. */
     void (*sum_row)(const void *row, const struct factors *by, void *sums, size_t lines, size_t line);
 
-    /* Adds a row of a transposed operand to the sums of all lines. Each element is multiplied by number
-     * `depth` of the factors. */
+    /* Adds a row of a transposed operand to the sums of all lines. Each element is multiplied by factor
+     * `depth`. */
     void (*add_row)(const void *row, const struct factors *by, size_t depth, void *sums, size_t lines);
 
     void (*make_vectors)(void *x, size_t length, uint64_t seed);
-    void (*make_norms)(void *sums, size_t lines); /* NULL: this kind has no norms */
+    void (*make_norms)(void *sums, size_t lines); /* NULL for integers, which have no norms */
 };
 
 /* --- sums in float64 --------------------------------------------------------------------------------- */
@@ -56,7 +57,7 @@ static void make_signs(void *x, size_t length, uint64_t seed) {
     }
 }
 
-/* Returns an element's term in the last sum: for A its absolute value times the norm, else its square. */
+/* Returns what an element adds to the last sum: for A its absolute value times the norm, else its square. */
 static double last_term(enum part part, double element, double norm) {
     return part == OF_A ? fabs(element) * norm : element * element;
 }
@@ -99,7 +100,8 @@ static const struct kind real = {VECTORS, SUMS, sum_real_row, add_real_row, make
 
 /* --- sums of float64s, in twice the precision ---------------------------------------------------------- */
 
-/* Adds an element to sums that are `step` apart. Products with signs are exact. */
+/* Adds an element to sums that are `step` apart. Products with signs need no low part, because they are
+ * exact. */
 static void add_precisely(double element, const struct factors *by, size_t index, double *sums, size_t step) {
     const double *vectors = (const double *)by->numbers + index;
     for (unsigned v = 0; v < VECTORS; v++) {
@@ -185,7 +187,6 @@ static const struct kind *kind_of(enum mm_dtype dtype) {
     return mm_dtype_sum(dtype) == MM_FLOAT64 ? &precise : &real;
 }
 
-/* Returns the length of the longest stored row of A, B and C. */
 static size_t longest_row(const struct mm_product *product) {
     const size_t a_or_b = product->a.cols > product->b.cols ? product->a.cols : product->b.cols;
     return a_or_b > product->c.cols ? a_or_b : product->c.cols;
@@ -194,10 +195,10 @@ static size_t longest_row(const struct mm_product *product) {
 size_t mm_verify_bytes(const struct mm_product *product) {
     const struct kind *kind = kind_of(product->a.dtype);
     return (kind->vectors * product->n + kind->sums * (product->k + product->m + 1) + longest_row(product)) *
-           NUMBER_BYTES; /* the products of a stack use the memory one after another */
+           NUMBER_BYTES; /* products of a stack use the memory in turn */
 }
 
-/* Converts a stored row. Integers are sign-extended to 64 bits. */
+/* Converts a stored row to float64, or to words of 64 bits by sign extension. */
 static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     const bool is_real = mm_dtype_is_float(x->dtype);
     switch (x->dtype) {
@@ -217,7 +218,8 @@ static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     }
 }
 
-/* The parts of a check's memory: the vectors, the sums of B, A and one row of C, and one converted row. */
+/* The parts of the check's memory: the vectors, the sums of B, of A and of one row of C, and one converted
+ * row. */
 struct parts {
     const struct kind *kind;
     char *x;
@@ -236,15 +238,14 @@ static struct parts cut(const struct mm_product *product, void *memory) {
     return parts;
 }
 
-/* Adds `count` stored rows, beginning with row `first`, to the sums of op(X)'s rows ("lines"). */
+/* Adds `count` stored rows, beginning with row `first`, to the sums of the rows of op(X). */
 static void multiply(const struct parts *parts, const struct mm_matrix *x, bool transpose,
                      const struct factors *by, void *sums, size_t first, size_t count) {
     const struct kind *kind = parts->kind;
     const size_t lines = transpose ? x->cols : x->rows;
     if (first == 0 && (transpose || x->cols == 0))
         memset(sums, 0, kind->sums * lines * NUMBER_BYTES);
-    for (size_t row = first; row < first + count && x->cols > 0;
-         row++) { /* without columns the row may have no memory */
+    for (size_t row = first; row < first + count && x->cols > 0; row++) {
         widen(x, row, parts->wide);
         if (transpose)
             kind->add_row(parts->wide, by, row, sums, lines);
@@ -265,7 +266,6 @@ static void sum_a(const struct mm_product *product, const struct parts *parts, s
     multiply(parts, &product->a, product->transpose_a, &by, parts->of_a, first, count);
 }
 
-/* Checks a row of floats by the sums of C and of A. */
 static void check_real(const struct kind *kind, const struct mm_product *product,
                        const struct mm_verify_bounds *bounds, size_t row, const double *of_c,
                        const double *of_a, struct mm_verification *verification) {
@@ -289,8 +289,8 @@ static void check_words(const struct mm_product *product, size_t row, const uint
     mm_verify_words_row(verification, row, is_wrong);
 }
 
-/* Checks the rows of C that begin with row `first`, after A and B were summed. Row 0 of the product counts
- * as row first_row of the stack. */
+/* Checks the rows of `c`, which are the rows of C from row `first` on. A and B were already summed. The
+ * number of a row in the verification is its number in C plus first_row. */
 static void check_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                        const struct parts *parts, const struct mm_matrix *c, size_t first, size_t first_row,
                        struct mm_verification *verification) {
@@ -313,8 +313,9 @@ static void check_rows(const struct mm_product *product, enum mm_arithmetic arit
         mm_verify_merge(verification, &rows);
 }
 
-/* Checks all rows of one product. Row 0 counts as row first_row of the stack. has_x: the memory has the
- * vectors from the previous product. has_b: it also has the sums of B, because both products share B. */
+/* Checks all rows of one product of a stack, in which the product begins at row first_row. If has_x is set,
+ * `memory` contains the vectors from the previous product. If has_b is set, it also contains the sums of B,
+ * because both products use one B. */
 static void check_one(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first_row,
                       bool has_x, bool has_b, void *memory, struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);

@@ -1,40 +1,39 @@
-/* Checks a computed product without computing it again: compares C·x with A·(B·x). Source: R. Freivalds,
- * "Probabilistic machines can use less running time", IFIP 1977. A and B stand for op(A) and op(B). For C
- * and for CUDA; this file knows no device and no variant.
+/* Checks a product without computing it again: compares C·x with A·(B·x). Source: R. Freivalds,
+ * "Probabilistic machines can use less running time", IFIP 1977. A and B mean op(A) and op(B). For C and for
+ * CUDA.
  *
- * Floats. Each check has four new vectors x of random ±1, and adds up in float64. For float64 operands it
- * adds up in twice that precision. The vectors show every single element whose error is more than twice
- * the bound. A check misses errors that cancel within a row with a probability of at most 1/16.
+ * Floats. Each check has four new vectors x of random ±1, and adds in float64. For float64 operands it adds
+ * in twice that precision. The check finds every single element whose error is more than twice the bound. It
+ * misses errors that cancel within a row with a probability of at most 1/16.
  *
  * The bound of a row. Let u and t be the unit roundoff and the least number of the type of the sums
- * (float32: 2^-24 and 2^-149). Let b be the norms of the rows of B, and s the row's sum of |A|·b. The
- * error of each of the row's n elements is at most 2·(k+8)·u·(|A|·|B|) + k·t. The norm of these errors is
- * therefore at most e = 2·(k+8)·u·s + n^1/2·k·t. Tensor cores truncate sums of 16-bit floats instead of
- * rounding them, which doubles the first term. For 8-bit floats the first term is then at least 2^-6·s. If
- * C is narrower than the sums, rounding to C adds two terms: C's unit roundoff times the norm of C's row,
- * and half of C's least number for each element. The sum of the errors with random signs is at most
- * n^1/2·e. It exceeds 9·e once in 2·10^17 checks (W. Hoeffding, 1963). The bound is the smaller of the
- * two. The rounding of the check itself adds less than 4·(n+k+16)·2^-53·n^1/2·(s+e), or for float64 less
- * than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
+ * (float32: 2^-24 and 2^-149). Let b be the norms of the rows of B, and let s be the sum of |A|·b in the
+ * row. Each of the n elements has an error of at most 2·(k+8)·u·(|A|·|B|) + k·t. The norm of all errors in
+ * the row is therefore at most e = 2·(k+8)·u·s + n^1/2·k·t. Two cases change e:
  *
- * For float64 the squares in a norm can overflow. There b is the square root of a row's largest element
- * times its sum of absolute values. This b is never less than the norm, and usually a fifth more.
+ * - Tensor cores truncate instead of rounding. For 16-bit floats this doubles the first term of e. For 8-bit
+ * floats the first term becomes at least 2^-6·s.
+ * - If C is narrower than the sums, rounding adds C's unit roundoff times the norm of C's row, and n^1/2
+ * times half of C's least number.
  *
- * A row is checked if s is finite. If its C is not finite, its residual is infinite. The row is not
- * checked if also s + e exceeds the range of the sums or of C, because its sums may have overflowed. The
- * squares of the residuals and of A·(B·x), summed over all rows, estimate the relative error of the result
- * (gpu/check/verification.h).
+ * With random signs, the sum of the errors is at most n^1/2·e, and exceeds 9·e once in 2·10^17 checks (W.
+ * Hoeffding, 1963). The bound is the smaller of the two. The rounding of the check itself adds less than
+ * 4·(n+k+16)·2^-53·n^1/2·(s+e), or for float64 less than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
  *
- * Integers. Each check has 32 new vectors of random words, and computes modulo 2^w, where w is the number
- * of bits of the sums. Each vector shows a wrong row with a probability of at least 1/2. All vectors
- * together miss it with a probability of at most 2^-32. The bound is 0, and the residual is the number of
- * wrong rows.
+ * In float64 the squares in a norm can overflow. There b is the square root of a row's largest absolute
+ * value times its sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
  *
- * The products of a stack share the vectors; that makes their checks no weaker. Row numbers continue from
+ * A row is not checked if s is not finite. If a row of C is not finite, its residual is infinite, or the row
+ * is not checked: if s + e exceeds the range of the sums or of C, the sums may have overflowed.
+ *
+ * Integers. Each check has 32 new vectors of random words, and computes modulo 2^w, where w is the number of
+ * bits of the sums. Each vector finds a wrong row with a probability of at least 1/2, so all vectors miss it
+ * with a probability of at most 2^-32.
+ *
+ * All products of a stack use the same vectors, which does not weaken the check. Row numbers continue from
  * one product to the next.
  *
- * The functions cannot fail, and take no NULL. On the host any thread may call them on memory of its own.
- * On a GPU the threads of verify.cu's kernels call them. */
+ * The functions cannot fail, and take no NULL. On the host any thread may call them on its own memory. */
 #pragma once
 
 #include "gpu/matrix/random.h"
@@ -49,10 +48,10 @@
 
 __BEGIN_DECLS
 
-/* How many vectors multiply a matrix, and how many sums each of its rows has. There is one sum for each
- * vector; for float64 there is also its low part (gpu/check/exact.h). One more sum leads to s: the squares
- * of a row of B, or |A|·b for a row of A. For float64 another one is the largest element of a row of B.
- * Integers have one word for each vector. */
+/* The number of vectors, and the number of sums of a row. Each vector has a sum, and for float64 also the
+ * low part of that sum (gpu/check/exact.h). Another sum is needed for s: squares for a row of B, and |A|·b
+ * for a row of A. For float64 one more is the largest element of a row of B. Integers have a word for each
+ * vector. */
 enum {
     MM_VERIFY_VECTORS = 4,
     MM_VERIFY_SUMS = MM_VERIFY_VECTORS + 1,
@@ -60,48 +59,47 @@ enum {
     MM_VERIFY_WORDS = 32
 };
 
-/* Returns a new seed, for one check. Any thread. */
+/* Returns a new seed. Each check needs its own. */
 uint64_t mm_verify_seed(void);
 
-/* Bytes of memory that mm_verify needs for a product that is not empty. */
+/* Bytes of memory that the check of a product needs. The product is not empty. */
 size_t mm_verify_bytes(const struct mm_product *product);
 
-/* Checks the product in a, b and c, in host memory, and sets *verification. The shapes conform; m and n
- * are not 0. `memory` has mm_verify_bytes and is aligned for a double; its contents are overwritten. The
- * caller owns all memory. `arithmetic` is the arithmetic that may have computed the product. */
+/* Checks the product in a, b and c, in host memory, and sets *verification. m and n are not 0. `memory` has
+ * mm_verify_bytes and is aligned for a double. `arithmetic` is how the variant may have computed the
+ * product. */
 void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
-/* Checks a stack in steps: adds `count` products, beginning with `first`, to a verification. Before the
- * first step *verification is 0 except for `is_done` and the seed. The caller does not change `memory`
- * between steps. All steps together have the result of mm_verify. */
+/* Checks `count` products of a stack, beginning with product `first`, and adds them to a verification. If
+ * the calls cover all products in order, the result is that of mm_verify. Before the first call
+ * *verification is 0 except for is_done and the seed. The caller does not change `memory` between calls. */
 void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                      size_t count, void *memory, struct mm_verification *verification);
 
-/* Prepares the check of one product whose C comes in parts: sums up some more of the rows of B and A. *row
- * counts the rows that are done, and begins at 0. Call this until it returns false: then nothing was left
- * to do. m, n and k are not 0. */
+/* Prepares the check of one product whose C comes in parts. Each call sums some more rows of B and then of
+ * A. *row counts the rows, and begins at 0. Returns false if nothing was left to do. m, n and k are not 0. */
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
 
-/* Checks the rows of `c`, which are rows of C beginning with `first`, and adds them to a verification.
- * mm_verify_prepare has returned false before. The parts of C may come in any order. Before the first part
- * *verification is 0 except for `is_done` and the seed. One preparation serves any number of results. */
+/* Checks the rows of `c`, which are the rows of C from row `first` on, after mm_verify_prepare returned
+ * false. Adds them to a verification, which at first is 0 except for is_done and the seed. The parts of C
+ * may come in any order. Several results may use one preparation. */
 void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                     const struct mm_matrix *c, size_t first, void *memory,
                     struct mm_verification *verification);
 
-/* --- what the host and the device share ---------------------------------------------------------- */
+/* --- for the host and the device --------------------------------------------------------------- */
 
-/* The factors of e, of the bound, and of the rounding of the check itself; all 0 for integers. The comment
- * at the top of this file defines s and e. */
+/* Factors for the bound of a row. The comment at the top of this file defines s and e. All members are 0 for
+ * integers. */
 struct mm_verify_bounds {
     double relative; /* e = relative·s + absolute */
     double absolute;
-    double unit; /* rounding to C adds unit·(the norm of C's row) + step */
+    double unit; /* rounding to C adds unit·(norm of C's row) + step to e */
     double step;
-    double spread;     /* the bound is spread·e + of_float64·(s + e) */
-    double of_float64; /* factor of the rounding of the check itself */
-    double largest;    /* if s + e is larger, C may be infinite */
+    double spread; /* the bound is spread·e + of_float64·(s + e) */
+    double of_float64;
+    double largest; /* if s + e is larger, C may be infinite */
 };
 
 static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_product *product,
@@ -121,12 +119,12 @@ static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_produc
     bounds.largest = element.largest;
     if (mm_dtype_sum(product->a.dtype) == MM_FLOAT64) {
         bounds.of_float64 *= 2.0 * lines * 0x1p-53;
-        bounds.largest /= 2.0 * root; /* above this, the sums of the check may overflow */
+        bounds.largest /= 2.0 * root; /* if s + e is larger, the sums of the check may overflow */
     }
     return bounds;
 }
 
-/* Returns the element of random vector v for integers at column `col`. */
+/* Returns the element at column `col` of vector v for integers. */
 MM_HOST_AND_DEVICE uint64_t mm_verify_word(uint64_t seed, unsigned v, size_t col) {
     return mm_random_bits(seed, col * MM_VERIFY_WORDS + v);
 }
@@ -139,12 +137,11 @@ MM_HOST_AND_DEVICE double mm_verify_larger(double residual, double difference) {
     return size <= DBL_MAX ? size : (double)INFINITY;
 }
 
-/* Returns the residual as a fraction of its bound. */
 MM_HOST_AND_DEVICE double mm_verify_part(double residual, double bound) {
     return residual == 0.0 ? 0.0 : residual / bound;
 }
 
-/* Makes a row the worst row of the verification, unless there is a worse one. */
+/* Makes a row the worst row, unless the verification has a worse one. Of equal rows, the first one counts. */
 MM_HOST_AND_DEVICE void mm_verify_update_worst(struct mm_verification *verification, size_t row,
                                                double residual, double bound) {
     const double part = mm_verify_part(residual, bound);
@@ -156,8 +153,8 @@ MM_HOST_AND_DEVICE void mm_verify_update_worst(struct mm_verification *verificat
     verification->row = row;
 }
 
-/* Adds the rows of a verification of floats to another verification. The order of such additions changes
- * only the last bits of the sums of squares. */
+/* Adds the rows of one verification of floats to another. The order of such calls changes only the last bits
+ * of the sums of squares. */
 MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
     if (rows->rows_checked > 0)
         mm_verify_update_worst(into, rows->row, rows->residual, rows->bound);
@@ -167,7 +164,7 @@ MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const stru
     mm_squares_merge(&into->norm, &rows->norm);
 }
 
-/* Adds the rows of a verification of integers to another verification. */
+/* Adds the rows of one verification of integers to another. */
 MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
                                               const struct mm_verification *rows) {
     if (rows->residual > 0.0 && (into->residual == 0.0 || rows->row < into->row))
@@ -177,7 +174,6 @@ MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
     mm_squares_merge(&into->error, &rows->error);
 }
 
-/* Adds a row of integers. */
 MM_HOST_AND_DEVICE void mm_verify_words_row(struct mm_verification *verification, size_t row, bool is_wrong) {
     struct mm_verification one = {};
     one.row = row;
@@ -186,22 +182,22 @@ MM_HOST_AND_DEVICE void mm_verify_words_row(struct mm_verification *verification
     mm_verify_merge_words(verification, &one);
 }
 
-/* Sums over the vectors for one row. Begin with zeros. */
+/* The sums of one row over all vectors. Begin with zeros. */
 struct mm_verify_sums {
     double residual; /* the largest |C·x - A·(B·x)| */
     struct mm_squares error;
     struct mm_squares norm;
 };
 
-/* Adds one vector to the sums of a row. of_product is the row's A·(B·x), and difference is C·x - A·(B·x). */
+/* Adds one vector. of_product is A·(B·x) of the row, and `difference` is C·x - A·(B·x). */
 MM_HOST_AND_DEVICE void mm_verify_add(struct mm_verify_sums *sums, double difference, double of_product) {
     sums->residual = mm_verify_larger(sums->residual, difference);
     mm_squares_add(&sums->error, difference);
     mm_squares_add(&sums->norm, of_product);
 }
 
-/* Checks one row, and adds it to the verification. `s` is the row's sum of |A|·b. c_squares is the sum of
- * the squares of C's row, which is needed only if C is narrower than the sums. */
+/* Checks one row, and adds it to the verification. `s` is the sum of |A|·b of the row. c_squares is the sum
+ * of the squares of C's row, and is only used if C is narrower than the sums. */
 MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
                                       const struct mm_verify_bounds *bounds, size_t row,
                                       const struct mm_verify_sums *sums, double s, double c_squares) {

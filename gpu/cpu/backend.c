@@ -1,5 +1,5 @@
-/* The CPU as a backend: one device with a lane for each core, whose memory is host memory. `begin`
- * computes a part of a product on the calling thread. This file does not know how variants compute. */
+/* The CPU as a backend: one device with a lane for each core, whose memory is host memory. `begin` computes
+ * a part of a product on the calling thread. gpu/cpu/variants has the kernels. */
 #include "gpu/device/backend.h"
 
 #include "gpu/clock.h"
@@ -22,7 +22,7 @@ static size_t pages_bytes(int which) {
     return pages > 0 && page_bytes > 0 ? (size_t)pages * (size_t)page_bytes : 0;
 }
 
-/* Reads the processor's name from the kernel; some architectures have no such line. */
+/* Some architectures have no line with the processor's name. The name is then "CPU". */
 static void read_name(char *name, size_t bytes) {
     snprintf(name, bytes, "CPU");
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -34,7 +34,7 @@ static void read_name(char *name, size_t bytes) {
         if (strncmp(line, "model name", 10) != 0 || colon == NULL)
             continue;
         char *text = colon + 1 + strspn(colon + 1, " \t");
-        text[strcspn(text, "\t\r\n")] = '\0'; /* control characters are not allowed in headers */
+        text[strcspn(text, "\t\r\n")] = '\0'; /* headers allow no control characters */
         if (*text != '\0')
             snprintf(name, bytes, "%s", text);
         break;
@@ -80,8 +80,8 @@ static size_t generated_elements(const struct mm_source *source, const struct mm
     return mm_source_is_off_host(source) ? operand->rows * operand->cols : 0;
 }
 
-/* Generates or copies operands that are not in host memory, for about as long as a part takes. Returns
- * whether all operands are complete. */
+/* Generates or copies operands that are not in host memory, for about MM_PART_NS. Returns whether all
+ * operands are complete. */
 static bool make_operands(struct mm_job *job) {
     enum { STEP = 64 << 10 };
     struct mm_progress *progress = &job->progress;
@@ -106,8 +106,7 @@ static bool make_operands(struct mm_job *job) {
     return true;
 }
 
-/* Computes one part of a product. If the products of a stack are small, computes several, for about as
- * long as a part takes. */
+/* Computes one part of a product. If a stack has small products, computes several, for about MM_PART_NS. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;
@@ -120,11 +119,11 @@ static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
         job->more = mm_progress_end(progress, &job->product, took_ns);
         now_ns = mm_clock_ns();
     } while (job->more && progress->row == 0 && progress->col == 0 && now_ns < start_ns + MM_PART_NS);
-    progress->spent_ns = spent_ns + (now_ns - start_ns); /* includes the time between tiny products */
+    progress->spent_ns = spent_ns + (now_ns - start_ns); /* the time between tiny products counts too */
     return MM_OK;
 }
 
-/* Checks products of a stack, at least one, for about as long as a part takes. */
+/* Checks at least one product of a stack, for about MM_PART_NS. */
 static void check(struct mm_job *job) {
     const uint64_t start_ns = mm_clock_ns();
     struct mm_verification *verification = &job->outcome.verification;
@@ -144,7 +143,6 @@ static bool reduces(const struct mm_job *job) {
     return job->reduces && job->progress.reduced.elements < mm_window_elements(job->part);
 }
 
-/* Reduces elements, for about as long as a part takes. */
 static void reduce(struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
     const uint64_t until_ns = mm_clock_ns() + MM_PART_NS;
@@ -154,8 +152,8 @@ static void reduce(struct mm_job *job) {
         continue;
 }
 
-/* Does the next part of a job: first the operands that are not in host memory, then C, then the check of
- * C, then its figures. */
+/* Does the next part of a job. The order is: operands that are not in host memory, C, the check of C, and
+ * the reduction of C to figures. */
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
@@ -183,8 +181,8 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     job->work.error = (struct mm_error){.status = MM_OK};
 }
 
-/* A product that OpenBLAS computes on all cores is exclusive, because two such products at a time would
- * wait for each other's cores. */
+/* A product that OpenBLAS computes on all cores is exclusive. Two such products at a time would wait for
+ * each other's cores. */
 static void schedule(struct mm_job *job) {
     const struct mm_product one = mm_product_item(&job->product, 0);
     job->work.is_exclusive = job->plan.device->lane_count > 1 &&
@@ -192,7 +190,7 @@ static void schedule(struct mm_job *job) {
                              mm_product_flops(&one) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
-/* Returns the memory that new allocations can use without swapping, by the kernel's estimate. Without that
+/* Returns MemAvailable, the kernel's estimate of memory that needs no swapping. If the kernel has no
  * estimate, returns the free pages. */
 static size_t memory_free(const struct mm_device *device) {
     uint64_t available_kib = 0;
@@ -207,7 +205,7 @@ static size_t memory_free(const struct mm_device *device) {
     return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
 }
 
-/* Rejects more than the installed memory, because the system promises more memory than it has. */
+/* Rejects more than the installed memory, because Linux promises more memory than it has. */
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
     void *data = NULL;
     if (bytes <= device->memory_bytes) {

@@ -1,4 +1,4 @@
-/* Reads limits of control groups from their folders. */
+/* Reads the limits from files in /sys/fs/cgroup. */
 #include "gpu/cpu/control_group.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static double read_limit(const char *path, double (*read)(const char *text)) {
     return read(text);
 }
 
-/* Returns the lowest limit from the group at `path` up to the root of the hierarchy. Changes `path`. */
+/* Returns the lowest limit of the group at `path` and its ancestors. Changes `path`. */
 static double lowest_limit(const char *root, char *path, const char *name, double (*read)(const char *text)) {
     double lowest = (double)INFINITY;
     for (;;) {
@@ -33,7 +33,7 @@ static double lowest_limit(const char *root, char *path, const char *name, doubl
     }
 }
 
-/* Whether a list "a,b,c" has the name. Changes the list. */
+/* Whether the name is in a list such as "cpu,memory". Changes the list. */
 static bool has_name(char *list, const char *name) {
     const char *word;
     while ((word = strsep(&list, ",")) != NULL)
@@ -42,8 +42,8 @@ static bool has_name(char *list, const char *name) {
     return false;
 }
 
-/* Reads lines of /proc/self/cgroup: "0::/path" is version 2, and "N:memory:/path" is a controller of
- * version 1. */
+/* A line of /proc/self/cgroup is "0::/path" in version 2, and "N:memory:/path" for a controller of version
+ * 1. */
 double mm_control_group_lowest(const struct mm_control *control) {
     char line[PATH_BYTES];
     char root[64];

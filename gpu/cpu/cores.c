@@ -16,8 +16,9 @@ static double allowed_cores(void) {
     return online < 1 ? 1.0 : (double)online;
 }
 
-/* Reads a quota: "50000 100000" is 50000 µs in each period of 100000 µs, and "max 100000" is no limit.
- * Version 1 has the period in another file, and -1 for no limit; its period is nearly always 100 ms. */
+/* Reads a quota. "50000 100000" is 50000 µs in each period of 100000 µs, and "max 100000" is no limit. In
+ * version 1 of control groups the file has only the quota, or -1 for no limit. The period is then assumed to
+ * be the usual 100 ms. */
 static double read_quota(const char *text) {
     double quota = 0.0;
     double period = 100000.0;

@@ -1,9 +1,9 @@
-/* How many of the machine's cores this process may use. Any thread may call this function. */
+/* How many cores this process may use. Any thread may call this function. */
 #pragma once
 
-/* Returns how many cores the process may run on (its affinity), or fewer if the quota of its control group
- * is smaller; at least 1. */
+/* Returns the cores in the process's CPU affinity, or the CPU quota of its control group if that is less. At
+ * least 1. */
 unsigned mm_cores(void);
 
-/* The most products that the CPU computes at a time, even if it has more cores. */
+/* The most products that the CPU computes at a time. */
 enum { MM_HOST_JOBS_MAX = 16 };

@@ -1,14 +1,13 @@
-/* The rows of the CPU's variant table, and their launch functions. To add a variant, add its file, one row
- * here and a declaration of its functions. The rows `auto` are in variants.c. */
+/* The rows of the CPU's variant table, and the launch functions. To add a variant, add its file, one row and
+ * a declaration of its functions. The rows `auto` are in variants.c. */
 #pragma once
 
 #include "gpu/device/backend.h"
 
 /* One row for each variant that multiplies: its name, then members of struct mm_variant
- * (gpu/plan/variant.h). `naive` and the tiled variants give the same bits in parts as in the whole
- * product, because k is never divided. OpenBLAS chooses its kernels by the shape, so the last bits may
- * differ. It is fast only if the parts of a product are large. The first row is the reference of all
- * variants of all backends. */
+ * (gpu/plan/variant.h). The first row is the reference for the variants of all backends. `naive` and the
+ * tiled variants never divide k, so computing C in parts does not change a bit. OpenBLAS chooses its kernels
+ * by the shape, so its last bits may differ. Its `cut` is large because it is slow for small parts. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
       .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \
@@ -32,7 +31,7 @@
       .cut = 256, .missing = mm_cpu_blas_missing, .needs = "OpenBLAS at build time",                         \
       .sources = MM_SOURCES("gpu/cpu/variants/blas.c"), .summary = "OpenBLAS: the yardstick")
 
-/* One row for each variant that transposes: its name, then members of struct mm_variant. */
+/* One row for each variant that transposes. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_naive)},                                             \
       .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                                 \
@@ -48,14 +47,13 @@ mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 /* Returns why this build has no `blas`, or NULL if it has. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
 
-/* OpenBLAS computes a product with more multiplications than this on several threads. This is its own rule
- * for float32: 4·65536. */
+/* OpenBLAS uses several threads for a product with more multiplications than this. The number is 4·65536 in
+ * OpenBLAS's source, for float32. */
 #define MM_CPU_BLAS_ALONE_MAX 262144.0
 
-/* Limits the threads of `blas`. */
 void mm_cpu_blas_limit_threads(unsigned count);
 
-/* Indices into the table: MM_CPU_ROW_NAME. */
+/* Indices of the rows. */
 enum {
 #define X(name, ...) MM_CPU_ROW_##name,
     MM_CPU_VARIANTS(X)

@@ -1,29 +1,26 @@
-/* Chooses the variant for `auto` by measured crossovers. It chooses cuBLAS only if the client allows the
- * vendor's library. `./dev bench crossovers` measured the crossovers in crossovers.h on an H200; the other
- * crossovers are below. This file launches nothing. */
+/* Chooses a variant for requests with the variant `auto`, by the measured crossovers in crossovers.h and
+ * below. Chooses cuBLAS only if the client allows it. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* Crossovers, as edges of cubes: a product of m×n×k does the work of a cube whose edge is the cube root of
- * m·n·k. Measured on an H100. */
+/* Crossovers, measured on an H100. Each is the edge of a cube: a product of m×n×k does as much work as a cube
+ * whose edge is the cube root of m·n·k. */
 enum {
-    /* `tensor` is faster than tiles from this edge on. */
+    /* From this edge on, `tensor` is faster than the tiled kernels. */
     MM_CUDA_TENSOR_EDGE = 128,
 
-    /* Up to this edge, tiles compute a product that may share a launch, if its k is at most this too.
-     * Launches of `tensor` cannot be shared. From 128³ to 192³, tiles served four times as many products at
-     * 32 connections, and a single connection was as fast. At 256³ the kernel's time decides: for bfloat16,
-     * tiles take 13 µs and `tensor` takes 5 µs. */
+    /* The crossover for products that could share a launch. Tiled kernels can share launches and `tensor`
+     * cannot, so with 32 connections tiled kernels served four times as many products up to 192³. At 256³ the
+     * kernel's time matters more: 13 µs for tiled kernels, 5 µs for `tensor` (bfloat16). */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
-    /* If rows do not begin at multiples of 16 bytes, `tensor` is faster only from this edge on, because it
-     * copies such operands first. */
+    /* The crossover if rows do not begin at multiples of 16 bytes. Then `tensor` copies operands first. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,
 
-    /* Tiles compute no product with a larger k, because one block goes through all of k. */
+    /* For a larger k, other kernels are preferred to tiled ones, because one block goes through all of k. */
     MM_CUDA_TILES_DEPTH_MAX = 512
 };
 
@@ -35,14 +32,13 @@ static size_t wide_of(const struct mm_product *product) {
     return product->m > product->n ? product->m : product->n;
 }
 
-/* How many squares of this edge cover C, or all matrices C of a stack. */
+/* Returns how many squares with this edge cover C, summed over the products of a stack. */
 static size_t blocks_of(const struct mm_product *product, size_t edge) {
     return mm_size_divide_up(product->m, edge) * mm_size_divide_up(product->n, edge) *
            mm_product_count(product);
 }
 
-/* Returns the index of the first edge that is at least `length`, or `count` if there is none. The edges
- * ascend. */
+/* Returns the index of the first of the ascending edges that is at least `length`, or `count`. */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
     while (index < count && length > edges[index])
@@ -58,16 +54,16 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* Below the work of a cube of MM_CUDA_SIMT_EDGE, tiles are as fast as simt, and can share launches. */
+/* For little work, tiled kernels are as fast as simt, and can share launches. */
 static bool is_for_tiles(const struct mm_product *product) {
     const double edge = MM_CUDA_SIMT_EDGE;
     return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
            (double)product->m * (double)product->n * (double)product->k < edge * edge * edge;
 }
 
-/* If a multiprocessor gets at most one block of 32×32, no other block runs while this block waits for memory.
- * Then asynchronous copies pay, but tiled_async is slow for transposed operands. tiled_16 has four times the
- * blocks of tiled_32. */
+/* With at most one block of 32×32 for each multiprocessor, nothing else runs while that block waits for
+ * memory. Then asynchronous copies help, but tiled_async is slow for transposed operands. Otherwise tiled_16
+ * is better, because it has four times as many blocks. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
     const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
@@ -91,8 +87,8 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether the row's variant supports the product, C has at least `narrow` rows and columns, and the products
- * of the stack together do at least the work of a cube of this edge. */
+/* Whether the variant supports the product and the product is large enough: C has at least `narrow` rows and
+ * columns, and the whole stack has at least the work of a cube with this edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];
@@ -102,7 +98,7 @@ static bool is_worth(const struct mm_device *device, const struct mm_product *pr
            work * (double)mm_product_count(product) >= edge * edge * edge;
 }
 
-/* Whether the product may share a launch, if tiles compute it (mm_cuda_batch_key). */
+/* Whether the product may share a launch if a tiled kernel computes it (see mm_cuda_batch_key). */
 static bool fits_batch(const struct mm_product *product) {
     return product->stack == NULL && mm_product_bytes(product) <= MM_CUDA_BATCH_BYTES_MAX;
 }
@@ -123,8 +119,7 @@ static bool is_for_tf32(const struct mm_device *device, const struct mm_product 
     return product->allow_tf32 && is_worth(device, product, MM_CUDA_ROW_tf32, MM_CUDA_TF32_EDGE, 128);
 }
 
-/* Chooses the row if the operands or C are not float32. On an H100 this chose the faster tile for ten types
- * and nine shapes, from 64x64x64 to 2048x2048x2048 and from 1 to 4096 rows. */
+/* On an H100, this chose the faster tile for ten types and nine shapes. */
 static unsigned choose_of_other_types(const struct mm_device *device, const struct mm_product *product) {
     if (product->allow_vendor && mm_cuda_blas_supports(device, product))
         return MM_CUDA_ROW_blas;
@@ -150,9 +145,8 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
     return &mm_cuda_variants[row];
 }
 
-/* `padded` is the fastest variant or at most 1% slower, except for large matrices with elements of at most 4
- * bytes. For these `vectorized` is faster, because it has more bytes in flight. With elements of 4 bytes this
- * holds only if all rows begin at multiples of 16 bytes. */
+/* `vectorized` is faster for large matrices with small elements, because it has more bytes in flight. With
+ * elements of 4 bytes, it needs rows that begin at multiples of 16 bytes. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);

@@ -1,7 +1,6 @@
-/* Batches: decides which small products and transpositions may share a launch, and enqueues them. Their
- * matrices lie in locked host pages. The kernel writes C to these pages, and reads operands from them if they
- * are small or read once. Other operands are copied to the device first. Generated and stored operands, and a
- * C that is not returned, lie in device memory. This file chooses no variant. */
+/* Decides which small products and transpositions may share a launch, and enqueues them. The kernel writes C
+ * to locked host pages, and reads small operands there. Other host operands are copied to the device
+ * first. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"
@@ -23,11 +22,10 @@ static bool are_operands_there(const struct mm_job *job) {
     return mm_job_absent_bytes(job, job->plan.device) == 0;
 }
 
-/* The most blocks along an edge of C. A batch key has four bits for each edge, and the grid of a batch is not
- * cut into bands. */
+/* The most blocks along an edge of C, because a batch key has four bits for the logarithm of this number. */
 enum { BLOCKS_MAX = 1 << 15 };
 
-/* How often the blocks along an edge can be halved before one is left: at most 15 times. */
+/* Returns the binary logarithm of `blocks`, rounded down. */
 static uint64_t halvings(size_t blocks) {
     uint64_t count = 0;
     while (blocks >> count > 1)
@@ -35,11 +33,9 @@ static uint64_t halvings(size_t blocks) {
     return count;
 }
 
-/* Jobs with one key have one kernel (an address has 48 bits), one tile, and about as many blocks along each
- * edge. A launch has as many blocks for each job as for the largest job, so at most three blocks of four are
- * idle. Plain copies and variants without a batch kernel have no key. Jobs with a check, a part or figures
- * have no key, because they need launches after the product. A job whose C stays on the device and is also
- * returned has no key. */
+/* Jobs with equal keys have one kernel (addresses have 48 bits), one tile, and similar numbers of blocks
+ * along each edge. So at most three of four blocks are idle if smaller jobs share the grid of the largest
+ * job. Jobs that need other launches or copies after the product have no key. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
@@ -58,8 +54,8 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Operands are copied word by word. A last word that reaches past the operand does not reach past its page.
- */
+/* Copies work in whole words, so an operand must begin at a word. The last word may reach past the operand,
+ * but not past its page. */
 static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
@@ -99,7 +95,6 @@ struct mm_cuda_item mm_cuda_item_for(const struct mm_product *product, unsigned 
                                  .transpose_addend = product->transpose_addend};
 }
 
-/* Adds a copy of the operand to device memory. If k is 0, there is nothing to copy. */
 static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, void *to) {
     const size_t bytes = operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
     const unsigned words = (unsigned)mm_size_divide_up(bytes, sizeof(unsigned));
@@ -112,14 +107,14 @@ static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operan
     copies->words_max = words > copies->words_max ? words : copies->words_max;
 }
 
-/* Copies of operands and operands to generate, which are enqueued before the products. */
+/* Work that the stream does before the products. */
 struct preparation {
     struct mm_cuda_copies copies;
     struct mm_cuda_generated generated[MM_OPERANDS_MAX];
 };
 
-/* Returns where the kernel finds the operand: in host memory, or at `at` in device memory. If the operand
- * must be copied or generated, adds that to *before. */
+/* Returns the address at which the kernel reads the operand: in host memory, or `at` in device memory. If the
+ * operand must be copied or generated, adds this work to *before. */
 static const void *prepare(struct preparation *before, struct mm_job *job, unsigned index, void *at) {
     const struct mm_source *source = &job->sources[index];
     const struct mm_matrix *operand = mm_product_operand(&job->product, index);
@@ -141,7 +136,6 @@ static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
     return flops_or_bytes;
 }
 
-/* Fills in the items of the jobs, and the preparation of their operands. */
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
                           struct mm_cuda_items *items, struct preparation *before) {
     const double flops_or_bytes = flops_or_bytes_of(jobs, count);
@@ -184,8 +178,8 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
-/* If the device copy of a stored operand was dropped after the key was set, mm_cuda_acquire_memory copies the
- * operand again. The measured span of the upload begins after that copy. */
+/* Acquiring memory also copies stored operands whose device copy was dropped since the key was set. The
+ * measured upload time does not include this copy. */
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;

@@ -1,5 +1,4 @@
-/* Copies matrices between host and device and on the device, and plans transpositions that are plain copies.
- * This file knows no jobs. */
+/* Copies matrices between host and device and on the device, and plans transpositions that only copy. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
@@ -24,7 +23,7 @@ cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matr
     return code;
 }
 
-/* Makes one copy in three dimensions if CUDA allows the pitch, else one copy for each matrix. */
+/* Copies a stack in one call if CUDA allows its pitch. Otherwise copies each matrix by itself. */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane) {
     const size_t row_bytes = part->cols * mm_dtype_bytes(dtype);

@@ -1,4 +1,4 @@
-/* Finds, opens and closes CUDA devices, and locks host pages for all of them. It runs no jobs. */
+/* Finds, opens and closes CUDA devices, and locks host pages. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int opened_index = -1; /* index of the device opened last; -1: none; __atomic access only */
+static int opened_index = -1; /* index of the device opened last, or -1; __atomic access only */
 
-/* cudaGetDeviceCount returns one error for a missing driver and for an old driver. The driver's version,
- * which is 0 without a driver, tells the two apart. */
+/* cudaGetDeviceCount returns one error for a missing and for an old driver. The driver's version tells which
+ * it is, because the version is 0 without a driver. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
     int driver = 0;
     int devices = 0;
@@ -91,8 +91,7 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     return cudaSuccess;
 }
 
-/* Makes a pool that keeps the memory that it got from the driver, because getting memory takes longer than a
- * small job. */
+/* The pool never returns memory to the driver by itself, because the driver takes long to allocate. */
 static cudaError_t pool_open(struct mm_cuda_device *device) {
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,
@@ -121,8 +120,8 @@ static cudaError_t make(struct mm_cuda_device *device) {
     return code;
 }
 
-/* MM_NOT_READY if the build has no code for the device's chip. The kernel of the first variant is compiled
- * for every chip that the build supports, so this checks one kernel. */
+/* Fails if the build has no code for the device's chip. Checking one kernel is enough, because the first
+ * variant is compiled for every supported chip. */
 static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
     struct mm_attributes ignored;
     struct mm_plan plan;
@@ -181,13 +180,13 @@ void mm_cuda_close(struct mm_device *head) {
     free(device);
 }
 
-/* Makes an open device current. Otherwise CUDA would use device 0, which the user may not have chosen. */
+/* Makes an open device current. Otherwise CUDA would use device 0, which the user may have excluded. */
 static bool use_any(void) {
     const int index = __atomic_load_n(&opened_index, __ATOMIC_RELAXED);
     return index >= 0 && cudaSetDevice(index) == cudaSuccess;
 }
 
-/* After a failed call, cudaGetLastError clears the error, so CUDA does not return it from a later call. */
+/* After a failure, cudaGetLastError resets the error, so no later call returns it. */
 static bool lock(void *memory, size_t bytes) {
     if (!use_any())
         return false;

@@ -1,5 +1,4 @@
-/* A CUDA device, for the files of this backend. Kernel files include only lane.h. Of the pointers here, only
- * `error` may be NULL. */
+/* A CUDA device, and the functions of the CUDA backend. Of the pointers here, only `error` may be NULL. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -10,40 +9,40 @@
 
 __BEGIN_DECLS
 
-/* Lanes of a device: one can upload while a second computes and a third downloads. */
+/* Three lanes, so one job can upload while a second computes and a third downloads. */
 enum { MM_CUDA_LANES = 3 };
 
 struct mm_cuda_device {
-    struct mm_device head;   /* the first member, so a pointer to it is also a pointer to the device */
+    struct mm_device head;   /* first member, so a pointer to it can be cast to the device */
     cudaMemPool_t pool;      /* all device memory comes from this pool */
-    size_t pitch_bytes_max;  /* the longest row stride of a two-dimensional copy */
+    size_t pitch_bytes_max;  /* longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* kernels can read locked host pages at their host addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct;     /* serves calls that run no job: acquire, upload, download, measure */
-    struct mm_cuda_gate *gate; /* holds back the direct lane's kernels until all are enqueued; owned */
+    struct mm_lane direct;     /* for acquire, upload, download and measure, which run no jobs */
+    struct mm_cuda_gate *gate; /* delays the direct lane's kernels until all are enqueued; owned */
     LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* guarded by device_copy.c's mutex */
-    size_t copy_bytes; /* bytes of device copies and of derived data; guarded like `copies` */
-    struct mm_cuda_device *next_opened; /* the next in the list of open devices (failure.c) */
+    size_t copy_bytes; /* bytes of `copies` and of derived data; guarded by device_copy.c's mutex */
+    struct mm_cuda_device *next_opened; /* next entry of the list of open devices (failure.c) */
 };
 
-/* Makes the device the current device of the calling thread, which CUDA calls use. Any thread. */
+/* Makes the device current for the CUDA calls of this thread. Any thread. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
-/* Adds a device to the list of open devices. If one fails, mm_cuda_status checks all of them. Any thread. */
+/* Adds a device to the list of open devices, which mm_cuda_status checks if a device fails. Any thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
-/* Removes a device from the list of open devices, if the list has it. Any thread. */
+/* Removes a device from the list of open devices, if the device is in the list. Any thread. */
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 
-/* Turns the result of a CUDA call into a status: MM_OK for cudaSuccess. For other results fills in *error,
- * with a sentence in which `doing` completes "failed while": MM_NO_DEVICE_MEMORY  memory ran out;
- * error->needed_bytes is 0, because CUDA does not say how many MM_DEVICE_FAILED     the device repeats the
- * error, so only a new process can use it; every device that cannot be used is marked as failed MM_INTERNAL
- * all other errors */
+/* Turns the result of a CUDA call into a status, and fills in *error on failure. `doing` completes a sentence
+ * that begins with "the device failed while".
+ * - MM_NO_DEVICE_MEMORY: memory ran out. error->needed_bytes is 0, because CUDA does not tell the size.
+ * - MM_DEVICE_FAILED: only a new process can use the device again. Marks all devices that no longer work.
+ * - MM_INTERNAL: any other error. */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);
 
-/* The backend's functions; gpu/device/backend.h has their contracts. */
+/* The backend's functions, which gpu/device/backend.h describes. */
 extern const struct mm_page_locking mm_cuda_page_locking;
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error);
 enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm_error *error);

@@ -1,6 +1,6 @@
-/* Stored values in a device's memory. The first job that uses a value makes a copy. Copies and data derived
- * from the value are kept until the value ends or device memory is short. If only this device has the
- * elements, its copy is kept until the value ends. This file does not know the names of values. */
+/* Copies of stored matrices in device memory. The first job that uses a matrix makes the copy. The copy, and
+ * data that variants derive from it, are kept until the matrix is freed or device memory is short. If the
+ * matrix is only on this device, its copy is kept until the matrix is freed. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
@@ -10,25 +10,24 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Data that a variant derived from the value. Until the value ends, only the thread of the device's lanes
- * uses this. */
+/* Data that a variant derived from the matrix. Only the thread of the device's lanes uses this. */
 struct derived {
-    void *data; /* NULL: no memory */
+    void *data; /* NULL if no memory is allocated */
     size_t bytes;
     uint64_t key;
-    cudaEvent_t event; /* completes when the memory is allocated and, if is_filled, filled; NULL: no event */
-    bool is_complete;  /* the event is known to be complete */
+    cudaEvent_t event; /* complete once `data` can be used; NULL until first recorded */
+    bool is_complete;  /* `event` is known to be complete */
     bool was_wanted;   /* an earlier job asked for the data */
     bool is_filled;
 };
 
 struct mm_cuda_device_copy {
-    struct mm_device_copy head;    /* first member; head.data is NULL while the copy is dropped */
+    struct mm_device_copy head;    /* first member; head.data is NULL while the copy has no memory */
     struct mm_cuda_device *device; /* NULL after the device was closed */
     size_t bytes;
-    cudaEvent_t copied;        /* completes when the elements are copied; NULL: no event */
-    bool is_copied;            /* `copied` is known to be complete; only the lanes' thread uses this */
-    struct derived derived[2]; /* data derived from the value as operand A and as operand B */
+    cudaEvent_t copied;        /* completes when the elements are copied; NULL until first recorded */
+    bool is_copied;            /* `copied` is known to be complete; only for the lanes' thread */
+    struct derived derived[2]; /* for the matrix as operand A and as operand B */
     LIST_ENTRY(mm_cuda_device_copy) listed;
 };
 
@@ -39,14 +38,14 @@ static bool is_only_copy(const struct mm_cuda_device_copy *copy) {
     return copy->head.read != NULL;
 }
 
-/* Adds to the device's counts of bytes. The caller holds the mutex. */
+/* Adds to the device's byte counts. The caller holds the mutex. */
 static void count(const struct mm_cuda_device_copy *copy, size_t bytes) {
     copy->device->copy_bytes += bytes;
     if (is_only_copy(copy))
         __atomic_add_fetch(&copy->device->head.stored_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Memory of a copy that must be freed. */
+/* Device memory that no longer belongs to a copy and must be freed. */
 struct removed {
     void *data[3];
     unsigned count;
@@ -88,8 +87,7 @@ static void destroy_events(const struct mm_cuda_device_copy *copy) {
             cudaEventDestroy(events[index]);
 }
 
-/* Removes the copy from its device, and returns the device; NULL if it was closed. The caller holds the
- * mutex. */
+/* Removes the copy from its device and returns the device, or NULL if closed. The caller holds the mutex. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -101,7 +99,6 @@ static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct re
     return device;
 }
 
-/* Frees the copy of a value that has ended. No job uses the copy any more. */
 static void release(struct mm_device_copy *head) {
     struct mm_cuda_device_copy *copy = (struct mm_cuda_device_copy *)head;
     struct removed removed = {.count = 0};
@@ -134,8 +131,9 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds bytes to the device's counts, if the device's limit for stored values allows. For an only copy, only
- * copies count against the limit; otherwise all copies and derived data count. */
+/* Adds bytes to the device's counts, unless that exceeds the limit for stored matrices. A matrix that only
+ * this device has must fit beside other such matrices. Any other copy must fit beside all copies and derived
+ * data. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
@@ -163,7 +161,7 @@ static struct mm_cuda_device_copy *find(const struct mm_stored *value, const str
     return (struct mm_cuda_device_copy *)mm_stored_find_copy(value, &device->head);
 }
 
-/* Makes the lane's stream wait for an event of another lane, unless the event is known to be complete. */
+/* Makes the lane's stream wait for the event, unless the event is known to be complete. */
 static cudaError_t wait_for(cudaEvent_t event, bool *is_complete, const struct mm_lane *lane) {
     if (*is_complete)
         return cudaSuccess;
@@ -171,19 +169,19 @@ static cudaError_t wait_for(cudaEvent_t event, bool *is_complete, const struct m
     *is_complete = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return code;
-    (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
+    (void)cudaGetLastError(); /* so later calls do not return this error */
     return cudaStreamWaitEvent(lane->stream, event, 0);
 }
 
-/* Records the event at the end of the lane's stream. Creates the event if it is NULL. */
+/* Records the event on the lane's stream. Creates the event if it is NULL. */
 static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
     const cudaError_t code =
         *event == NULL ? cudaEventCreateWithFlags(event, cudaEventDisableTiming) : cudaSuccess;
     return code == cudaSuccess ? cudaEventRecord(*event, lane->stream) : code;
 }
 
-/* Acquires memory that may be dropped, in the order of the lane's stream. Returns NULL if the limit or the
- * pool does not allow it. */
+/* Acquires memory for a copy or derived data that may be dropped, in the order of the lane's stream. NULL if
+ * the limit or the pool has no space. */
 static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struct mm_lane *lane) {
     void *data;
     if (!reserve(copy, bytes, false))
@@ -194,7 +192,7 @@ static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struc
     return NULL;
 }
 
-/* Makes a copy without device memory. Returns NULL if host memory runs out. */
+/* Makes a copy that has no device memory yet. NULL if host memory runs out. */
 static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, size_t bytes,
                                              struct mm_cuda_device *device) {
     struct mm_cuda_device_copy *copy = calloc(1, sizeof *copy);
@@ -223,7 +221,7 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     return code;
 }
 
-/* Acquires device memory and enqueues the copy of the value. Without memory, succeeds and copies nothing. */
+/* Enqueues the copy of the matrix to new device memory. If memory is short, does nothing and succeeds. */
 static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
                               struct mm_lane *lane) {
     void *data = acquire(copy, value->bytes, lane);
@@ -241,8 +239,7 @@ static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_devi
     return cudaSuccess;
 }
 
-/* Returns the value's copy on the lane's device, and makes one if there is none. NULL: host memory ran out.
- */
+/* NULL if host memory runs out. */
 static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
     struct mm_cuda_device_copy *copy = find(value, lane->device);
     if (copy != NULL)
@@ -280,9 +277,9 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
     return MM_OK;
 }
 
-/* --- derived from a copy */
+/* --- data derived from a copy */
 
-/* Returns the device copy of an operand of the lane's job, or NULL if there is none. */
+/* Returns NULL if the lane has no job, or if the operand has no device copy. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
     const struct mm_source *source = job == NULL ? NULL : &job->sources[slot];
@@ -307,7 +304,7 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
         derived->bytes = bytes;
         derived->key = key;
         if (derived->data != NULL)
-            (void)note(derived, lane); /* if this fails, the kernels that fill the memory fail too */
+            (void)note(derived, lane); /* after a failure, the kernels that fill the memory fail too */
     }
     if (derived->data == NULL || derived->key != key || derived->bytes != bytes ||
         wait_for(derived->event, &derived->is_complete, lane) != cudaSuccess) /* the next call fails too */
@@ -323,9 +320,9 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
     return code;
 }
 
-/* --- only copies */
+/* --- matrices that only this device has */
 
-/* Opens a lane with its own stream, so any thread can copy while the device's lanes work. */
+/* Opens a lane with a new stream, so any thread can copy while jobs run in the device's lanes. */
 static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
     *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
     if (mm_cuda_use(head, error) != MM_OK)
@@ -334,8 +331,7 @@ static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, st
     return mm_cuda_status(lane->device, code, "making a stream", error);
 }
 
-/* Waits for the lane's stream, and closes the lane. `code` is the result of the call that enqueued the copy.
- */
+/* Waits for the lane's stream, and closes the lane. `code` is the result of enqueueing the copy. */
 static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
                                  struct mm_error *error) {
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);

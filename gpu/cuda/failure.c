@@ -28,9 +28,8 @@ static void mark_failed(struct mm_cuda_device *device) {
     __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
 }
 
-/* After a kernel's fault, every CUDA call of the process fails, on every device. CUDA's documentation says
- * so, and a test on two H200 confirmed it. This checks the other devices, so requests that wait for them fail
- * at once. */
+/* After a kernel faults, every CUDA call of the process fails, on every device. This marks such devices as
+ * failed, so requests that wait for them fail at once. */
 static void check_others(const struct mm_cuda_device *failed) {
     size_t free_bytes;
     size_t total_bytes;
@@ -52,12 +51,12 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
                               struct mm_error *error) {
     if (code == cudaSuccess)
         return MM_OK;
-    (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
+    (void)cudaGetLastError(); /* so later calls do not return this error */
 
     if (code == cudaErrorMemoryAllocation) /* the device still works, so do not wait for it */
         return mm_cuda_fail_memory(device, 0, error);
 
-    /* After a kernel's fault the context is lost, and every later call returns the error again. */
+    /* After a kernel faults, every later call returns the error again. */
     if (cudaDeviceSynchronize() != cudaSuccess) {
         mark_failed(device);
         check_others(device);

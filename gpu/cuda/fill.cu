@@ -1,17 +1,15 @@
-/* Generates operands on the device, so they need no upload: random numbers and identities. Each row of the
- * grid generates one operand. Neighbouring threads write neighbouring elements. */
+/* Generates random and identity matrices on the device. Each row of the grid generates one matrix. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
 
 namespace {
 
-/* So many blocks fill every multiprocessor. If an operand has more elements than threads, each thread
- * generates several elements. */
+/* Enough blocks to fill every multiprocessor. Each thread generates several elements of a large operand. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
-/* Generates the random element of each type. */
+/* For each element type, a struct that generates a random element. */
 #define X(constant, name, TYPE, WORD, ...)                                                                   \
     struct make_##constant {                                                                                 \
         using type = TYPE;                                                                                   \

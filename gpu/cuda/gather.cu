@@ -1,11 +1,9 @@
-/* Copies the many small operands of a batch from the host's locked pages to device memory, in one kernel.
- * Each row of the grid makes one copy. */
+/* Copies a batch's operands from locked host pages to device memory. Each row of the grid makes one copy. */
 #include "gpu/cuda/batch.h"
 
 namespace {
 
-/* Each thread loads WORDS words before it waits for the first. The bus has a long latency, so it is fast only
- * if many loads are under way. */
+/* Each thread starts WORDS loads before it waits for the first, because the bus has a long latency. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned WORDS = 4;
 constexpr unsigned BLOCKS_MAX = 32; /* the most blocks for one copy */

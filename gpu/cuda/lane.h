@@ -1,5 +1,5 @@
-/* A lane: a CUDA stream with events and a workspace for its jobs; and the functions that plan and launch the
- * kernels of variants. Of the pointers here, only `error` may be NULL. */
+/* A lane is a CUDA stream with events and a workspace. The functions here plan and launch the kernels of
+ * variants on a lane. Of their pointers, only `error` may be NULL. */
 #pragma once
 
 #include "gpu/product/path.h"
@@ -15,21 +15,21 @@ struct mm_job;
 struct mm_verification;
 struct mm_reduction;
 
-/* A job that is launched in bands of C's rows (run.c). Each band is launched when the band before it is over,
- * so kernels of other streams can run in between, and the job can be cancelled. */
+/* A long job is launched in bands of C's rows, one after another (run.c). Between two bands, kernels of other
+ * streams can run, and the job can be cancelled. */
 struct mm_cuda_bands {
-    struct mm_job *job;        /* NULL: no job runs in bands */
+    struct mm_job *job;        /* NULL if no job runs in bands */
     struct mm_plan plan;       /* the job's plan, or one with less workspace */
     struct mm_product product; /* the whole product, with all matrices in device memory */
-    size_t products;           /* products of a stack in one band; used if products are not cut */
-    size_t rows;               /* rows of C in one band; m: the product is not cut */
+    size_t products;           /* products of a stack in one band, if products are not divided */
+    size_t rows;               /* rows of C in one band; m if the product is not divided */
     uint64_t seed;             /* random seed of the check */
     void *check;               /* device memory for the check */
     void *figures;             /* device memory for the reduction of C */
-    struct mm_error error;     /* why no more bands are launched; MM_OK: none of them failed */
+    struct mm_error error;     /* why no more bands are launched; MM_OK if none failed */
 };
 
-/* Points in time of a job, recorded as events on the lane's stream. A span is the time between two marks. */
+/* Events that are recorded on the lane's stream while a job runs. A span is the time between two marks. */
 enum mm_cuda_mark {
     MM_CUDA_BEGUN,
     MM_CUDA_UPLOADED,
@@ -45,57 +45,50 @@ struct mm_lane {
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
     enum mm_cuda_mark first; /* the running jobs' first mark: BEGUN, or UPLOADED if nothing is copied */
-    enum mm_cuda_mark last;  /* the running jobs' last enqueued mark; mm_cuda_end waits for it */
+    enum mm_cuda_mark last;  /* the running jobs' last enqueued mark, for which mm_cuda_end waits */
     struct mm_cuda_bands bands;
 
-    /* Owned results in locked host memory, to which the device writes. */
-    struct mm_verification *verification; /* result of the last check */
-    struct mm_reduction *reduction;       /* figures of the last job that reduces C */
-    struct mm_path *path;                 /* path of the last product, if its variant has several paths */
+    /* Results that the device writes to locked host memory, which the lane owns. */
+    struct mm_verification *verification;
+    struct mm_reduction *reduction;
+    struct mm_path *path; /* path of the last product, if its variant has several paths */
 
-    void *workspace; /* device memory for the jobs' matrices; kept between jobs unless it is large or memory
-                        is short; NULL: none */
-    void *scratch; /* part of the workspace for a plan's launch (plan.workspace_bytes), aligned to 256 bytes;
-                      valid during the launch */
+    void *workspace; /* device memory for the jobs' matrices, kept between jobs; may be NULL */
+    void *scratch;   /* part of `workspace` for one launch (plan.workspace_bytes), aligned to 256 bytes */
     size_t workspace_bytes; /* __atomic access: any thread may read it */
     bool is_busy;           /* jobs are running; __atomic access: any thread may read it */
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 
-/* The `launch` function of plans with one kernel, of type void(struct mm_product). Launches the kernel over
- * all of C, with plan->layout. A grid has at most 65535 blocks in y, so a tall C is cut into several
- * launches. */
+/* The `launch` function of plans with one kernel of type void(struct mm_product). Launches the kernel over
+ * all of C. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Returns how many rows of C a band has; for a stack, a band of one product. Returns m, so the product is not
- * cut, if the forecast is at most 100 ms, if plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor), or
- * if no band keeps the plan. A band keeps the kernel and the splits of k, so cutting changes no bits of C. */
+/* Returns how many rows of C a band has, or m if the product is not divided. A product is not divided if its
+ * forecast is at most 100 ms, if plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor), or if bands
+ * would need another plan. So bands do not change the bits of C. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
-/* Enqueues the layout's kernel over a grid of blocks, with pointers to its arguments. The layout also gives
- * the threads of a block, the dynamic shared memory, and `follows`. */
+/* Enqueues the layout's kernel over a grid of blocks. `arguments` has pointers to the kernel's arguments. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the layout's kernel, and lets it use the layout's dynamic shared memory. MM_UNSUPPORTED: a block on
- * the device has less shared memory. */
+/* Loads the kernel. MM_UNSUPPORTED if a block cannot have the layout's dynamic shared memory. */
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the kernels that the plan launches for this product. The data of the product's matrices may be NULL.
- */
+/* Loads the kernels that the plan launches for this product. The matrices need no data. */
 enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Plans a transposition with the layout's kernel. If transpose_a is false, A already has the layout of C;
- * then the plan is a plain copy on the device. */
+/* Plans a transposition with the layout's kernel, or a plain copy if transpose_a is false. */
 void mm_cuda_plan_transposition(const struct mm_layout *layout, const struct mm_product *product,
                                 struct mm_plan *plan);
 
 struct mm_cuda_items;
 
-/* Launches the layout's batch kernel over the first `count` items. Sets the edges of a block and the tile in
- * *items. The caller has loaded the kernel. */
+/* Launches the batch kernel over the first `count` items, and sets the other members of *items. The caller
+ * has loaded the kernel. */
 enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cuda_items *items,
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error);
@@ -103,10 +96,8 @@ enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cu
 __END_DECLS
 
 #ifdef __cplusplus
-/* A kernel that computes one product. */
 typedef void (*mm_cuda_kernel)(struct mm_product product);
 
-/* Picks the kernel for the product's transposes from kernels[transpose_a][transpose_b]. */
 static inline const void *mm_cuda_pick(const mm_cuda_kernel (&kernels)[2][2],
                                        const struct mm_product *product) {
     return (const void *)kernels[product->transpose_a][product->transpose_b];

@@ -1,4 +1,4 @@
-/* Launches the kernels of variants, and reads the attributes of a kernel. This file knows no variant. */
+/* Launches kernels of any variant, and reads their attributes. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/queue/progress.h"
@@ -23,8 +23,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     return mm_cuda_status(lane->device, code, "launching a kernel", error);
 }
 
-/* A kernel may use more than 48 KiB of shared memory only if it opts in. This opts in once, to the most
- * shared memory that a block may have. */
+/* A kernel must opt in to more than 48 KiB of shared memory. Opting in once to the maximum is enough. */
 static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lane, size_t static_bytes,
                              struct mm_error *error) {
     const struct mm_device *head = &lane->device->head;
@@ -38,8 +37,7 @@ static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lan
     return mm_cuda_status(lane->device, code, "opting in to shared memory", error);
 }
 
-/* Loads a kernel: the CUDA runtime loads it when the program reads its attributes. The attributes also say
- * how much dynamic shared memory the kernel may use. */
+/* Reads the kernel's attributes, which makes the CUDA runtime load the kernel. */
 static enum mm_status load(const struct mm_layout *layout, struct mm_lane *lane,
                            struct cudaFuncAttributes *attributes, struct mm_error *error) {
     const cudaError_t code = cudaFuncGetAttributes(attributes, layout->kernel);
@@ -55,7 +53,6 @@ enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane
     return load(layout, lane, &ignored, error);
 }
 
-/* Returns the parameter of a batch kernel for a stack. */
 static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm_product *product) {
     const struct mm_stack *stack = product->stack;
     const struct mm_product first = mm_product_item(product, 0);
@@ -72,7 +69,7 @@ static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm
 }
 
 /* Launches the batch kernel with one layer of the grid for each product of a stack. A grid has at most 65535
- * layers, so there may be several launches. */
+ * layers, so this may need several launches. */
 static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
@@ -99,7 +96,7 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     enum mm_status status = MM_OK;
     batch.kernel = batch.batch_kernel;
     if (product->stack != NULL && plan->launch_stack == launch_stack)
-        status = mm_cuda_load(&batch, lane, error); /* products that are cut use the kernel loaded below */
+        status = mm_cuda_load(&batch, lane, error); /* bands of rows use the kernel that is loaded below */
     if (status == MM_OK && plan->prepare != NULL)
         status = plan->prepare(plan, product, lane, error);
     else if (status == MM_OK && plan->layout.kernel != NULL)
@@ -113,8 +110,7 @@ static bool suits_c(const struct mm_variant *variant, const struct mm_product *p
            product->c.dtype == mm_dtype_result(product->a.dtype);
 }
 
-/* Checks C's type and the dimensions, because kernels count rows and columns in 32 bits. Then calls the
- * variant's `plan`. */
+/* Dimensions are limited, because kernels count rows and columns in 32 bits. */
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m > DIMENSION_MAX || product->n > DIMENSION_MAX || product->k > DIMENSION_MAX)
         return mm_fail(error, MM_UNSUPPORTED,
@@ -142,7 +138,7 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
     for (size_t row = 0; row < product->m; row += band_rows) {
         const size_t left = product->m - row;
         struct mm_product band = mm_product_part(product, MM_MATMUL, row, left < band_rows ? left : band_rows,
-                                                 0, product->n); /* MM_MATMUL suits transpositions too */
+                                                 0, product->n); /* all columns, so right for any op */
         band.tile = product->tile != 0 ? product->tile : plan->variant->tile;
         const size_t rows = mm_size_divide_up(band.m, layout->block_rows);
         const dim3 grid = {(unsigned)columns, (unsigned)rows, 1};

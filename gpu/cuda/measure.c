@@ -1,4 +1,4 @@
-/* Measures one run of a product whose matrices are in device memory. This file knows no jobs. */
+/* Measures one run of a product whose matrices are in device memory. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/job_memory.h"
@@ -24,7 +24,7 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     mm_cuda_gate_open(device->gate);
-    /* Wait in any case: until then the stream may use the caller's memory. */
+    /* Wait even after a failure, because the stream may still use the caller's memory. */
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
     if (status != MM_OK)
         return status;
@@ -37,9 +37,7 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     return status;
 }
 
-/* Measures again if the gate timed out, because the time may then include work of the host. By the second
- * run, a library has loaded its kernel. Under a debugger every launch waits, so the second run is no better.
- */
+/* Measures again if the gate timed out, because then the time may include loading a kernel. */
 static enum mm_status measure_with_retry(const struct mm_plan *plan, const struct mm_product *product,
                                          struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
     const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);
@@ -48,8 +46,7 @@ static enum mm_status measure_with_retry(const struct mm_plan *plan, const struc
     return measure_once(plan, product, lane, kernel_ns, error);
 }
 
-/* Loads the kernels and acquires the workspace. No retry changes the plan, because the variant is measured
- * with its usual plan. */
+/* Retries keep the plan, because the variant must be measured with its usual plan. */
 static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
                                  struct mm_lane *lane, struct mm_error *error) {
     const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);

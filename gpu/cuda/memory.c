@@ -1,5 +1,4 @@
-/* Device memory from a pool of the CUDA runtime, in stream order, and copies for tests and benchmarks. This
- * file knows no matrices. */
+/* Allocates device memory from a pool, in the order of a stream, and copies for tests and benchmarks. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/job_memory.h"
@@ -18,7 +17,7 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
     void *taken = NULL;
     const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
     if (code == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
+        (void)cudaGetLastError(); /* so later calls do not return this error */
         return mm_cuda_fail_memory(device, bytes, error);
     }
     if (code == cudaSuccess)
@@ -27,7 +26,7 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
 }
 
 void mm_cuda_pool_free(struct mm_lane *lane, void *memory) {
-    /* This can only fail if the device has failed, and its memory is lost. */
+    /* This fails only if the device has failed, and then the memory is lost anyway. */
     cudaFreeAsync(memory, lane->stream);
 }
 
@@ -38,7 +37,7 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* A small workspace gets half as much again, so slowly growing products need not replace it each time. */
+/* Workspaces up to this size get half as much again, so slowly growing products seldom replace them. */
 enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
@@ -95,7 +94,7 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
         const struct mm_lane *lane = &device->lanes[index];
         if (!__atomic_load_n(&lane->is_busy, __ATOMIC_RELAXED))
             free_bytes +=
-                __atomic_load_n(&lane->workspace_bytes, __ATOMIC_RELAXED); /* mm_cuda_trim frees it */
+                __atomic_load_n(&lane->workspace_bytes, __ATOMIC_RELAXED); /* mm_cuda_trim can free these */
     }
     free_bytes += __atomic_load_n(&device->direct.workspace_bytes, __ATOMIC_RELAXED);
     return free_bytes;
@@ -113,7 +112,7 @@ enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memo
     while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status != MM_OK)
         return status;
-    /* The memory is there in this stream's order; the caller may use it on any other. */
+    /* Wait for the allocation, because the caller may use the memory on other streams. */
     const cudaError_t code = cudaStreamSynchronize(device->direct.stream);
     if (code != cudaSuccess) {
         mm_cuda_pool_free(&device->direct, taken);
@@ -131,8 +130,8 @@ void mm_cuda_release(struct mm_device *head, void *memory) {
     cudaStreamSynchronize(device->direct.stream);
 }
 
-/* cudaMemcpy uses the default stream, which our non-blocking ones do not wait for; and from pageable
- * memory it may return before the last byte has reached the device. */
+/* cudaMemcpy would use the default stream, for which non-blocking streams do not wait. From pageable memory,
+ * cudaMemcpy may also return before the copy is complete. */
 static enum mm_status copy(struct mm_device *head, void *to, const void *from, size_t bytes,
                            enum cudaMemcpyKind kind, struct mm_error *error) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;

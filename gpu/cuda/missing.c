@@ -1,5 +1,4 @@
-/* The CUDA backend of a build without CUDA. The rows of its variants can be read, but there are no devices,
- * so nothing calls the functions in the rows. */
+/* The CUDA backend of a build without CUDA. It describes its variants, but has no devices. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 

@@ -1,6 +1,5 @@
-/* Computes figures (struct mm_reduction) of a part of C on the device. Each thread reduces elements at equal
- * distances. Then one block merges the results of all blocks. The order is fixed, so a sum always has
- * identical bits. */
+/* Reduces a part of C on the device (struct mm_reduction). Each thread reduces elements at equal distances,
+ * and then one block merges the results. The order is fixed, so a sum always has identical bits. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
@@ -9,7 +8,7 @@ namespace {
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_MAX = 1024; /* several blocks for each multiprocessor */
 
-/* Adds an element to the figures. The type of an element's sums chooses the function. */
+/* Adds an element to a reduction. SUM is the type of sums of such elements. */
 template <typename SUM> struct adder {
     static __device__ void add(struct mm_reduction *seen, int64_t element, bool diagonal) {
         mm_reduce_whole(seen, element, diagonal);
@@ -24,7 +23,7 @@ struct add_real {
 template <> struct adder<float> : add_real {};
 template <> struct adder<double> : add_real {};
 
-/* Adds an element of each type. */
+/* For each element type, a struct that adds an element. */
 #define X(constant, name, TYPE, word, sum, value, ...)                                                       \
     struct of_##constant {                                                                                   \
         using type = TYPE;                                                                                   \

@@ -1,5 +1,4 @@
-/* Runs jobs on a lane: enqueues upload, kernel (in bands of rows if it is long) and download, and measures
- * the time of each. This file knows no variant. */
+/* Runs jobs on a lane: enqueues upload, kernels and download, and measures the time of each. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
@@ -15,8 +14,7 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
-/* Copies or generates an operand at its place in `product`. Stored operands were copied when their memory was
- * acquired. */
+/* Does nothing for stored operands, because mm_cuda_acquire_memory has copied them. */
 static cudaError_t upload(struct mm_job *job, const struct mm_product *product, unsigned index,
                           struct mm_lane *lane) {
     const struct mm_source *source = &job->sources[index];
@@ -43,8 +41,7 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
     return mm_cuda_status(lane->device, code, "copying the operands to the device", error);
 }
 
-/* Enqueues the check of the next products, at most PRODUCTS_MAX, so a check of small products takes only a
- * few milliseconds. */
+/* PRODUCTS_MAX limits the time of a check of small products to a few milliseconds. */
 static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
@@ -63,7 +60,6 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     return MM_OK;
 }
 
-/* Enqueues the copy of the part of C that the job returns. */
 static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
     const struct mm_matrix *to = &job->product.c;
     job->outcome.downloaded_bytes = mm_job_returned_bytes(job);
@@ -74,8 +70,7 @@ static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const
     return mm_cuda_copy_matrix(to, c, cudaMemcpyDeviceToHost, lane);
 }
 
-/* Enqueues reduction, download and check. The reduction counts in the span of the download; the check counts
- * in no span. */
+/* The measured download time includes the reduction. It does not include the check. */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_matrix *c = &bands->product.c;
@@ -93,11 +88,10 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 
 /* --- bands of rows ------------------------------------------------------------------------------- */
 
-/* The longest time that a band should take. */
 #define BAND_NS 100e6
 
-/* Whether a band of so many rows has the kernel and the splits of k of the whole product. Then cutting does
- * not change the bits of C. */
+/* Whether a band of this many rows gets the kernel and the splits of k of the whole product. Only then do
+ * bands leave the bits of C unchanged. */
 static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
     const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
@@ -107,9 +101,8 @@ static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *pro
            plan.workspace_bytes <= whole->workspace_bytes;
 }
 
-/* Returns how many products of a stack a band has, if products are not cut: as many as take BAND_NS. If each
- * product is a launch of its own, LOOP_MAX is the limit, because the host takes time for each launch. A
- * library gets all products at once. */
+/* Returns how many products of a stack take about BAND_NS together. LOOP_MAX limits the host's time if each
+ * product needs its own launch. A library gets all products at once. */
 static size_t band_products(const struct mm_plan *plan, const struct mm_product *product) {
     enum { LOOP_MAX = 1024 };
     const size_t count = mm_product_count(product);
@@ -172,8 +165,8 @@ static bool has_bands_left(const struct mm_lane *lane) {
            (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
-/* Enqueues the next band or check, unless the job was cancelled. After a failure bands.error says why. Also
- * shows progress, so the watch does not take the job for hung while bands of other jobs use the device. */
+/* Enqueues the next band or check, unless the job was cancelled. Sets bands.error on failure. Also shows
+ * progress, so the job does not count as hung while bands of other jobs use the device. */
 static void enqueue_next(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
     mm_work_show_progress(&bands->job->work);
@@ -185,7 +178,7 @@ static void enqueue_next(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* Enqueues a job with this plan. The span of the upload includes acquiring memory, which may take long. */
+/* The measured upload time includes acquiring memory, which may take long. */
 static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
@@ -220,8 +213,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     return status;
 }
 
-/* Tries to begin jobs as one launch. After a failure the jobs have no device memory. A job that may share a
- * launch begins as a batch even if it is alone, because that takes less time. */
+/* Tries to begin the jobs as one launch. After a failure the jobs have no device memory. A single job with a
+ * batch key also begins as a batch, because that takes less time. */
 static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                           const struct mm_plan *plan, struct mm_error *error) {
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
@@ -235,9 +228,8 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
     return status;
 }
 
-/* Begins one job, or several jobs as one launch: all or none. After a failure each job's error says why. If
- * the results of several jobs exceed the limit for stored matrices, the status is MM_NO_DEVICE_MEMORY,
- * because one job may fit alone. */
+/* Begins one job, or several jobs as one launch: all or none. Sets the jobs' errors on failure. If several
+ * results do not fit into the store, returns MM_NO_DEVICE_MEMORY, because one job may fit alone. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
@@ -255,8 +247,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return status;
 }
 
-/* Tries jobs one by one that got no memory together, until one job has begun. The worker begins the other
- * jobs later. If no job begins, each job's error says how many bytes that job needs. */
+/* Tries one by one the jobs that got no memory together. The worker begins the remaining jobs later. */
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     enum mm_status status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++) {
@@ -299,7 +290,7 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
         return true;
     const cudaError_t code = cudaEventQuery(lane->marks[lane->last]);
     if (code == cudaErrorNotReady)
-        (void)cudaGetLastError(); /* else a later cudaGetLastError returns this error */
+        (void)cudaGetLastError(); /* so later calls do not return this error */
     if (code == cudaSuccess && has_bands_left(lane)) {
         enqueue_next(lane);
         return lane->bands.error.status != MM_OK;
@@ -307,7 +298,6 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
     return code != cudaErrorNotReady;
 }
 
-/* Reads the spans of the lane's completed jobs. */
 static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
     cudaError_t code = cudaSuccess;
     span_ns[MM_SPAN_UPLOAD] = span_ns[MM_SPAN_DOWNLOAD] = 0;
@@ -359,7 +349,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }
 
-/* A job that needs much device memory runs alone, because a second job of its size might get none. */
+/* A job that needs much device memory runs alone, because a second job of this size might get none. */
 void mm_cuda_schedule(struct mm_job *job) {
     job->work.batch_key = 0;
     job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device);

@@ -1,24 +1,23 @@
-/* Work on a lane's stream other than the kernels of variants: marks, checks, reductions, copies, gates. The
- * thread that uses the lane calls these functions while the lane's device is current. No pointer may be NULL
- * unless its comment allows it. The caller passes a returned cudaError_t to mm_cuda_status. */
+/* Work on a lane's stream other than the kernels of variants. Only the thread that uses the lane calls these
+ * functions, while the lane's device is current. No pointer may be NULL unless a comment allows it. The
+ * caller passes a returned cudaError_t to mm_cuda_status. */
 #pragma once
 
 #include "gpu/cuda/device.h"
 
 __BEGIN_DECLS
 
-/* Records the event of a mark on the lane's stream. */
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
-/* Sets *span_ns to the nanoseconds from a mark to the next mark. The stream has passed both marks. */
+/* Sets *span_ns to the nanoseconds from mark `from` to the next mark. The stream has passed both marks. */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns);
 
 /* Returns the bytes of device memory that the check of a product needs. */
 size_t mm_cuda_verify_bytes(const struct mm_product *product);
 
-/* Enqueues the check of `count` products of a stack, from `first` on, after their kernels. All matrices and
- * `memory` (mm_cuda_verify_bytes, aligned to 256 bytes) are in device memory; m and n are not 0. When the
- * check has run, lane->verification has the result for all products up to the last checked one. */
+/* Enqueues the check of `count` products of a stack, from index `first` on. All matrices and `memory`
+ * (mm_cuda_verify_bytes, aligned to 256 bytes) are in device memory. m and n are not 0. When the check has
+ * run, lane->verification has the result of all products checked so far. */
 enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                               size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
                               struct mm_error *error);
@@ -35,24 +34,22 @@ enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window 
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 
-/* Enqueues a copy of a matrix. Both matrices have one shape and type; their leading dimensions may differ. */
+/* Enqueues a copy of a matrix. Shapes and types must be equal; leading dimensions may differ. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* Makes a gate, which the caller owns and frees with mm_cuda_gate_free. A gate holds back a stream. */
+/* Makes a gate, which can hold back a stream. The caller frees it with mm_cuda_gate_free. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
 
 /* Frees a gate; NULL is allowed. */
 void mm_cuda_gate_free(struct mm_cuda_gate *gate);
 
-/* Closes the gate and enqueues it: the stream waits there until the gate is opened, for at most 2 ms. */
+/* Closes the gate, and makes the stream wait until the gate is opened, for at most 2 ms. */
 cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream);
 
-/* Opens the gate, so the stream that waits there continues. */
 void mm_cuda_gate_open(struct mm_cuda_gate *gate);
 
-/* Whether the stream continued after 2 ms, before the gate was opened. Call this after waiting for the
- * stream. */
+/* Whether the stream stopped waiting before the gate was opened. First wait for the stream. */
 bool mm_cuda_gate_timed_out(const struct mm_cuda_gate *gate);
 
 __END_DECLS

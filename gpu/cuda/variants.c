@@ -3,8 +3,7 @@
 
 #include "gpu/cuda/compiled.h"
 
-/* The tile edges that a request may choose, ended by 0. If a request chooses none for tensor or tf32, the
- * variant chooses by the shape. */
+/* Tile edges that a request may choose, ended by 0. */
 static const unsigned dynamic_tiles[] = {4, 8, 16, 32, 64, 96, 0};
 static const unsigned tensor_tiles[] = {32, 64, 128, 192, 256, 0};
 

@@ -1,6 +1,5 @@
-/* The rows of the CUDA variant table, and the planning functions that they name. A new variant needs a file
- * of its own and one row here; docs/architecture.md names the tables of tests and docs. The rows `auto` are
- * in variants.c. A build without CUDA has these rows too (missing.c), but no device that runs them. */
+/* The rows of the CUDA variant table, and the planning functions that they name. A new variant needs its own
+ * file and one row here. docs/architecture.md says what else it needs. The rows `auto` are in variants.c. */
 #pragma once
 
 #include "gpu/lab/traffic/kernels.h"
@@ -24,8 +23,8 @@ __BEGIN_DECLS
     "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
     "gpu/cuda/variants/async.cuh", MM_CUDA_WGMMA_SOURCES
 
-/* One row for each variant that multiplies: its name, then members of struct mm_variant (gpu/plan/variant.h). The
- * first row is the plain reference. Each row comes after the rows that its kernel builds on. */
+/* Variants that multiply: the name, and then members of struct mm_variant (gpu/plan/variant.h). The first row
+ * is the reference. Each row comes after the rows on which its kernel builds. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
     X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .traffic = mm_traffic_naive,                      \
       .converts = true,                                                                                      \
@@ -155,8 +154,7 @@ __BEGIN_DECLS
           "gpu/cuda/variants/blas.h"),                                                                       \
       .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 
-/* One row for each variant that transposes: its name, then members of struct mm_variant. The first row is the
- * plain reference. */
+/* Variants that transpose. The first row is the reference. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
     X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_naive)}, .traffic = mm_traffic_transpose_naive,  \
       .sources = MM_SOURCES("gpu/cuda/variants/transpose_naive.cu"),                                         \
@@ -180,8 +178,7 @@ __BEGIN_DECLS
       .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
-/* The planning functions of the rows: mm_cuda_NAME and mm_cuda_transpose_NAME. Only mm_cuda_tf32 is not
- * defined, because the row tf32 uses mm_cuda_tensor. */
+/* The rows' planning functions. The row tf32 uses mm_cuda_tensor, so mm_cuda_tf32 is never defined. */
 #define X(row, ...) mm_variant_plan mm_cuda_##row;
 MM_CUDA_VARIANTS(X)
 #undef X
@@ -189,19 +186,18 @@ MM_CUDA_VARIANTS(X)
 MM_CUDA_TRANSPOSES(X)
 #undef X
 
-/* Returns why the device cannot use asynchronous copies, or NULL if it can. A static string. Any thread. */
+/* Returns why the device cannot use asynchronous copies, or NULL. A static string. Any thread. */
 const char *mm_cuda_async_missing(const struct mm_device *device);
 
-/* Returns why the device cannot use the instructions of Hopper's tensor cores, or NULL if it can. A static
- * string. Any thread. */
+/* Returns why the device cannot use Hopper's tensor cores, or NULL. A static string. Any thread. */
 const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 
-/* Returns why cuBLAS cannot be used, or NULL if it can. A static string. The first call looks for the
- * library. Any thread. */
+/* Returns why cuBLAS cannot be used, or NULL. The first call opens the library. A static string. Any
+ * thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
 
-/* Returns why cuBLAS cannot multiply operands of float8_e4m3fn, or NULL if it can. A static string. Call this
- * only if mm_cuda_blas_missing returned NULL. Any thread. */
+/* Returns why cuBLAS cannot multiply float8_e4m3fn, or NULL. Call this only if mm_cuda_blas_missing returned
+ * NULL. A static string. Any thread. */
 const char *mm_cuda_blas_float8_missing(const struct mm_device *device);
 
 /* Whether the variant `blas` can compute this product on the device. Any thread. */
@@ -210,17 +206,17 @@ bool mm_cuda_blas_supports(const struct mm_device *device, const struct mm_produ
 /* Frees the lane's cuBLAS handle, if there is one. Call this on the thread that uses the lane. */
 void mm_cuda_blas_close(struct mm_lane *lane);
 
-/* Chooses the variant for a product, as `choose` of the row `auto`. */
+/* The `choose` function of the row `auto` for products. */
 mm_variant_choose mm_cuda_choose;
 
-/* Chooses the variant for a transposition, as `choose` of the row `auto` for transpositions. */
+/* The `choose` function of the row `auto` for transpositions. */
 mm_variant_choose mm_cuda_choose_transpose;
 
-/* The most bytes of a job in a batch; a larger job keeps the bus busy alone. On an H200, with products up to
- * 256×256 and 32 connections, this limit served more products than no limit or 256 KiB. */
+/* The most bytes of a job in a batch. A larger job keeps the bus busy alone. On an H200, with products up to
+ * 256×256 and 32 connections, 1 MiB served more products than 256 KiB or no limit. */
 enum { MM_CUDA_BATCH_BYTES_MAX = 1 << 20 };
 
-/* Indices of the rows in mm_cuda_variants: MM_CUDA_ROW_NAME. */
+/* Indices in mm_cuda_variants. */
 enum {
 #define X(name, ...) MM_CUDA_ROW_##name,
     MM_CUDA_VARIANTS(X)
@@ -235,7 +231,7 @@ enum {
 
 extern const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT];
 
-/* What ptxas reported of the variants' kernels (compiled.h), ended by a row of zeros. */
+/* What ptxas reported about the variants' kernels (compiled.h). The last row is zeros. */
 extern const struct mm_compiled mm_cuda_compiled[];
 
 __END_DECLS

@@ -1,14 +1,13 @@
-/* The check of a product on the device (gpu/check/verify.h). This file launches the kernels and places their
- * sums in memory. The kernels read each of the three matrices once and multiply it by a few vectors. The
- * order of sums depends only on the shape, so a given C has one residual on all devices. */
+/* Checks products on the device (gpu/check/verify.h): multiplies each of the three matrices by a few vectors.
+ * The order of sums depends only on the shape, so a given C has one residual on all devices. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
 
 namespace {
 
-constexpr size_t BLOCKS_ENOUGH = 1024; /* blocks that keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* elements; a shorter part of a line is not worth its own sums */
+constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
+constexpr size_t PART_MIN = 256;       /* elements in the shortest part of a line */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -29,12 +28,12 @@ struct cut cut_of(const struct operand &x) {
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
-/* The three matrices, and the places of their sums in the check's memory. Places are counted in sums. */
+/* The three matrices, and where their sums begin in the check's memory, counted in sums. */
 struct plan {
     struct operand a, b, c;
     struct cut a_cut, b_cut, c_cut;
-    size_t b_sums, c_sums; /* where the sums of B and of C begin; the sums of A begin at 0 */
-    size_t count;          /* number of all sums */
+    size_t b_sums, c_sums; /* the sums of A begin at 0 */
+    size_t count;
 };
 
 struct plan plan_of(const struct mm_product *product, size_t sums) {
@@ -61,8 +60,8 @@ cudaError_t sum(struct operand &x, FACTORS by, struct cut &cut, typename KIND::n
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* Computes B·x and the norms of B's lines. Joins the parts of each line at once, because every row of A reads
- * all lines. */
+/* Computes B·x and the norms of B's lines. Joins the parts of each line here, because every row of A needs
+ * the joined sums. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *results, cudaStream_t stream) {
     if (plan.b.lines == 0)
@@ -119,7 +118,6 @@ cudaError_t compare_rows(const struct plan &plan, const struct mm_product *produ
                             arguments, 0, lane->stream);
 }
 
-/* Enqueues the check of one product. */
 template <enum mm_dtype DTYPE>
 cudaError_t verify(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
                    uint64_t seed, size_t first_row, struct mm_lane *lane) {
@@ -141,7 +139,6 @@ template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *produ
     return plan_of(product, kind::SUMS).count * sizeof(typename kind::number);
 }
 
-/* The functions for products of an element type. */
 struct checker {
     cudaError_t (*verify)(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
                           uint64_t seed, size_t first_row, struct mm_lane *lane);

@@ -1,4 +1,4 @@
-/* Opens the devices, tests each, and finds backends and variants by the names that clients use. */
+/* Opens and tests the devices, and finds backends and variants by the names that clients use. */
 #include "gpu/device/engine.h"
 
 #include "gpu/queue/self_test.h"
@@ -35,8 +35,7 @@ static bool is_chosen(const struct mm_engine_options *options, unsigned device_i
     return false;
 }
 
-/* MM_UNSUPPORTED if the options name a GPU that does not exist. The backend "auto" must not hide this
- * mistake. */
+/* Fails if the options name a GPU that does not exist, even with the backend "auto". */
 static enum mm_status check_devices(const struct mm_engine_options *options, unsigned count,
                                     struct mm_error *error) {
     for (size_t index = 0; options->devices != NULL && index < options->device_count; index++)
@@ -68,8 +67,7 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     return MM_OK;
 }
 
-/* Opens all working devices of one backend, and notes why the others did not open. Only GPUs are chosen by
- * options->devices. */
+/* Opens the working devices of one backend, and notes why others did not open. */
 static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
                                    const struct mm_engine_options *options, struct mm_error *error) {
     unsigned count = 0;
@@ -93,8 +91,7 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     return MM_OK;
 }
 
-/* Adds a backend's offer: the devices that were opened after the first `before`. If there are none, error
- * says why. */
+/* Adds a backend's offer with the devices from index `before` on. If there are none, `error` says why. */
 static void add_offer(struct mm_engine *engine, const struct mm_backend *backend, size_t before,
                       const struct mm_error *error) {
     assert(engine->offer_count < MM_BACKENDS_MAX);
@@ -192,7 +189,6 @@ const struct mm_offer *mm_engine_offers(const struct mm_engine *engine, size_t *
     return engine->offers;
 }
 
-/* Whether a device of the backend works. */
 static bool has_working(const struct mm_engine *engine, const struct mm_backend *backend) {
     for (size_t index = 0; index < engine->device_count; index++)
         if (engine->devices[index]->backend == backend && !mm_device_has_failed(engine->devices[index]))
@@ -225,7 +221,7 @@ static double free_for_stored(const struct mm_device *device) {
 
 enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t bytes,
                                       struct mm_device_copy **copy, struct mm_error *error) {
-    uint64_t tried = 0; /* bit i: device i was tried */
+    uint64_t tried = 0; /* bit i is set if device i was tried */
     enum mm_status status = MM_OK;
     *copy = NULL;
     for (;;) {
@@ -243,7 +239,7 @@ enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t byt
         const enum mm_status acquired = best->backend->acquire_copy(best, bytes, copy, &failure);
         if (acquired == MM_OK)
             return MM_OK;
-        if (status == MM_OK) { /* report the failure of the device with the most free memory */
+        if (status == MM_OK) { /* report the failure of the first device */
             status = acquired;
             *error = failure;
         }
@@ -265,7 +261,7 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine) {
     return engine->devices[0]->backend;
 }
 
-/* The backend of this name, if one of its devices is open; else NULL. */
+/* Returns the backend of this name if one of its devices is open, otherwise NULL. */
 static const struct mm_backend *open_backend_named(const struct mm_engine *engine, const char *name) {
     if (strcmp(name, "auto") == 0)
         return mm_engine_backend(engine);
@@ -291,7 +287,7 @@ static enum mm_status fail_backend(const struct mm_engine *engine, const char *n
                          engine->note[0] != '\0' ? ")" : "");
 }
 
-/* Returns why no open device of the backend can run the variant with such operands; NULL if one can. */
+/* Returns why no open device of the backend can run the variant with this type, or NULL if a device can. */
 static const char *missing_everywhere(const struct mm_engine *engine, const struct mm_backend *backend,
                                       const struct mm_variant *variant, enum mm_dtype dtype) {
     const char *reason = NULL;
@@ -352,8 +348,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the memory for generated operands, C and workspace. Otherwise a small request could use all
- * memory of a device. */
+/* Limits the memory that a small request can use for generated operands, C and workspace. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {
@@ -379,7 +374,7 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
 
 enum mm_status mm_engine_check(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error) {
-    struct mm_error refusal; /* the refusal of the last device; copied to *error if all refuse */
+    struct mm_error refusal; /* error of the last device that cannot run the job */
     refusal.status = MM_OK;
     for (size_t index = 0; index < engine->device_count; index++) {
         const struct mm_device *device = engine->devices[index];

@@ -1,4 +1,4 @@
-/* The addresses of the patterns, and the banks and sectors that they access. This file measures nothing. */
+/* Computes the addresses of the patterns, and the banks and sectors that they access. */
 #include "gpu/lab/access.h"
 
 #include "gpu/names.h"
@@ -10,14 +10,15 @@
 MM_DEFINE_NAMES(mm_memory_name, mm_memory, MM_MEMORY_COUNT, MM_MEMORY_TABLE)
 MM_DEFINE_NAMES(mm_pattern_name, mm_pattern, MM_PATTERN_COUNT, MM_PATTERN_TABLE)
 
-/* Returns the word of a lane, without padding. */
+/* Returns the word of a lane before padding. */
 static unsigned word_of(const struct mm_access *access, unsigned lane) {
     switch (access->pattern) {
     case MM_PATTERN_LINEAR:
         return lane;
     case MM_PATTERN_PERMUTED:
-        /* 7 and 16 have no common factor, so the 16 lanes of a half read the 16 words of that half. If the
-         * halves were mixed, two words of 8 bytes could be in one bank. */
+        /* 7 and 16 have no common factor, so the 16 lanes of a half-warp read 16 different words. Each
+         * half-warp keeps its own 16 words, because two words of 8 bytes from different halves can be in one
+         * bank. */
         return (lane & 16) | ((7 * lane + 3) & 15);
     case MM_PATTERN_STRIDE:
         assert(access->stride >= 1 && access->stride <= MM_STRIDE_MAX);
@@ -61,7 +62,7 @@ static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
     return count + 1;
 }
 
-/* Adds the cost of one transaction. A lane may access several words. */
+/* Adds the cost of a transaction. A lane accesses several words if its access is wider than a bank. */
 static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsigned words_of_lane,
                   unsigned bank_bytes, struct mm_bank_cost *cost) {
     uint32_t words[MM_WARP_LANES + 1];
@@ -88,7 +89,7 @@ static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsig
         cost->degree = degree;
 }
 
-/* Whether every lane has the offset of the lane whose number differs in one bit. */
+/* Whether lanes whose numbers differ only in `bit` have equal offsets. */
 static bool are_pairs(const uint32_t *offsets, unsigned lanes, unsigned bit) {
     for (unsigned lane = 0; lane < lanes; lane++)
         if (offsets[lane] != offsets[lane ^ bit])

@@ -1,5 +1,4 @@
-/* The request of a benchmark, its memory, and its results. benchmark_run.c measures, and benchmark_check.c
- * checks results. */
+/* Checks the request of a benchmark, divides its memory, and returns its results. */
 #include "gpu/lab/benchmark_state.h"
 
 #include "gpu/product/shape.h"
@@ -10,22 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Matrices begin at multiples of ALIGNMENT in their set, as device memory does. On the host each run uses
- * another set than the previous run, if two sets fit. */
+/* Matrices begin at multiples of ALIGNMENT, as in device memory. On the host, runs alternate between two
+ * sets of matrices if two sets fit. */
 enum { ALIGNMENT = 256, HOST_SETS = 2 };
 
-/* Returns the operations of one run. */
 static double operations(const struct mm_benchmark_request *request) {
     const double elements = (double)request->m * (double)request->n;
     return request->op == MM_MATMUL ? 2.0 * elements * (double)request->k : 2.0 * elements;
 }
 
-/* Returns the view of an operand that is rows × cols after the optional transposition. */
+/* Returns the view of an operand, which is rows × cols after the optional transposition. */
 static struct mm_matrix make_operand(enum mm_dtype dtype, size_t rows, size_t cols, bool transposed) {
     return transposed ? mm_matrix_dense(dtype, cols, rows, NULL) : mm_matrix_dense(dtype, rows, cols, NULL);
 }
 
-/* Returns the views of a set, without data. */
 static struct mm_product make_product(const struct mm_benchmark_request *request) {
     struct mm_product product = {.a = mm_matrix_dense(request->dtype, request->m, request->n, NULL),
                                  .transpose_a = true};
@@ -46,7 +43,6 @@ static bool has_given(const struct mm_benchmark_request *request) {
     return request->sources[MM_OPERAND_A].kind != MM_SOURCE_HOST;
 }
 
-/* Returns the memory that the check of a product needs. */
 static size_t check_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
     if (request->op != MM_MATMUL)
         return 0;
@@ -133,8 +129,8 @@ static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
     benchmark->host_set_count = bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
-/* Divides the memory after the struct: the times of each row, the memory of the check, the given operands,
- * and the part of C. */
+/* Divides the memory behind the struct: times of the rows, memory of the check, given operands, and a part
+ * of C. */
 static void divide_memory(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_product *product = &benchmark->product;
@@ -152,7 +148,7 @@ static void divide_memory(struct mm_benchmark *benchmark) {
     product->b.data = benchmark->given + benchmark->b_offset;
 }
 
-/* Sets the errors of rows whose models do not support the shape. */
+/* Sets the errors of models that do not support the shape. */
 static void fail_models(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t row = 0; row < request->subject_count; row++)
@@ -161,7 +157,7 @@ static void fail_models(struct mm_benchmark *benchmark) {
                                          &benchmark->rows[row].error);
 }
 
-/* Prepares the check of a product of random operands. */
+/* Prepares the check of random operands. */
 static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
@@ -265,12 +261,12 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* Returns how many elements of an operand (rows × depth) the strips of C, each `tile` wide, load. */
+/* Returns how often elements of an operand (rows × depth) are loaded. Each strip of C, `tile` wide, loads
+ * the whole operand. */
 static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
     return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }
 
-/* Returns how many elements a kernel with square tiles, or without tiles, loads. */
 static uint64_t loads_of(const struct mm_benchmark_request *request, const struct mm_variant *ran,
                          unsigned chosen_tile) {
     const unsigned own = chosen_tile > 0 ? chosen_tile : ran->tile;

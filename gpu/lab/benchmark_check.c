@@ -1,7 +1,7 @@
-/* Checks a row's first result. All of C is overwritten before the run, and read back after it in parts.
- * For random operands, a product is projected (gpu/check/projection.h), and a sample is compared with its
- * error bounds (gpu/check/sample.h). Given operands may be infinite or overflow integers, which those
- * checks cannot handle; gpu/check/verify.h checks their product. A transposition is compared bit for bit. */
+/* Checks the first result of a row. All of C is overwritten before the run, and read back afterwards in
+ * parts. A product of random operands is checked by gpu/check/projection.h and gpu/check/sample.h. The
+ * client's operands may be infinite or overflow integers, so their product is checked by gpu/check/verify.h.
+ * A transposition is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <math.h>
@@ -31,8 +31,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* Overwrites a part of C. A single NaN makes the whole projection NaN, and the residual of its row
- * infinite. Types without NaN get random bits. So do transpositions, whose elements may be NaN. */
+/* A single NaN makes the whole projection NaN, and the residual of its row infinite. Types without NaN get
+ * random bits. Transpositions get them too, because the elements of A may be NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);
@@ -46,8 +46,8 @@ enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_dev
     return device->backend->upload(device, to, benchmark->part, bytes, error);
 }
 
-/* Whether an element equals element `index` of `given` or, if that is NULL, of the stream of float32
- * numbers. `bytes` is the element's size, at most 8. */
+/* Whether an element equals element `index` of `given`, or of the stream of float32 numbers if `given` is
+ * NULL. `bytes` is the size of an element, at most 8. */
 static inline __attribute__((always_inline)) bool is_element(const char *element, size_t bytes, size_t index,
                                                              const char *given) {
     const size_t at = index * bytes;
@@ -59,8 +59,8 @@ static inline __attribute__((always_inline)) bool is_element(const char *element
     return memcmp(element, (const char *)numbers + at % sizeof(float), bytes) == 0;
 }
 
-/* Counts the elements of a part of C that differ from A's transpose. A is given, or the beginning of the
- * stream. The function is inlined, so each size has its own loop. */
+/* Counts the elements of a part of C that differ from A's transpose. The function is inlined, so each size
+ * of elements has its own loop. */
 static inline __attribute__((always_inline)) size_t count_misplaced(const struct mm_product *product,
                                                                     const char *given, size_t bytes,
                                                                     const char *part, size_t first,
@@ -92,7 +92,7 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
     return count;
 }
 
-/* Computes the largest error of the sample. NAN if zeros would also be within the bound. */
+/* Sets max_error to the largest error of the sample, or to NAN if zeros would also be within the bound. */
 static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;
@@ -115,7 +115,6 @@ static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct 
     return MM_OK;
 }
 
-/* Adds the next elements of C to the projection or verification. */
 static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmetic, const struct mm_matrix *c,
                      size_t first, size_t count) {
     if (benchmark->given == NULL) {

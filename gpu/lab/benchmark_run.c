@@ -1,5 +1,4 @@
-/* Measures the rows of a benchmark on one device, step by step. This file knows no texts and no limits of
- * requests. */
+/* Measures the rows of a benchmark on one device, step by step. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <assert.h>
@@ -7,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A device needs some runs to reach its full clock rate. A CPU generates FILL_NUMBERS elements in well
- * under a slice. */
+/* A GPU needs some runs to reach its full clock rate. A CPU generates FILL_NUMBERS elements in much less
+ * than a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
-/* A run that is slower counts even as a warm-up, because it may be the only run. */
+/* A run that takes longer than this counts even as a warm-up, because it may be the only run. */
 #define SLOW_NS UINT64_C(1000000000)
 
-/* Returns over how many sets to rotate. They exceed three times the L2 cache, but use at most half of the
- * free memory, because products run between the steps of a benchmark. 0 if one set does not fit. On the
- * host the budget has already reserved the memory. */
+/* Returns the number of sets; 0 if one set does not fit. The sets exceed three times the L2 cache. They use
+ * at most half of the free memory, because products run between the steps of a benchmark. On the host the
+ * budget has already reserved the memory. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     if (device->backend->is_host)
         return benchmark->host_set_count;
@@ -25,7 +24,7 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* A benchmark uses half of the free memory, because products run between its steps. */
+/* The error names half of the free memory, because count_sets uses no more. */
 static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
                                   struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
@@ -66,7 +65,7 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
-/* Copies or generates more elements of the given operands in host memory. */
+/* Copies or generates more elements of the client's operands in host memory. */
 static enum mm_status copy_given(struct mm_benchmark *benchmark, struct mm_error *error) {
     const struct mm_product *product = &benchmark->product;
     const size_t of_a = product->a.rows * product->a.cols;
@@ -86,7 +85,7 @@ static bool lacks_given(const struct mm_benchmark *benchmark) {
     return benchmark->given != NULL && benchmark->given_count < a->rows * a->cols + b->rows * b->cols;
 }
 
-/* Returns how much must still be filled, in the unit of benchmark->filled. */
+/* Returns how much must still be filled: bytes for the client's operands, else elements. */
 static size_t left_to_fill(const struct mm_benchmark *benchmark) {
     if (benchmark->given != NULL)
         return benchmark->set_count * benchmark->c_offset - benchmark->filled;
@@ -94,7 +93,7 @@ static size_t left_to_fill(const struct mm_benchmark *benchmark) {
            benchmark->filled;
 }
 
-/* Uploads given operands, or a part of them, to a set. */
+/* Uploads the client's operands, or a part of them, to a set. */
 static enum mm_status fill_given(struct mm_benchmark *benchmark, struct mm_device *device,
                                  struct mm_error *error) {
     const size_t set = benchmark->filled / benchmark->c_offset;
@@ -117,8 +116,8 @@ static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *dev
                                  mm_random_skip(MM_BENCHMARK_SEED, first), error);
 }
 
-/* Returns the product of a row on one of the sets. For the plain copy it is the transposition of a matrix
- * that is stored transposed. */
+/* Returns the product of a row on one of the sets. The plain copy is the transposition of a matrix that is
+ * stored transposed. */
 static struct mm_product place(const struct mm_benchmark *benchmark, size_t set, size_t row) {
     struct mm_product product = benchmark->product;
     char *memory = benchmark->memory + set * benchmark->set_bytes;
@@ -135,8 +134,8 @@ static struct mm_product place(const struct mm_benchmark *benchmark, size_t set,
     return product;
 }
 
-/* Plans the runs of a row. The plain copy uses the naive transposition, because all transpositions copy in
- * the same way, and every backend has it. */
+/* Plans the runs of a row. The plain copy uses the variant `naive`, which every backend has. All
+ * transpositions copy in the same way. */
 static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_device *device, size_t row,
                              const struct mm_product *product) {
     const struct mm_benchmark_request *request = &benchmark->request;
@@ -156,7 +155,6 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
     return mm_forecast_check(device, result->ran, product, request->kernel_ms_max, &result->error);
 }
 
-/* Counts a run, unless it is a warm-up. */
 static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_row *row,
                       struct mm_benchmark_row_state *row_state, uint64_t kernel_ns) {
     if (row_state->warm_ups_left > 0 && kernel_ns < SLOW_NS &&
@@ -168,7 +166,7 @@ static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_
     }
 }
 
-/* Runs the next part of the product on the host, or the whole product on a GPU. */
+/* Runs the next part of the product. A GPU computes the whole product in one part. */
 static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,
                                const struct mm_product *product) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
@@ -186,7 +184,7 @@ static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device 
     return MM_OK;
 }
 
-/* Does a step of the row's turn. Checks use the first set, because its product is known. */
+/* Does a step of the row's turn. The first run uses the first set, whose expected product is known. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];
@@ -215,7 +213,7 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
-/* Fails all rows that are not complete, after the device failed. */
+/* Fails all rows that are not complete. */
 static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t row = 0; row < benchmark->row_count; row++) {
         if (!benchmark->row_states[row].is_over)
@@ -224,7 +222,7 @@ static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *err
     }
 }
 
-/* Does a step of the row whose turn it is; returns false if all rows are complete. */
+/* Does a step of the row whose turn it is. Returns false if all rows are complete. */
 static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     size_t left = benchmark->row_count;
     while (left > 0 && benchmark->row_states[benchmark->current_row].is_over) {
@@ -247,7 +245,7 @@ static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     return true;
 }
 
-/* Does one step; returns false if nothing is left to do. */
+/* Does one step. Returns false if nothing is left to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
     const size_t left = left_to_fill(benchmark);
     struct mm_error error;
@@ -271,7 +269,7 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* Computes the results of the backend's rows, after all of them are complete. */
+/* Computes the results of a backend's rows, all of which are complete. */
 static void conclude(struct mm_benchmark *benchmark, const struct mm_device *device) {
     const struct mm_benchmark_row *yardstick = NULL;
     for (size_t index = 0; index < benchmark->row_count; index++) {
@@ -296,7 +294,7 @@ static void conclude(struct mm_benchmark *benchmark, const struct mm_device *dev
 }
 
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled) {
-    struct mm_benchmark *benchmark = task->subject; /* each row has its own error */
+    struct mm_benchmark *benchmark = task->subject; /* each row has its own error, so the task needs none */
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
     while (!cancelled && step(benchmark, device))
         if (mm_clock_ns() >= until_ns)

@@ -1,9 +1,9 @@
-/* The state that benchmark.c (requests and results), benchmark_run.c (measurements) and benchmark_check.c
- * (checks) share. No other file includes this header.
+/* The state that benchmark.c, benchmark_run.c and benchmark_check.c share. No other file includes this
+ * header.
  *
- * While a benchmark's task is in the queue, only the worker thread of its device uses the state and calls
- * these functions. No pointer may be NULL. A function that returns a failure has set the error; the caller
- * then ends the row or the task. */
+ * While a task is in the queue, only the worker thread of the device uses the state and calls these
+ * functions. No pointer may be NULL. A function that fails sets the error, and the caller then ends the row
+ * or the task. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"
@@ -11,32 +11,31 @@
 #include "gpu/check/sample.h"
 #include "gpu/check/verify.h"
 
-/* The variant of a library, with which products are compared. */
+/* The library with which products are compared. */
 #define MM_BENCHMARK_YARDSTICK "blas"
 
-/* The seed of the random stream that fills every set of matrices. */
+/* The seed of the stream that fills the sets. */
 #define MM_BENCHMARK_SEED UINT64_C(0x6d61746d756c64)
 
 /* Bytes of C that one step overwrites or checks. This takes well under a millisecond, but longer than the
- * latency of its copy. With given operands, a part has whole rows, and at least one. */
+ * latency of the copy. For the client's operands, a part consists of whole rows. */
 enum { MM_BENCHMARK_PART_BYTES = 1 << 18 };
 
-/* The phases of a row. Its first turn goes through all of them; the plain copy is not checked. Every other
- * turn is one more run. */
+/* The phases of a row. The first turn of a row goes through all phases, except that the plain copy is not
+ * checked. Each later turn repeats the run. */
 enum mm_benchmark_phase {
     MM_BENCHMARK_CHOOSE,    /* plans the runs */
-    MM_BENCHMARK_POISON,    /* overwrites C of the first set, one part in each step */
+    MM_BENCHMARK_POISON,    /* overwrites C of the first set, a part in each step */
     MM_BENCHMARK_FIRST_RUN, /* runs on the first set */
-    MM_BENCHMARK_READ,      /* reads that result back and checks it, one part in each step */
+    MM_BENCHMARK_READ,      /* reads C back and checks it, a part in each step */
     MM_BENCHMARK_REPEAT,    /* runs on all sets in turn */
 };
 
-/* The progress of a row. */
 struct mm_benchmark_row_state {
-    struct mm_plan plan;         /* made by MM_BENCHMARK_CHOOSE */
-    double *times_ns;            /* kernel times of the runs that count; has space for all repeats */
+    struct mm_plan plan;         /* made in the phase MM_BENCHMARK_CHOOSE */
+    double *times_ns;            /* kernel times without warm-ups; has space for all repeats */
     uint64_t spent_ns;           /* time of all runs so far */
-    struct mm_progress progress; /* progress of the current run; all zeros between two runs */
+    struct mm_progress progress; /* of the current run; zeros between runs */
     unsigned warm_ups_left;
     enum mm_benchmark_phase phase;
     bool is_over; /* the row is complete, or belongs to another backend */
@@ -45,67 +44,64 @@ struct mm_benchmark_row_state {
 struct mm_benchmark {
     struct mm_benchmark_request request;
 
-    /* A set of matrices: A begins at 0, and B and C at their offsets. Each set begins set_bytes after the
-     * previous one. */
+    /* The layout of a set: A begins at 0, and B and C at their offsets. Sets are set_bytes apart. */
     struct mm_product product; /* points to `given`, or has no data */
     size_t b_offset;
     size_t c_offset;
     size_t set_bytes;
     size_t host_set_count; /* number of sets on a host backend */
 
-    /* By subject. A transposition has one more row, for the plain copy. */
+    /* One for each subject. A transposition has one more row, for the plain copy. */
     struct mm_benchmark_row rows[MM_BENCHMARK_ROWS_MAX + 1];
     struct mm_benchmark_row_state row_states[MM_BENCHMARK_ROWS_MAX + 1];
     size_t row_count;
 
-    /* Given operands in host memory, laid out as in a set. NULL: the matrices are random. */
+    /* The client's operands in host memory, laid out as in a set. NULL if the matrices are random. */
     char *given;
-    size_t given_count; /* elements of A and then of B that are complete */
+    size_t given_count; /* elements of A and B that are complete */
 
-    /* All rows of all backends are checked on the first set. The product of random matrices uses sample
-     * and projection, and the product of given operands uses verification. A transposition uses none of
-     * them. */
+    /* For the check. A product of random matrices uses sample and projection, and a product of the client's
+     * operands uses verification. */
     struct mm_random_product operands;
     struct mm_sample sample;
-    unsigned expected_spans; /* number of sample spans that are computed */
+    unsigned expected_spans; /* number of spans whose elements are computed */
     struct mm_projection projection;
-    struct mm_verification verification; /* check of the result that is being read */
-    uint64_t seed;                       /* seed of all verifications */
-    size_t prepared_rows;                /* rows that mm_verify_prepare has summed */
-    size_t check_bytes;                  /* bytes of `given`, check_memory and `part` together */
-    void *check_memory;                  /* memory of projection or verification */
-    char *part;                          /* buffer for a part of C */
+    struct mm_verification verification;
+    uint64_t seed;        /* seed of all verifications */
+    size_t prepared_rows; /* rows that mm_verify_prepare has summed */
+    size_t check_bytes;   /* bytes of `given`, check_memory and `part` together */
+    void *check_memory;   /* memory of projection or verification */
+    char *part;           /* buffer for a part of C */
     size_t part_bytes;
-    size_t c_bytes_done; /* bytes of C that were overwritten or read so far; 0 after the last part */
+    size_t c_bytes_done; /* bytes overwritten or read so far; 0 after the last part */
 
     /* For the current backend. */
     const struct mm_backend *backend;
-    char *memory; /* device memory of all sets; NULL: not acquired */
+    char *memory; /* device memory of all sets; NULL before it is acquired */
     size_t set_count;
-    size_t filled;                         /* elements that were filled; for given operands, bytes */
+    size_t filled;                         /* elements that were filled; for the client's operands, bytes */
     size_t current_row;                    /* row whose turn it is */
-    size_t run_count;                      /* runs so far, by which the sets rotate */
-    bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of the previous ones */
+    size_t run_count;                      /* runs so far; selects the set */
+    bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of earlier ones */
 
-    double times_ns[]; /* kernel times of all rows; the memory for checks follows */
+    double times_ns[]; /* of all rows; other memory follows (divide_memory) */
 };
 
-/* Returns the type of the elements that fill the matrices. Transpositions of all types are filled with
- * float32, because equal elements are rare there. */
+/* Returns the type that fills the matrices. All transpositions use float32, because its random elements are
+ * seldom equal, so a misplaced element shows. */
 static inline enum mm_dtype mm_benchmark_fill_dtype(const struct mm_benchmark *benchmark) {
     return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
 }
 
-/* Runs the task (`run` in gpu/queue/task.h). */
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled);
 
-/* --- benchmark_check.c */
+/* --- defined in benchmark_check.c */
 
-/* Computes a part of the expected result. Returns false if all is computed. Given operands are already in
- * host memory. */
+/* Computes a part of the expected result. Returns false if all is computed. The client's operands are
+ * already in host memory. */
 bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark);
 
-/* Overwrites the next part of C, on the first set, with values that no result has. Sets
+/* Overwrites the next part of C in the first set with values that no result has. Sets
  * benchmark->c_bytes_done to 0 after the last part. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error);

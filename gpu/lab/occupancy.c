@@ -1,4 +1,4 @@
-/* The table of chips, and the model. It asks no device. */
+/* The table of chips, and the model of occupancy. */
 #include "gpu/lab/occupancy.h"
 
 #include "gpu/matrix/matrix.h"
@@ -7,12 +7,12 @@
 
 MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
 
-/* Constants that are equal on every chip of the table. */
+/* Registers of a multiprocessor, unit of allocation, and partitions: equal on every chip of the table. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
-/* One row for each compute capability, as 10·major + minor. The next two are the resident warps and blocks
- * of a multiprocessor. The last four are bytes of its shared memory: all, the most of one block, the part
- * that the system reserves in each block, and the unit of allocation. */
+/* One row for each compute capability, as 10·major + minor. The next two numbers are the resident warps and
+ * blocks of a multiprocessor. The last four are bytes of shared memory: all of a multiprocessor, the most of
+ * a block, the part that is reserved in each block, and the unit of allocation. */
 #define CHIP_TABLE(X)                                                                                        \
     X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
     X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \
@@ -42,8 +42,8 @@ const unsigned *mm_occupancy_capabilities(void) {
     return capabilities;
 }
 
-/* Returns how many blocks the registers allow. A warp has its registers in one partition, and the warps of
- * all blocks are distributed over the partitions. */
+/* A warp has all registers in one partition, and the warps of all blocks are distributed over the
+ * partitions. */
 static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per_thread) {
     const unsigned each =
         (unsigned)mm_size_round_up((size_t)registers_per_thread * MM_WARP_LANES, REGISTER_UNIT);

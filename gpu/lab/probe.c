@@ -1,11 +1,11 @@
-/* The steps of a probe. The backend does the timing. */
+/* The steps of a probe. The backend measures the times. */
 #include "gpu/lab/probe.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* Does one slice of a probe. The first step also measures the memories as a whole. Between two slices a
- * probe has no device memory, so a cancelled probe has nothing to release. */
+/* Does a slice of a probe. The first step also measures the speed of the memories. A probe acquires no
+ * device memory between steps, so a cancelled probe has nothing to release. */
 static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bool cancelled) {
     struct mm_probe *probe = task->subject;
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;

@@ -1,4 +1,4 @@
-/* Reads the table of element types, and converts elements to and from float64. */
+/* Looks up properties of element types, and converts elements to and from float64. */
 #include "gpu/matrix/dtype.h"
 
 #include <assert.h>
@@ -104,7 +104,6 @@ double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index) {
     return 0.0;
 }
 
-/* Converts a float64 to the nearest element of each type. */
 #define nearest_float(value) ((float)(value))
 #define nearest_double(value) (value)
 #define nearest_mm_float16(value) mm_float16_of(mm_round_to_odd(value))

@@ -1,5 +1,4 @@
-/* The element types: one row of a table for each. All other properties of a type follow from its row. For
- * C and for CUDA; any thread. */
+/* The element types, one row of a table for each. For C and for CUDA; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -52,17 +51,17 @@ typedef uint8_t mm_bool; /* 0 or 1 */
 
 enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 
-/* Sets of element types, one bit for each type. */
+/* A set of element types is an `unsigned` with one bit for each type. */
 #define MM_DTYPE_BIT(dtype) (1u << (dtype))
 #define MM_DTYPE_ALL (MM_DTYPE_BIT(MM_DTYPE_COUNT) - 1)
 
 const char *mm_dtype_name(enum mm_dtype dtype);
 size_t mm_dtype_bytes(enum mm_dtype dtype);
 
-/* Whether it is a floating-point type. All other types are integers. */
+/* True for floating-point types, false for integers and bool. */
 bool mm_dtype_is_float(enum mm_dtype dtype);
 
-/* The precision of a floating-point type; all 0 for integers. */
+/* All members are 0 for integer types. */
 struct mm_precision {
     double unit;    /* the largest relative error of rounding to the type */
     double least;   /* the smallest positive number */
@@ -71,25 +70,25 @@ struct mm_precision {
 
 struct mm_precision mm_dtype_precision(enum mm_dtype dtype);
 
-/* Returns the type of the sums in a product of such operands: MM_FLOAT32, MM_FLOAT64, MM_INT32 or
- * MM_INT64. The integer types stand for the unsigned types of their size. */
+/* Returns the type of the sums in a product of these operands: MM_FLOAT32, MM_FLOAT64, MM_INT32 or MM_INT64.
+ * The integers are summed as unsigned numbers of that size. */
 enum mm_dtype mm_dtype_sum(enum mm_dtype operand);
 
-/* Returns the default type of a product of such operands. */
+/* Returns the default type of a product of these operands. */
 enum mm_dtype mm_dtype_result(enum mm_dtype operand);
 
-/* Returns all types that a product of such operands may have: MM_DTYPE_BIT of each. */
+/* Returns MM_DTYPE_BIT of each type that a product of these operands may have. */
 unsigned mm_dtype_results(enum mm_dtype operand);
 
-/* Finds a type by its name in a set of types. MM_UNSUPPORTED, with the names in the set, if the set has no
- * such type. `field` is the parameter's name, for the error. */
+/* Finds a type by its name in a set of types. If the set does not contain the type, returns MM_UNSUPPORTED
+ * with the names of all types in the set. `field` is the name of the client's parameter. */
 enum mm_status mm_dtype_find(const char *field, const char *name, unsigned dtypes, enum mm_dtype *dtype,
                              struct mm_error *error);
 
-/* Returns element `index` as a float64. This is exact, except for an int64 above 2⁵³, which is rounded. */
+/* Returns element `index` as a float64. Only an int64 above 2⁵³ is rounded. */
 double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index);
 
-/* Sets element `index` to the nearest value of the type, ties to even. For an integer type `value` must be
+/* Sets element `index` to the nearest number of the type, ties to even. For an integer type, `value` must be
  * an integer within range. */
 void mm_dtype_put(enum mm_dtype dtype, void *elements, size_t index, double value);
 

@@ -44,9 +44,9 @@ MM_HOST_AND_DEVICE uint32_t mm_bits_of_float(float value) {
     return bits;
 }
 
-/* Returns the exact value of a float with a sign and so many bits of exponent and mantissa. The bits are
- * moved to their places in a float32, and a multiplication by a power of two corrects the exponent.
- * Subnormals therefore need no case of their own, and compilers can vectorize a loop of calls. */
+/* Returns the exact value of a float that has a sign bit and these numbers of exponent and mantissa bits.
+ * The bits are moved to their places in a float32, and a multiplication by a power of two corrects the
+ * exponent. This also works for subnormals, and compilers can vectorize a loop of calls. */
 MM_HOST_AND_DEVICE float mm_narrow_value(uint32_t bits, unsigned exponent, unsigned mantissa,
                                          bool has_infinity) {
     const unsigned shift = 23 - mantissa;
@@ -61,8 +61,8 @@ MM_HOST_AND_DEVICE float mm_narrow_value(uint32_t bits, unsigned exponent, unsig
     return mm_float_of_bits(wide | sign << 31);
 }
 
-/* Returns the bits of the nearest value, ties to even, as a float with a sign and so many bits of exponent
- * and mantissa. Numbers that round past the largest become infinity, or NaN if the type has no infinity. */
+/* Rounds to the nearest float that has a sign bit and these numbers of exponent and mantissa bits, ties to
+ * even. Numbers above the type's largest become infinity, or NaN if the type has no infinity. */
 MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsigned mantissa,
                                            bool has_infinity) {
     const unsigned shift = 23 - mantissa;
@@ -73,12 +73,12 @@ MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsig
     const uint32_t nan =
         has_infinity ? infinite | UINT32_C(1) << (mantissa - 1) : infinite | ((UINT32_C(1) << mantissa) - 1);
     const uint32_t past = has_infinity ? infinite : nan;
-    const uint32_t bias = UINT32_C(127) - ((UINT32_C(1) << (exponent - 1)) -
-                                           1); /* difference to the exponent bias of float32 */
+    /* The exponent bias of float32 minus the bias of the narrow type. */
+    const uint32_t bias = UINT32_C(127) - ((UINT32_C(1) << (exponent - 1)) - 1);
     if (magnitude > UINT32_C(0x7f800000))
         return sign | nan;
-    if (magnitude <
-        (bias + 1) << 23) { /* subnormal: the addition rounds to a multiple of the type's least number */
+    if (magnitude < (bias + 1) << 23) {
+        /* A subnormal. The addition rounds to a multiple of the type's least number. */
         const uint32_t step = (bias + 1 + shift) << 23;
         const float sum = mm_float_of_bits(magnitude) + mm_float_of_bits(step);
         return sign | (mm_bits_of_float(sum) - step);
@@ -102,9 +102,9 @@ MM_NARROW(mm_bfloat16, uint16_t, 8, 7, true)
 MM_NARROW(mm_float8_e4m3fn, uint8_t, 4, 3, false)
 MM_NARROW(mm_float8_e5m2, uint8_t, 5, 2, true)
 
-/* Truncates a float64 to a float32, and sets the last bit if bits were lost. The narrow types have at
- * least two bits fewer than float32. Rounding this float32 to them therefore gives the result of rounding
- * the float64. */
+/* Truncates a float64 to a float32, and sets the last bit if bits were lost. A caller then rounds the
+ * float32 to a narrow type, which has at least two bits fewer. The result equals rounding the float64
+ * directly. */
 MM_HOST_AND_DEVICE float mm_round_to_odd(double value) {
     const float nearest = (float)value;
     const uint32_t bits = mm_bits_of_float(nearest);

@@ -1,6 +1,6 @@
 /* Random elements of any type. Element i of a stream depends only on the stream's seed and on i. A device
- * can therefore generate a matrix in any order, and the host can compute any element. For C and for CUDA.
- * Any thread of the host or of a kernel may call these functions. */
+ * can therefore generate a matrix in any order, and the host can compute single elements again. For C and
+ * for CUDA; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,9 +9,8 @@
 
 #include "gpu/matrix/dtype.h"
 
-/* The operands of a product op(A)·op(B), m×k by k×n. Both are dense matrices of one type, with the first
- * elements of a stream in memory order. A is stored as k×m if transpose_a is set, and B as n×k if
- * transpose_b is set. */
+/* The operands of a product op(A)·op(B), m×k by k×n. Both are dense, and contain the first elements of a
+ * stream in memory order. A is stored as k×m if transpose_a is set, and B as n×k if transpose_b is set. */
 struct mm_random_product {
     enum mm_dtype dtype;
     uint64_t a_seed;
@@ -25,12 +24,12 @@ struct mm_random_product {
 
 #define MM_RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* Returns the seed of the stream that begins at element `first` of this stream. */
+/* Returns the seed of a stream that begins at element `first` of this stream. */
 MM_HOST_AND_DEVICE uint64_t mm_random_skip(uint64_t seed, size_t first) {
     return seed + (uint64_t)first * MM_RANDOM_STEP;
 }
 
-/* Returns 64 random bits, number `index` of the stream, by SplitMix64, whose state after i steps needs no
+/* Returns number `index` of the stream, 64 random bits, by SplitMix64. Its state after i steps needs no
  * loop. Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
 MM_HOST_AND_DEVICE uint64_t mm_random_bits(uint64_t seed, size_t index) {
     uint64_t z = seed + ((uint64_t)index + 1) * MM_RANDOM_STEP;
@@ -39,20 +38,19 @@ MM_HOST_AND_DEVICE uint64_t mm_random_bits(uint64_t seed, size_t index) {
     return z ^ (z >> 31);
 }
 
-/* Returns element `index`, uniform in (-1, 1): an odd multiple of 2^-24, which float32 represents exactly.
- * It is never 0, because a factor of 0 would hide errors. */
+/* Returns element `index`, uniform in (-1, 1). Elements are odd multiples of 2^-24, which float32 represents
+ * exactly. They are never 0, because a factor of 0 would hide errors. */
 MM_HOST_AND_DEVICE float mm_random_element(uint64_t seed, size_t index) {
     const int32_t odd = (int32_t)(mm_random_bits(seed, index) >> 39) | 1; /* less than 2^25 */
     return (float)(odd - (INT32_C(1) << 24)) * 0x1p-24f;
 }
 
-/* Returns an integer from -8 to 7: the highest four of the random bits. */
+/* Returns an integer from -8 to 7. */
 MM_HOST_AND_DEVICE int64_t mm_random_whole(uint64_t seed, size_t index) {
     return (int64_t)mm_random_bits(seed, index) >> 60;
 }
 
-/* Element `index` of each type. Floats round mm_random_element. Integers convert mm_random_whole, and
- * unsigned types wrap around. bool has the highest random bit. */
+/* The functions that generate element `index`, by C type. */
 #define MM_RANDOM_float(seed, index) mm_random_element(seed, index)
 #define MM_RANDOM_double(seed, index) ((double)mm_random_element(seed, index))
 #define MM_RANDOM_mm_float16(seed, index) mm_float16_of(mm_random_element(seed, index))
@@ -72,16 +70,16 @@ MM_HOST_AND_DEVICE int64_t mm_random_whole(uint64_t seed, size_t index) {
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* Returns the mean of a type's elements. */
+/* Returns the mean of the elements of a type. */
 static inline double mm_random_mean(enum mm_dtype dtype) {
     if (dtype == MM_UINT8)
-        return 127.5; /* 0 to 7, and 248 to 255 */
+        return 127.5; /* the elements are 0 to 7 and 248 to 255 */
     if (dtype == MM_BOOL)
         return 0.5;
     return mm_dtype_is_float(dtype) ? 0.0 : -0.5;
 }
 
-/* Returns the exact value of element `index` of a type. */
+/* Returns element `index` exactly, as a double. */
 static inline double mm_random_number(enum mm_dtype dtype, uint64_t seed, size_t index) {
     switch (dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \

@@ -1,4 +1,4 @@
-/* Views of a part of a stack, and copies of the part. */
+/* Views and copies of a part of a stack. */
 #include "gpu/matrix/window.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtyp
     return item;
 }
 
-/* If `to` is the stack itself, rows move towards the beginning. No row overwrites elements that have not
- * moved yet. */
+/* If `to` equals `stack`, rows move towards the beginning. A row overwrites only elements that were already
+ * moved. */
 void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *stack, void *to) {
     const size_t row_bytes = part->cols * mm_dtype_bytes(dtype);
     char *end = to;

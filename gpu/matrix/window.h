@@ -1,5 +1,5 @@
-/* A part of a dense stack of matrices: a range of rows and columns, in each matrix. Any thread may call
- * these functions. */
+/* A part of a dense stack of matrices: the same rows and columns of each matrix. Any thread may call these
+ * functions. */
 #pragma once
 
 #include "gpu/matrix/matrix.h"
@@ -8,7 +8,7 @@
 
 __BEGIN_DECLS
 
-/* Of each of `count` matrices of all_rows × all_cols, the rows × cols elements that begin at (row, col). */
+/* The rows × cols elements at (row, col) of each of `count` matrices. Each matrix is all_rows × all_cols. */
 struct mm_window {
     size_t count;
     size_t all_rows;
@@ -19,7 +19,6 @@ struct mm_window {
     size_t cols;
 };
 
-/* Returns how many elements the part has. */
 static inline size_t mm_window_elements(const struct mm_window *part) {
     return part->count * part->rows * part->cols;
 }
@@ -28,7 +27,8 @@ static inline bool mm_window_is_all(const struct mm_window *part) {
     return part->rows == part->all_rows && part->cols == part->all_cols;
 }
 
-/* Returns the view of the part of matrix `index`, in the stack that begins at `elements` (NULL: no data). */
+/* Returns the view of the part of matrix `index`. `elements` is the beginning of the stack; if it is NULL,
+ * the view has no data. */
 struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtype, void *elements,
                                 size_t index);
 

@@ -1,6 +1,5 @@
-/* The blocks of an arena. A new block comes from the unused end of the mapping; a freed block goes to the
- * free list of its size class. In builds with the address sanitizer, memory that nobody may touch is
- * poisoned. */
+/* A new block comes from the unused end of the arena. A freed block goes to the free list of its size class.
+ * With the address sanitizer, free memory is poisoned. */
 #include "gpu/memory/arena.h"
 
 #include "gpu/mutex.h"
@@ -11,16 +10,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Size classes: multiples of 64 up to 256 bytes, and then four for each power of two: 256, 320, 384, 448,
- * 512, 640, … */
+/* Size classes: 64, 128, 192, 256, and then four for each power of two: 320, 384, 448, 512, 640, … */
 enum { ALIGNMENT = 64, FINE_MAX = 256, FINE_CLASSES = FINE_MAX / ALIGNMENT, CLASSES = FINE_CLASSES + 7 * 4 };
 
-/* The beginning of a free block. */
 struct free_block {
     struct free_block *next;
 };
 
-/* Each list has its own cache lines, because threads often use different lists. */
+/* Each list has its own cache lines, because different threads often use different lists. */
 struct list {
     _Alignas(128) pthread_mutex_t mutex; /* guards `first` */
     struct free_block *first;
@@ -89,7 +86,7 @@ bool mm_arena_is_locked(const struct mm_arena *arena) {
     return __atomic_load_n(&arena->is_locked, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Allocates a block that was never in use. */
+/* Allocates a block from the unused end of the arena. */
 static void *cut(struct mm_arena *arena, size_t bytes) {
     size_t from = __atomic_load_n(&arena->cut_bytes, __ATOMIC_RELAXED);
     do {

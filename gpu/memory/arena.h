@@ -1,5 +1,5 @@
-/* Small blocks of one large mapping, acquired without a system call or page fault. Each size class has a
- * list of free blocks. A block never changes its class. */
+/* Small blocks from one large mapping, so acquiring a block needs no system call and seldom a page fault.
+ * Each size class has a list of free blocks. A block never changes its class. */
 #pragma once
 
 #include "gpu/memory/pages.h"
@@ -8,24 +8,23 @@ enum { MM_ARENA_BLOCK_MAX = 32 << 10 };
 
 struct mm_arena;
 
-/* Opens an arena of this size. The system provides its pages when blocks are first used. NULL if the
- * system is out of memory. */
+/* Opens an arena. The system provides a page when the page is first used. NULL if memory runs out. */
 struct mm_arena *mm_arena_open(size_t bytes);
 
-/* Unmaps the arena. All blocks were freed before. NULL is allowed. */
+/* Unmaps the arena. First free all blocks. NULL is allowed. */
 void mm_arena_close(struct mm_arena *arena);
 
 /* Locks all pages of the arena, once. mm_arena_close unlocks them. Any thread. */
 void mm_arena_lock(struct mm_arena *arena, const struct mm_page_locking *locking);
 
-/* Whether the pages of blocks that are acquired from now on are locked. Any thread. */
+/* Whether the arena's pages are locked. Any thread. */
 bool mm_arena_is_locked(const struct mm_arena *arena);
 
-/* Acquires a block of 1 to MM_ARENA_BLOCK_MAX bytes, aligned to 64 bytes. NULL if the arena is full. A
- * block occupies at most a quarter more than `bytes`, or fewer than 64 bytes more. Any thread. */
+/* Acquires a block of 1 to MM_ARENA_BLOCK_MAX bytes, aligned to 64 bytes. NULL if the arena is full. The
+ * block's size class is at most a quarter, or less than 64 bytes, larger than `bytes`. Any thread. */
 void *mm_arena_acquire(struct mm_arena *arena, size_t bytes);
 
-/* Frees a block. `bytes` is the size that was passed to mm_arena_acquire. Any thread. */
+/* Frees a block. `bytes` must be the size that was passed to mm_arena_acquire. Any thread. */
 void mm_arena_free(struct mm_arena *arena, void *block, size_t bytes);
 
 /* Whether a block belongs to the arena. Any thread. */

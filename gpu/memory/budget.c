@@ -1,12 +1,10 @@
-/* Byte counts of the budget, and reservations. */
 #include "gpu/memory/budget.h"
 
 #include "gpu/matrix/matrix.h"
 
 #include <assert.h>
 
-/* A sixteenth of the budget is for small requests only. A request is small if it needs at most a 256th of
- * the budget, or at most 64 KiB. */
+/* A request is small if it needs at most a 256th of the budget, or at most 64 KiB. */
 enum { SMALL_PART = 16, SMALL_REQUEST_PART = 256, SMALL_REQUEST_MIN = 64 << 10 };
 
 enum { STEP_MIN = 64 << 10, STEP_MAX = 2 << 20 };
@@ -49,7 +47,7 @@ bool mm_budget_is_awaited(const struct mm_budget *budget) {
     return waiting(budget, MM_BUDGET_MAIN) + waiting(budget, MM_BUDGET_SMALL) > 0;
 }
 
-/* Reserves `bytes` in a part if they are free. Otherwise reserves nothing, and returns false. */
+/* Reserves `bytes` in a part and returns true, or reserves nothing and returns false. */
 static bool add(struct mm_budget *budget, int part, size_t bytes) {
     size_t held = reserved(budget, part);
     do {
@@ -63,7 +61,7 @@ static bool add(struct mm_budget *budget, int part, size_t bytes) {
 static void subtract(struct mm_budget *budget, int part, size_t bytes) {
     const size_t before = __atomic_fetch_sub(&budget->reserved_bytes[part], bytes, __ATOMIC_RELAXED);
     assert(before >= bytes);
-    (void)before; /* not used in builds without assertions */
+    (void)before; /* unused in builds without assertions */
 }
 
 void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer) {
@@ -84,7 +82,7 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more) {
     return is_small ? MM_BUDGET_SMALL : MM_BUDGET_MAIN;
 }
 
-/* Reserves `more` bytes in this part, and moves the reservation's bytes from the other part to this one. */
+/* Reserves `more` bytes in this part. Moves the reservation's other bytes to this part too. */
 static bool extend_in(struct mm_reservation *reservation, int part, size_t more) {
     struct mm_budget *budget = reservation->budget;
     const size_t held = reservation->bytes;

@@ -1,48 +1,45 @@
-/* The memory budget: the host memory of all requests and stored matrices. The reservation of a request
- * counts its memory to the byte. A sixteenth of the budget is for small requests only. The budget does not
- * know in which order requests wait (server/http/line.h). */
+/* The memory budget counts the host memory of all requests and stored matrices. Each request has a
+ * reservation. server/http/line.h decides in which order requests get memory. */
 #pragma once
 
 #include "gpu/memory/buffer.h"
 
-/* The parts of the budget: fifteen sixteenths for all requests and for stored matrices, and a sixteenth
- * for small requests. */
+/* The parts of the budget. MM_BUDGET_SMALL is a sixteenth, which only small requests can use. */
 enum { MM_BUDGET_MAIN, MM_BUDGET_SMALL, MM_BUDGET_PARTS };
 
-/* How many requests wait for memory of one part. __atomic access only; only server/http/line.c changes the
- * members. */
+/* How many requests wait for memory of one part. Only server/http/line.c changes this. __atomic access. */
 struct mm_budget_waiting {
-    size_t all;     /* all requests that wait */
-    size_t holders; /* waiting requests that already have memory; these go first */
+    size_t all;
+    size_t holders; /* waiting requests that already have memory; they go first */
 };
 
 struct mm_budget {
     struct mm_buffers *buffers;
     size_t bytes;
     size_t part_bytes[MM_BUDGET_PARTS];
-    size_t small_bytes_max;                 /* a request that needs at most this is small */
+    size_t small_bytes_max;                 /* a request that needs no more is small */
     size_t reserved_bytes[MM_BUDGET_PARTS]; /* __atomic access only */
     struct mm_budget_waiting waiting[MM_BUDGET_PARTS];
 };
 
-/* The memory that one request has reserved. Begin with zeros and `budget`. One thread at a time changes
- * the members; other threads may read `part` and `bytes` by __atomic access. */
+/* The memory that one request has reserved. Set `budget`, and all other members to 0. One thread at a time
+ * changes the members. Other threads may read `part` and `bytes` by __atomic access. */
 struct mm_reservation {
     struct mm_budget *budget;
-    size_t expected_bytes; /* all bytes that the request will need; 0: not known */
-    bool is_for_store;     /* the memory is for a stored matrix, so the request never counts as small */
+    size_t expected_bytes; /* bytes that the request will need in all; 0 if not known */
+    bool is_for_store;     /* the memory is for a stored matrix, so the request is not small */
     int part;              /* MM_BUDGET_MAIN or MM_BUDGET_SMALL */
-    size_t bytes;          /* bytes that are reserved */
-    size_t used_bytes;     /* reserved bytes that are in buffers */
+    size_t bytes;
+    size_t used_bytes; /* reserved bytes that are in buffers */
 };
 
-/* Returns the bytes of the main part of a budget of `bytes`. No request can have more. */
+/* Returns the bytes of the main part of a budget, which limit the size of a request. */
 size_t mm_budget_main_bytes(size_t bytes);
 
 /* Opens a budget of `bytes`. False if memory runs out. */
 bool mm_budget_open(struct mm_budget *budget, size_t bytes);
 
-/* Closes a budget. All reservations were closed before, and the memory of stored matrices was freed. */
+/* Closes a budget. First close all reservations, and free the memory of stored matrices. */
 void mm_budget_close(struct mm_budget *budget);
 
 /* Returns the bytes of all reservations and stored matrices. Any thread. */
@@ -57,31 +54,31 @@ bool mm_budget_is_awaited(const struct mm_budget *budget);
 /* Frees a buffer that was handed over (mm_reservation_hand_over). Any thread. */
 void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer);
 
-/* Returns the part of the budget for which a reservation waits if it needs `more` bytes. */
+/* Returns the part of the budget for which a request must wait if it needs `more` bytes. */
 int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
 
-/* Reserves `more` bytes and returns true, or reserves nothing and returns false. A small request uses the
- * main part if no request waits for that part and it has enough free bytes. Otherwise it uses the small
- * part. If the part changes, the whole reservation moves there. */
+/* Reserves `more` bytes and returns true, or reserves nothing and returns false. A small request gets memory
+ * from the main part if that part has enough free bytes and no request waits for it. Otherwise a small
+ * request gets memory from the small part. If the part changes, the whole reservation moves to the new
+ * part. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
 
-/* Calls mm_reservation_extend, but returns false if a waiting request goes first. */
+/* Returns false if another request waits and goes first. Otherwise calls mm_reservation_extend. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);
 
-/* Returns how many bytes a request reserves next while its body arrives or is decoded. The answer is
- * `bytes`, which the request has already, but at least 64 KiB and at most 2 MiB. */
+/* Returns how many bytes a request reserves next while its body arrives or is decoded: `bytes`, which the
+ * request has already, but at least 64 KiB and at most 2 MiB. */
 size_t mm_reservation_step(size_t bytes);
 
-/* Returns the reserved bytes that are in no buffer. */
 size_t mm_reservation_unused(const struct mm_reservation *reservation);
 
-/* Makes sure that at least `bytes` are reserved and in no buffer. Reserves missing bytes if that is
- * possible at once. Otherwise MM_BUSY, with `bytes` in error->needed_bytes. */
+/* Reserves bytes, if necessary, so at least `bytes` are reserved and in no buffer. If that needs waiting,
+ * returns MM_BUSY with `bytes` in error->needed_bytes. */
 enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes,
                                      struct mm_error *error);
 
-/* Call the functions of buffer.h for memory of the reservation. If the reservation is too small, acquire
- * and grow extend it by mm_reservation_ensure. */
+/* These call the functions of buffer.h for memory of the reservation. If the reservation is too small,
+ * acquire and grow extend it by mm_reservation_ensure. */
 enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes,
                                       struct mm_buffer *buffer, struct mm_error *error);
 enum mm_status mm_reservation_grow(struct mm_reservation *reservation, size_t bytes, size_t bytes_max,
@@ -93,10 +90,9 @@ void mm_reservation_free(struct mm_reservation *reservation, struct mm_buffer *b
 /* Releases reserved bytes that are in no buffer. */
 void mm_reservation_trim(struct mm_reservation *reservation);
 
-/* Releases all bytes of the reservation. Its buffers are not freed, and no longer count:
- * mm_buffers_release frees them. */
+/* Releases all bytes of the reservation. Its buffers no longer count; free them with mm_buffers_release. */
 void mm_reservation_close(struct mm_reservation *reservation);
 
-/* Hands a buffer over to the store. The buffer counts in the budget until mm_budget_free. The reservation
- * was for the store (is_for_store) when the buffer was acquired. */
+/* Hands a buffer over to the store. The buffer counts in the budget until mm_budget_free. is_for_store was
+ * set before the buffer was acquired. */
 void mm_reservation_hand_over(struct mm_reservation *reservation, const struct mm_buffer *buffer);

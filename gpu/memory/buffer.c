@@ -1,7 +1,7 @@
-/* The pool of host memory. Small buffers come from an arena; each large buffer has a block with a mapping
- * of its own. The pool lends a block to a buffer, and keeps the block when the buffer is released. If the
- * pool exceeds its limit, it drops the block that it has kept longest. The pool also keeps the part of a
- * block that a growing buffer has not reached. */
+/* The pool of host memory. Small buffers come from an arena. Each large buffer has a block with its own
+ * mapping. When a buffer is released, the pool keeps its block for later buffers. If the pool exceeds its
+ * limit, it returns the block that it has kept longest to the system. The pool also keeps the part of a block
+ * that a growing buffer has not reached. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -16,24 +16,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The arena does not count in held_bytes; its lent blocks do. */
+/* Unused memory of the arena does not count in held_bytes. */
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* Limits the excess of all locked blocks over the buffers in them, as a part of the pool's limit. */
+/* All locked blocks together may exceed their buffers by this part of the pool's limit. */
 enum { EXCESS_PART = 32 };
 
-/* The least address space to reserve for a growing buffer. */
+/* The least address space for a growing buffer. */
 enum { GROWING_MIN = 64 << 20 };
 
 struct mm_buffers {
     size_t bytes_max;
-    size_t held_bytes; /* bytes that are lent or kept; if any are kept, at most bytes_max. __atomic access
-                          only */
+    size_t held_bytes; /* bytes lent or kept; __atomic access only */
     struct mm_arena *arena;
-    const struct mm_page_locking *locking; /* NULL: pages are not locked. __atomic access only */
-    pthread_mutex_t mutex;                 /* guards `kept`, the kept blocks and excess_bytes */
+    const struct mm_page_locking *locking; /* NULL if pages are not locked; __atomic access only */
+    pthread_mutex_t mutex;                 /* guards `kept`, its blocks and excess_bytes */
     struct mm_kept kept;
-    size_t excess_bytes; /* bytes of lent locked blocks that their buffers do not need */
+    size_t excess_bytes; /* bytes of lent blocks that their buffers do not need */
 };
 
 struct mm_buffers *mm_buffers_open(size_t bytes_max) {
@@ -67,7 +66,7 @@ void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *l
     __atomic_store_n(&buffers->locking, locking, __ATOMIC_RELEASE);
 }
 
-/* --- what is kept -------------------------------------------------------------------------------- */
+/* --- kept memory ---------------------------------------------------------------------------------- */
 
 static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *block) {
     if (block->is_locked)
@@ -75,7 +74,7 @@ static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *bloc
     block->is_locked = false;
 }
 
-/* Returns a block to the system. The block is in no list and no longer counts. */
+/* Returns a block to the system. The block must be in no list and must not count any more. */
 static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -83,8 +82,7 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns to the system the part of a block that its buffer has not reached. Called with the mutex held,
- * because the buffer may grow. */
+/* Returns the part that the buffer has not reached to the system. The caller holds the mutex. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -96,8 +94,8 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists of kept memory. If the block is lent, drops the part that is kept. Called
- * with the mutex held. */
+/* Removes a block from the lists. If a buffer has the block, drops the kept part. The caller holds the
+ * mutex. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);
@@ -105,7 +103,7 @@ static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
         drop_rest(buffers, block);
 }
 
-/* Drops the memory that was kept longest, if it was kept before before_ns. Returns false if there is none. */
+/* Drops the block that was kept longest. Returns false if no block was kept before before_ns. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
     struct mm_block *block = TAILQ_FIRST(&buffers->kept.all);
@@ -125,14 +123,13 @@ void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns) {
         continue;
 }
 
-/* Drops kept memory until the pool is within its limit. */
 static void drop_excess(struct mm_buffers *buffers) {
     while (__atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED) > buffers->bytes_max &&
            drop_oldest(buffers, UINT64_MAX))
         continue;
 }
 
-/* Counts `bytes` that will be lent. */
+/* Counts `bytes` for a buffer. Drops kept memory if the pool exceeds its limit. */
 static void count(struct mm_buffers *buffers, size_t bytes) {
     __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
     drop_excess(buffers);
@@ -144,8 +141,8 @@ static bool locks_pages(const struct mm_buffers *buffers) {
     return __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Allocates memory from the arena. If the arena is full, the C library allocates it, unless pages must be
- * locked. NULL if there is no memory. */
+/* Allocates memory from the arena or, if the arena is full, from the C library. Pages of the C library cannot
+ * be locked, so it is not used if pages must be locked. NULL if there is no memory. */
 static void *allocate_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){.data = mm_arena_acquire(buffers->arena, bytes), .bytes = bytes};
     buffer->is_locked = buffer->data != NULL && mm_arena_is_locked(buffers->arena);
@@ -158,8 +155,7 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-/* Reports that the system refused pages or address space. MM_BUSY if other buffers have memory, which they
- * may release. */
+/* Fails with MM_BUSY if other buffers have memory that they may release. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
     return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,
@@ -173,7 +169,7 @@ static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, st
     if (reserved == NULL)
         return fail_memory(bytes, error);
     *reserved = (struct mm_block){.memory = mm_pages_reserve(bytes), .bytes = bytes, .is_lent = true};
-    if (reserved->memory == NULL) { /* the system may be out of mappings; kept blocks have some */
+    if (reserved->memory == NULL) { /* if mappings ran out, kept blocks have some */
         mm_buffers_trim(buffers, UINT64_MAX);
         reserved->memory = mm_pages_reserve(bytes);
     }
@@ -184,8 +180,8 @@ static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, st
     return fail_pages(buffers, bytes, error);
 }
 
-/* Acquires a block of `bytes` of address space, or up to a quarter more. If `all` is set, lends all of its
- * usable bytes; otherwise lends none yet. */
+/* Acquires a block with `bytes` of address space, or up to a quarter more. If `all`, lends all of its usable
+ * bytes. Otherwise lends none yet. */
 static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bool all,
                                     struct mm_block **block, struct mm_error *error) {
     pthread_mutex_lock(&buffers->mutex);
@@ -201,7 +197,7 @@ static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bo
     return kept != NULL ? MM_OK : reserve_block(buffers, bytes, block, error);
 }
 
-/* Lends the usable bytes among the first `bytes` of a lent block, and keeps the others. */
+/* Lends only the first `bytes` of a block to its buffer. The pool keeps the other usable bytes. */
 static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     pthread_mutex_lock(&buffers->mutex);
     if (block->lent_bytes < block->open_bytes)
@@ -212,15 +208,15 @@ static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_
     pthread_mutex_unlock(&buffers->mutex);
 }
 
-/* Lends at least the first `bytes` of a block: kept bytes, and new pages. On failure more may be lent than
- * before. */
+/* Lends at least the first `bytes` of a block, and makes more of the block usable if necessary. On failure,
+ * more bytes than before may be lent. */
 static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block, size_t bytes,
                              struct mm_error *error) {
     if (bytes > block->lent_bytes)
         lend_first(buffers, block, bytes);
     if (bytes <= block->lent_bytes)
         return MM_OK;
-    if (bytes > block->bytes) /* the system had less address space than the buffer may need */
+    if (bytes > block->bytes) /* acquire_growing got less address space */
         return fail_pages(buffers, bytes, error);
     const size_t more = bytes - block->lent_bytes;
     count(buffers, more);
@@ -233,8 +229,7 @@ static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block,
     return MM_OK;
 }
 
-/* Acquires a block that can grow to `bytes_max`. If the system has less address space, halves the size
- * until it succeeds. */
+/* Acquires a block that can grow to `bytes_max`, or to less if the system has less address space. */
 static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                       struct mm_block **block, struct mm_error *error) {
     const size_t least = bytes > GROWING_MIN ? bytes : GROWING_MIN;
@@ -244,7 +239,7 @@ static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, 
     return status == MM_OK ? MM_OK : fail_pages(buffers, bytes, error);
 }
 
-/* Keeps a block that was lent, or drops it if it has no open bytes. */
+/* Keeps a block after its buffer was released, or drops it if it has no usable bytes. */
 static void keep_or_drop(struct mm_buffers *buffers, struct mm_block *block) {
     pthread_mutex_lock(&buffers->mutex);
     if (block->open_bytes > block->lent_bytes)
@@ -275,8 +270,8 @@ void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, siz
     lend(buffer->block, bytes, buffer);
 }
 
-/* Lends all pages of a block, because they are locked together. Drops the pages that this buffer does not
- * need if blocks exceed their buffers by too much in all. */
+/* Lends all usable pages of a block, because they can only be locked together. If the pool's blocks exceed
+ * their buffers by too much, drops the pages that this buffer does not need. */
 static void lend_all(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     const size_t needed = mm_size_min(mm_pages_round_up(bytes), block->open_bytes);
     lend_first(buffers, block, needed);
@@ -326,7 +321,7 @@ static enum mm_status acquire_pages(struct mm_buffers *buffers, size_t bytes, st
 enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                   struct mm_error *error) {
     if (bytes == 0)
-        bytes = 1; /* so that data is never NULL while a buffer is held */
+        bytes = 1; /* so data is not NULL */
     if (bytes > MM_ARENA_BLOCK_MAX)
         return acquire_pages(buffers, bytes, buffer, error);
     struct mm_buffer small;

@@ -1,11 +1,9 @@
-/* Lists of kept blocks: one list for each size class, and one list of all blocks by age. */
 #include "gpu/memory/kept.h"
 
-/* How many blocks of a class are examined to find one with enough usable bytes. */
+/* The most blocks of a class to search for one with enough usable bytes. */
 enum { EXAMINED_MAX = 8 };
 
-/* Four classes for each power of two: a block of the next class is at most a quarter larger than the
- * largest block of this class. */
+/* Four classes for each power of two, so sizes in neighbouring classes differ little. */
 static unsigned class_of(size_t bytes) {
     const unsigned octave = 63 - (unsigned)__builtin_clzll((unsigned long long)bytes);
     const unsigned quarter =

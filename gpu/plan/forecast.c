@@ -1,4 +1,4 @@
-/* Rates of kernels and of copies, measured by jobs, and forecasts by these rates. */
+/* Measures rates of kernels and copies from jobs that ran, and forecasts the time of other jobs. */
 #include "gpu/plan/forecast.h"
 
 #include "gpu/device/backend.h"
@@ -15,29 +15,29 @@ static void write_rate(double *rate, double value) {
     __atomic_store(rate, &value, __ATOMIC_RELAXED);
 }
 
-/* The work of a kernel, to which its time is proportional: operations of a product, bytes of a
- * transposition. Bytes of a product do not count: thin products have many for each operation, and would
- * make all others look fast. */
+/* The amount of work that a kernel's time is proportional to: operations of a product, or bytes of a
+ * transposition. Bytes do not count for a product. A thin product has many bytes for each operation, so a
+ * rate by bytes would make all other products look fast. */
 static double work_of(const struct mm_variant *variant, const struct mm_product *product) {
     return variant->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
-/* A backend has at most MM_FORECAST_VARIANTS_MAX variants; variants past that would share the last rate. */
+/* A backend has at most MM_FORECAST_VARIANTS_MAX variants. Any further variants would share the last row. */
 static size_t row_of(const struct mm_device *device, const struct mm_variant *variant) {
     const size_t row = (size_t)(variant - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
 }
 
-/* The first rate comes from a job with much work and a long time. By the rate of an interrupted small job,
- * a large job would be forecast to need hours. Any faster job improves the rate. */
+/* The first rate must come from a job with much work and a long time. The rate of a small job that was
+ * interrupted would forecast hours for a large job. Later, any faster job improves the rate. */
 enum { FIRST_NS_MIN = 50000, FIRST_WORK_MIN = 1000000 };
 
-/* A first job that needs so many times the assumed time was interrupted, or has a bad shape. By its rate
- * all large jobs would be rejected. */
+/* If the first job takes this many times the assumed time, it was interrupted or has an unusual shape. Its
+ * rate is ignored, because by this rate the service would reject all large jobs. */
 enum { ASSUMED_TIMES_MAX = 32 };
 
-/* Updates a rate by a job, and returns whether the rate changed. assumed_ns is the job's time by the
- * assumed rate; 0: no rate is assumed. */
+/* Updates a rate, and returns whether it changed. assumed_ns is the job's time by the assumed rate, or 0 if
+ * no rate is assumed. */
 static bool update_rate(double *best, bool is_first, double assumed_ns, uint64_t ns, double work) {
     const bool is_long_enough = ns >= FIRST_NS_MIN && work >= FIRST_WORK_MIN &&
                                 (assumed_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * assumed_ns);
@@ -48,20 +48,19 @@ static bool update_rate(double *best, bool is_first, double assumed_ns, uint64_t
     return true;
 }
 
-/* Updates a rate that is never assumed. */
 static void update_measured_rate(double *best, uint64_t ns, double work) {
     (void)update_rate(best, read_rate(best) == 0.0, 0.0, ns, work);
 }
 
-/* Whether a product is thin (MM_FORECAST_THIN): a square with an edge below 48, or a matrix by fewer than
- * 16 vectors. */
+/* Whether a product is thin (MM_FORECAST_THIN). Examples are squares with an edge below 48, and matrices
+ * times fewer than 16 vectors. */
 static bool is_thin(const struct mm_variant *variant, const struct mm_product *product) {
     const double elements = (double)mm_product_bytes(product) / (double)mm_dtype_bytes(product->a.dtype);
     return variant->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
 }
 
 /* Updates the rates for operations and for bytes. The first rate for bytes comes from a thin product that
- * needed longer than its operations. */
+ * took longer than its operations explain. */
 static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
     const enum mm_dtype dtype = job->product.a.dtype;
     const uint64_t ns = job->outcome.span_ns[MM_SPAN_KERNEL];
@@ -81,8 +80,7 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *varia
                         const struct mm_product *product, double took_ns) {
     const double rate = took_ns / work_of(variant, product);
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        /* Wide elements need more time for each operation, and narrow elements need more time for each
-         * byte. */
+        /* Wide elements need more time for each operation, and narrow elements for each byte. */
         const double of_float32 = (double)mm_dtype_bytes((enum mm_dtype)dtype) / sizeof(float);
         const double times = variant->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
         write_rate(&device->forecast.kernel_ns[row_of(device, variant)][dtype],
@@ -105,7 +103,7 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
                              (double)mm_product_bytes(&job->product));
 }
 
-/* Returns the time for so many operations, or for the product's bytes, whichever is longer. */
+/* Returns the larger of two forecasts: by `work`, and by the bytes of the product. */
 static double work_ns(const struct mm_device *device, const struct mm_variant *variant,
                       const struct mm_product *product, double work) {
     const struct mm_forecast *forecast = &device->forecast;
@@ -116,7 +114,7 @@ static double work_ns(const struct mm_device *device, const struct mm_variant *v
     return by_bytes > by_work ? by_bytes : by_work;
 }
 
-/* The least time for each further product of a stack, as measured on a CPU. */
+/* The least time in nanoseconds for each further product of a stack, as measured on a CPU. */
 #define PRODUCT_NS 200.0
 
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *variant,
@@ -131,8 +129,7 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
     return ns == 0.0 ? 0.0 : ns + PRODUCT_NS * (count - 1.0);
 }
 
-/* Returns the largest edge of a square product or transposition of these element types that is within the
- * limit; 0 if there is none. */
+/* Returns the edge of the largest square that takes at most most_ns; 0 if there is none. */
 static size_t largest_edge(const struct mm_device *device, const struct mm_variant *variant,
                            const struct mm_product *like, double most_ns) {
     enum { EDGE_BITS = 24 };
@@ -169,8 +166,8 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
-    /* mm_forecast_kernel_ns does not fit here. It counts a least C for each product, but several jobs can
-     * share one launch. */
+    /* mm_forecast_kernel_ns would be too long here. It assumes a minimum size of C for each launch, but
+     * several jobs can share one launch. */
     return work_ns(device, variant, &job->product, work_of(variant, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);

@@ -1,4 +1,4 @@
-/* Makes plans: resolves `auto`, checks the shape, and calls the variant's `plan`. Launches plans. */
+/* Makes and launches plans. */
 #include "gpu/plan/plan.h"
 
 #include "gpu/device/backend.h"
@@ -17,7 +17,7 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
 }
 
-/* Without transpose_a, the transposition would be a plain copy without a kernel. */
+/* A transposition without transpose_a would be a plain copy without a kernel. */
 static struct mm_product smallest_of(const struct mm_variant *variant, enum mm_dtype dtype, unsigned tile) {
     const struct mm_multiples of = mm_variant_multiples(variant, dtype);
     struct mm_product product = {.a = mm_matrix_dense(dtype, of.m, of.k, NULL),

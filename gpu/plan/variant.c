@@ -1,4 +1,4 @@
-/* Answers about variants: which shapes and types they support, and whether a device can run them. */
+/* Which shapes and types a variant supports, and whether a device can run it. */
 #include "gpu/plan/variant.h"
 
 #include <stdio.h>

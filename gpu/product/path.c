@@ -1,4 +1,4 @@
-/* The names of paths. */
+/* Names of paths, and their texts for responses. */
 #include "gpu/product/path.h"
 
 #include "gpu/names.h"

@@ -6,25 +6,25 @@
 
 #include "gpu/names.h"
 
-/* One row for each path: constant, name in the API. A variant with only one path uses MM_PATH_NONE, which
- * no response shows. */
+/* One row for each path: constant, name in the API. A variant that has only one path uses MM_PATH_NONE, and
+ * the response then shows no path. */
 #define MM_PATH_TABLE(X)                                                                                     \
     X(MM_PATH_NONE, "none")                                                                                  \
-    X(MM_PATH_CERTIFIED, "certified") /* the fast path; the check accepted all of it */                      \
-    X(MM_PATH_REPAIRED, "repaired")   /* the fast path; some elements computed again */                      \
-    X(MM_PATH_SIMT, "simt")           /* the slow path alone */
+    X(MM_PATH_CERTIFIED, "certified") /* fast path; the check accepted every element */                      \
+    X(MM_PATH_REPAIRED, "repaired")   /* fast path; some elements were computed again */                     \
+    X(MM_PATH_SIMT, "simt")           /* slow path only */
 
 enum mm_path_kind { MM_PATH_TABLE(MM_CONSTANT) MM_PATH_COUNT };
 
 struct mm_path {
     enum mm_path_kind kind;
-    uint64_t repaired; /* elements that were computed again; only with MM_PATH_REPAIRED */
+    uint64_t repaired; /* elements that were computed again; for MM_PATH_REPAIRED */
 };
 
-/* Returns the path's name in the API, a static string. Any thread. */
 const char *mm_path_name(enum mm_path_kind kind);
 
 enum { MM_PATH_TEXT_MAX = 32 };
 
-/* Writes the path's name, and after "repaired" the number of repaired elements: "repaired:3". Any thread. */
+/* Writes the name of the path. For MM_PATH_REPAIRED, appends the number of repaired elements: "repaired:3".
+ * Any thread. */
 void mm_path_text(const struct mm_path *path, char text[MM_PATH_TEXT_MAX]);

@@ -1,6 +1,5 @@
-/* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and flags.
- * op(X) is X, or the transpose of X if X's flag is set. This file knows no request. Any thread may call
- * these functions. */
+/* A product C = op(A)·op(B) or a transposition C = op(A), as a kernel sees it: shapes, views and flags.
+ * op(X) is X, or the transpose of X if X's flag is set. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/product/epilogue.h"
@@ -22,7 +21,7 @@ const char *mm_op_name(enum mm_op op);
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
-    size_t count; /* products; at least 2 */
+    size_t count; /* number of products, at least 2 */
     size_t a_count;
     size_t b_count;
     size_t addend_count;
@@ -40,13 +39,13 @@ enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERAND_ADDEND, MM_OPERAN
 enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
- * and k is 0. The views a and b describe the operands as stored: a is k×m if transpose_a is set. A
- * transposition has transpose_a set, unless A is stored column by column. Memory then already has the
- * transpose, and a copy is enough.
+ * and k is 0. The views a and b describe the operands as stored, so a is k×m if transpose_a is set. A
+ * transposition usually has transpose_a set. If it is not set, A is stored column by column, and a copy of
+ * A's memory is the result.
  *
- * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results of A's
- * type; in a transposition it is A's type. C overlaps neither operand. Kernels write no element outside
- * C's m×n. Kernels get this struct by value. */
+ * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results, or A's
+ * type in a transposition. C overlaps neither operand. Kernels get this struct by value, and write no
+ * element outside C's m×n. */
 struct mm_product {
     size_t m;
     size_t n;
@@ -62,10 +61,10 @@ struct mm_product {
     bool transpose_addend;
     bool allow_vendor; /* on a GPU, `auto` may choose a library of the device's vendor */
     bool allow_tf32;   /* on a GPU, `auto` may choose `tf32` for float32 operands */
-    unsigned tile;     /* the caller's tile, for a variant with several; 0: the variant's default */
-    const struct mm_stack
-        *stack; /* NULL: one product. With a stack, each product is m×n×k, and the views are dense and cover
-                   all products. The caller owns the stack, and keeps it as long as the product */
+    unsigned tile;     /* tile that the caller chose; 0: the variant's default */
+    /* NULL if there is one product. With a stack, each product is m×n×k, and the dense views contain all
+     * products. The caller owns the stack, and keeps it as long as the product. */
+    const struct mm_stack *stack;
 };
 
 static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
@@ -114,16 +113,16 @@ static inline size_t mm_product_count(const struct mm_product *product) {
 }
 
 __BEGIN_DECLS
-/* Returns one product of a stack, by its index. */
+/* Returns the product of a stack with this index. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 
-/* Sets m, n and k from a, b and the flags. For a transposition this empties b. MM_BAD_SHAPE, with both
- * shapes, if the inner dimensions of a and b differ; the product is then untouched. */
+/* Sets m, n and k from a, b and the flags. For a transposition, also empties b. If the inner dimensions of a
+ * and b differ, returns MM_BAD_SHAPE with both shapes, and leaves the product untouched. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);
 
-/* Returns the dense view of C, without data. Its shape and element type (mm_dtype_result) follow from a, b
- * and the flags. The inner dimensions of a and b may differ. */
+/* Returns the dense view of C, without data. The element type is mm_dtype_result of A's type; for a
+ * transposition it is A's type. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
 /* If the product has an epilogue: drops the operands that D does not depend on, the addend if beta is 0, and
@@ -134,9 +133,9 @@ void mm_product_drop_unread(struct mm_product *product);
  * overflow. */
 size_t mm_product_bytes(const struct mm_product *product);
 
-/* Returns a copy of the product with dense views without data. */
+/* Returns a copy of the product whose views are dense and have no data. */
 struct mm_product mm_product_dense(const struct mm_product *product);
 
-/* Returns the floating-point operations of all products: 2·m·n·k for each. The result is a double because
- * it can exceed 2⁶⁴. */
+/* Returns the floating-point operations of all products, 2·m·n·k for each. A double, because the number can
+ * exceed 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);

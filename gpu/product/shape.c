@@ -1,5 +1,4 @@
-/* Checks the sizes of shapes, computes the shape of a product, and computes how the products of a stack find
- * their operands. */
+/* Checks shapes that clients gave, and computes the shape and the stack of a product. */
 #include "gpu/product/shape.h"
 
 #include <assert.h>
@@ -10,7 +9,7 @@ struct mm_shape mm_shape_of_matrix(size_t rows, size_t cols) {
     return (struct mm_shape){.rank = 2, .dims = {rows, cols}};
 }
 
-/* Returns the number of dimensions before the last two. */
+/* The number of dimensions before the last two. */
 static unsigned stack_rank(const struct mm_shape *shape) {
     return shape->rank > 2 ? shape->rank - 2 : 0;
 }
@@ -53,8 +52,8 @@ static enum mm_status fail_dimension(const char *field, const struct mm_shape *s
     return MM_TOO_LARGE;
 }
 
-/* If `limit` is SIZE_MAX, the matrix may be in the host's or in a GPU's memory, so the error names both
- * limits. */
+/* A limit of SIZE_MAX means that the matrix may be in host memory or in device memory. The error then names
+ * both limits. */
 static enum mm_status fail_bytes(const char *field, const char *got, size_t limit, struct mm_error *error) {
     if (limit == SIZE_MAX)
         mm_fail_field(error, MM_TOO_LARGE, field,
@@ -109,8 +108,8 @@ struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enu
                            mm_shape_cols(shape, is_column), NULL);
 }
 
-/* Returns dimension `dim` of a stack after broadcasting to `rank` dimensions: missing dimensions at the
- * front are 1. */
+/* Returns dimension `dim` of a stack after broadcasting. If the stack has fewer than `rank` dimensions, the
+ * missing ones are at the front, and are 1. */
 static size_t stack_dim(const struct mm_shape *shape, unsigned rank, unsigned dim) {
     const unsigned missing = rank - stack_rank(shape);
     return dim < missing ? 1 : shape->dims[dim - missing];
@@ -194,7 +193,7 @@ static enum mm_status fail_shapes(const struct mm_shape *a, const struct mm_shap
         a_text, b_text);
 }
 
-/* An operand of a product needs at least one dimension, an operand of a transposition two. */
+/* Products accept vectors, but transpositions do not. */
 static enum mm_status check_rank(enum mm_op op, const char *name, const struct mm_shape *shape,
                                  struct mm_error *error) {
     const unsigned least = op == MM_MATMUL ? 1 : 2;
@@ -205,8 +204,7 @@ static enum mm_status check_rank(enum mm_op op, const char *name, const struct m
                    op == MM_MATMUL ? "vectors, matrices and stacks" : "matrices and stacks");
 }
 
-/* Shows the shapes as the client wrote them, because "rows by columns" does not describe vectors and
- * stacks. */
+/* The message has the client's shapes, because "rows by columns" does not describe vectors and stacks. */
 static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape *b, size_t a_inner,
                                  size_t b_inner, struct mm_error *error) {
     char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];
@@ -219,7 +217,7 @@ static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape
         a_text, b_text, a_inner, b_inner);
 }
 
-/* Checks one matrix of each operand by mm_product_conform, and copies m, n and k to the whole product. */
+/* Checks one matrix of each operand by mm_product_conform, and copies m, n and k to `product`. */
 static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b,
                                   struct mm_product *product, struct mm_error *error) {
     struct mm_product one = *product;

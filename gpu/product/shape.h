@@ -1,14 +1,14 @@
-/* Shapes as clients write them, of rank 0 to 8. As in NumPy's matmul, the last two dimensions are a
- * matrix, and the dimensions before them count matrices: they are the stack. Elements are in row-major
- * order. The matrices of a stack are therefore one below another in memory, and one view covers them. Any
- * thread may call these functions. */
+/* Shapes as clients write them, of rank 0 to 8. As in NumPy's matmul, the last two dimensions are a matrix.
+ * The dimensions before the last two are the stack, and count matrices. Elements are in row-major order. The
+ * matrices of a stack are therefore one below another in memory, and one view contains them all. Any thread
+ * may call these functions. */
 #pragma once
 
 #include "gpu/product/product.h"
 
 enum { MM_RANK_MAX = 8, MM_SHAPE_TEXT_MAX = 24 * MM_RANK_MAX };
 
-/* A shape. Rank 0 is a number, and rank 1 is a vector. */
+/* Rank 0 is a number, and rank 1 is a vector. */
 struct mm_shape {
     unsigned rank;
     size_t dims[MM_RANK_MAX];
@@ -16,33 +16,31 @@ struct mm_shape {
 
 struct mm_shape mm_shape_of_matrix(size_t rows, size_t cols);
 
-/* Return the number of matrices, and the rows and columns of each. A vector is one matrix: a column if
- * `is_column` is set, else a row. A number is a 1×1 matrix. */
+/* Return the number of matrices, and the rows and columns of each. A vector counts as one matrix: as a
+ * column if `is_column` is set, else as a row. A number counts as a 1×1 matrix. */
 size_t mm_shape_matrices(const struct mm_shape *shape);
 size_t mm_shape_rows(const struct mm_shape *shape, bool is_column);
 size_t mm_shape_cols(const struct mm_shape *shape, bool is_column);
 
-/* Writes the dimensions as "2×3×4"; a vector gives "5", and a number gives "". */
+/* Writes the dimensions as "2×3×4". A vector is "5", and a number is "". */
 void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 
-/* Checks a shape that a client gave, and computes the bytes of its elements. MM_TOO_LARGE, with `field`,
- * if a dimension exceeds limits->dimension_max, or if the bytes exceed limits->memory_bytes_max.
- * MM_TOO_LARGE also if the product of all dimensions except zeros reaches 2⁶³ bytes. *bytes is untouched
- * on failure. */
+/* Checks a shape that a client gave, and computes the bytes of its elements. Returns MM_TOO_LARGE with
+ * `field` if a dimension or the bytes exceed their limit. An empty shape is rejected too if its other
+ * dimensions together reach 2⁶³ bytes. *bytes is untouched on failure. */
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
-/* Checks the sizes of a product's dense matrices by mm_shape_size. Computes the bytes of each operand, and
- * then of C. */
+/* Checks a, b and c of a product by mm_shape_size, and sets the bytes of each. The views are dense. */
 enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
                               size_t bytes[MM_OPERANDS_MAX + 1], struct mm_error *error);
 
-/* Returns the dense view of all matrices of a shape, one below another, without data. The caller has
- * checked the shape. */
+/* Returns a dense view of all matrices of a shape, one below another, without data. The caller has checked
+ * the shape. */
 struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enum mm_dtype dtype);
 
-/* Computes the shape of the result: broadcasts the stacks, and drops the dimension of a vector. The inner
- * dimensions may differ. If the stacks do not broadcast, returns false, and *c has no stack. A
+/* Computes the shape of the result. This broadcasts the stacks, and drops the dimension of a vector. The
+ * inner dimensions may differ. If the stacks do not broadcast, returns false, and *c has no stack. A
  * transposition ignores b. */
 bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b, bool transpose_a,
                      bool transpose_b, struct mm_shape *c);

@@ -1,4 +1,4 @@
-/* How a job is planned, and how many bytes it copies. */
+/* Plans jobs, and counts the bytes that they copy. */
 #include "gpu/queue/job.h"
 
 #include "gpu/device/backend.h"
@@ -29,7 +29,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
     job->plan.variant = mm_variant_resolve(job->variant, device, &job->product);
     if (job->product.m == 0 || job->product.n == 0)
         return MM_OK;
-    /* Other devices than the host's get dense copies of the matrices. */
+    /* GPUs get dense copies of the matrices. */
     const struct mm_product product = backend->is_host ? job->product : mm_product_dense(&job->product);
     const enum mm_status status = mm_plan_make(device, job->plan.variant, &product, false, &job->plan, error);
     if (status != MM_OK)

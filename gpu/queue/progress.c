@@ -1,13 +1,13 @@
-/* Where a part of a product lies, and how large the next part is. */
+/* Finds the next part of a product, and chooses the part's size. */
 #include "gpu/queue/progress.h"
 
 #include "gpu/plan/forecast.h"
 
 #include <assert.h>
 
-/* Cuts the view to `count` rows of op(X) from `first` on, or columns if `of_cols`. */
+/* Restricts the view to `count` rows of op(X) from `first` on, or to columns if `of_cols`. */
 static void cut(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
-    const bool along = of_cols != transposed; /* a row's elements are neighbours in memory */
+    const bool along = of_cols != transposed; /* whether stored columns are cut */
     const size_t elements = along ? first : first * matrix->ld;
     *(along ? &matrix->cols : &matrix->rows) = count;
     if (matrix->data != NULL)
@@ -45,7 +45,8 @@ static size_t edge_of(double wanted, size_t cut, size_t most) {
     return least < most ? least : most;
 }
 
-/* As many whole rows as take MM_PART_NS. If the fewest rows take longer, a part of their columns. */
+/* A part has as many whole rows as take MM_PART_NS. If even the fewest rows take longer, the part has only
+ * some of their columns. */
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product) {
     const struct mm_product item = mm_product_item(product, progress->item);

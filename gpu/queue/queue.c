@@ -1,5 +1,4 @@
-/* The bounded queue as its callers see it: what is accepted and by which worker, counts, and the end.
- * worker.c has the lists of each device. */
+/* The callers' side of the queue: accepts work, chooses a worker, and ends the queue. */
 #include "gpu/queue/queue.h"
 
 #include "gpu/mutex.h"
@@ -35,18 +34,17 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
     return MM_OK;
 }
 
-/* Whether the worker's device can do the work. */
 static bool can_do(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     return worker->device->backend == work->backend &&
            (job == NULL || mm_variant_missing(job->variant, worker->device, job->product.a.dtype) == NULL);
 }
 
-/* Copying a byte over PCIe takes as long as 1024 float32 operations. An eighth of that counts as load,
- * because later jobs use the copy too, and the copy may come from another GPU by NVLink. */
+/* Copying a byte over PCIe takes as long as 1024 float32 operations. Only an eighth counts as load, because
+ * later jobs use the copy too, and the copy may come from another GPU by NVLink. */
 static const double copied_byte_load = 128;
 
-/* What the worker has to do before the work: its load, and device copies of stored operands. */
+/* Returns the worker's load, plus the load of copying stored operands to the device. */
 static double load_before(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     const size_t absent_bytes = job == NULL ? 0 : mm_job_absent_bytes(job, worker->device);
@@ -55,8 +53,7 @@ static double load_before(const struct mm_worker *worker, struct mm_work *work) 
     return load + copied_byte_load * (double)absent_bytes;
 }
 
-/* Sets work->worker to the worker that can do the work and has the least load, as far as can be seen without
- * a lock. */
+/* Sets work->worker to the least loaded worker that can do the work. Reads the loads without a lock. */
 static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
     struct mm_worker *best = NULL;
     double least = 0.0;
@@ -83,7 +80,7 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work
                          work->backend->name, job != NULL ? job->variant->name : "it");
 }
 
-/* The bytes of jobs have no limit here, because the memory budget counts operands and results. */
+/* Limits only the number of jobs, because the memory budget limits their bytes. */
 static enum mm_status check_depth(const struct mm_queue *queue, struct mm_error *error) {
     if (queue->jobs_waiting < queue->limits.jobs_max)
         return MM_OK;
@@ -92,8 +89,7 @@ static enum mm_status check_depth(const struct mm_queue *queue, struct mm_error 
                    queue->jobs_waiting, queue->limits.jobs_max);
 }
 
-/* Rejects a job that would wait too long at this worker, as far as the rates of the jobs before it are known.
- */
+/* Rejects a job that would wait too long at this worker. Jobs without a measured rate count as 0. */
 static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_worker *worker,
                                  struct mm_error *error) {
     const double limit_ns = (double)queue->limits.wait_ns_max;
@@ -108,7 +104,6 @@ static enum mm_status fail_stopping(struct mm_error *error) {
     return mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
 }
 
-/* Clears the result of an earlier run. */
 static void clear(struct mm_work *work) {
     struct mm_job *job = mm_work_job(work);
     work->error.status = MM_OK;
@@ -120,7 +115,7 @@ static void clear(struct mm_work *work) {
         mm_job_clear(job);
 }
 
-/* Chooses the worker and plans the work for its device. No lock is held. */
+/* Chooses the worker, and plans the work for its device. Call this with no lock held. */
 static enum mm_status assign(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
     const enum mm_status status = choose_worker(queue, work, error);
     return status == MM_OK ? mm_work_plan(work, work->worker->device, error) : status;
@@ -131,8 +126,7 @@ void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work) {
     (void)assign(queue, work, &work->error);
 }
 
-/* A product of this size takes some 10 µs by the plain loop at 1 GFLOP/s. To suspend a connection costs more.
- */
+/* Up to this size, a product takes about 10 µs. Handing it to another thread takes longer. */
 enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
@@ -149,7 +143,7 @@ bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
     return true;
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static void hand_over(struct mm_worker *worker, struct mm_work *work) {
     mm_worker_add(worker, work);
     pthread_cond_signal(&worker->changed);
@@ -194,7 +188,7 @@ bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work) {
     if (waits)
         mm_worker_remove(work->worker, work);
     else if (work->state == MM_WORK_PAUSED)
-        mm_worker_prefer(work->worker, work); /* it ends quickly, and releases memory */
+        mm_worker_prefer(work->worker, work); /* cancelled work ends quickly and frees memory */
     pthread_mutex_unlock(&queue->mutex);
     return waits;
 }
@@ -228,8 +222,8 @@ void mm_queue_stop(struct mm_queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Removes the work of the worker's waiting list, paused work only if with_paused. Returns the list of the
- * removed work, in order, followed by the list `removed`. */
+/* Removes waiting work from the worker, and paused work too if with_paused. Returns a list of the removed
+ * work, in order, followed by the list `removed`. */
 static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *removed) {
     struct mm_work *previous;
     for (struct mm_work *work = TAILQ_LAST(&worker->waiting, mm_work_list); work != NULL; work = previous) {
@@ -244,14 +238,14 @@ static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused
 }
 
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at) {
-    const double counted_ns = work->expected_ns; /* as runs_at counts it */
+    const double counted_ns = work->expected_ns; /* mm_worker_finish must subtract this */
     const bool is_assigned = work->kind != MM_WORK_TASK && assign(queue, work, NULL) == MM_OK;
     const double expected_ns = work->expected_ns;
     work->expected_ns = counted_ns;
     if (!is_assigned)
         return false;
     pthread_mutex_lock(&queue->mutex);
-    const bool passes = !queue->closing; /* else the other worker's threads may have ended */
+    const bool passes = !queue->closing; /* otherwise threads of the other worker may have ended */
     if (passes && runs_at != NULL)
         mm_worker_finish(runs_at, work);
     if (passes) {
@@ -262,8 +256,8 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_w
     return passes;
 }
 
-/* Moves the products that waited for hung devices to other devices. Fails the products for which there is no
- * other device, and tasks. Ends paused tasks, because the threads of their devices cannot. */
+/* Moves products that waited for hung devices to other devices. Fails tasks, and products that no other
+ * device can run. Cancels paused tasks here, because the threads of hung devices cannot do so. */
 static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     struct mm_work *refused = NULL;
     struct mm_work *next;
@@ -281,11 +275,10 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     mm_work_list_done(refused);
 }
 
-/* If the watch did not look for so long, the process was stopped and the devices were not: all times start
- * anew. */
+/* If mm_queue_fail_hung was not called for this long, the process was stopped, and all times begin again. */
 #define STOPPED_NS UINT64_C(1000000000)
 
-/* Notes that the watch saw the step now, and returns when it saw the step first. */
+/* Returns when the watch first saw the current step. If the step is new, that is now. */
 static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running, uint64_t now_ns) {
     const uint64_t seen_ns = __atomic_load_n(&running->seen_ns, __ATOMIC_RELAXED);
     if (seen_ns != 0 && now_ns - queue->looked_ns <= STOPPED_NS)
@@ -294,8 +287,8 @@ static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running,
     return now_ns;
 }
 
-/* Whether the worker's device, a GPU, has been at one step for longer than most_ns. If the device has failed
- * already, that matters only to work that waits for its lost thread. With the mutex held. */
+/* Whether the device is a GPU that has been at one step for longer than most_ns. A device that has already
+ * failed counts only if work waits for its lost thread. The caller holds the mutex. */
 static bool hangs(const struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
     struct mm_work *oldest = TAILQ_FIRST(&worker->running);
     if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)

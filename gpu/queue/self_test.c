@@ -1,13 +1,12 @@
-/* Checks a device: runs each of its variants on a known product or transposition. Then times each variant,
- * for the first forecasts. */
+/* Runs each variant of a device on a known product or transposition, and times it for the first forecasts. */
 #include "gpu/queue/self_test.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The known product has prime edges. For variants that take only multiples, the edges are rounded up, and are
- * still three different numbers. */
+/* The dimensions of the known product are prime, so they are no multiples of a tile. For variants that need
+ * multiples, the dimensions are rounded up. The three dimensions are always different. */
 enum {
     SELF_TEST_M = 37,
     SELF_TEST_N = 67,
@@ -22,8 +21,8 @@ enum {
     TRANSPOSITION_N = 200,
 };
 
-/* The known product: small whole numbers, so every order of summation gives the exact result. There is
- * room for elements of any type. */
+/* The known product consists of small whole numbers, so every order of summation gives the exact result. The
+ * arrays have space for elements of any type. */
 struct known_product {
     size_t m;
     size_t n;
@@ -31,13 +30,12 @@ struct known_product {
     uint64_t a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
     uint64_t b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
     uint64_t c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
-    double a_values[SELF_TEST_M_MAX * SELF_TEST_K_MAX]; /* what the elements of `a` and `b` stand for */
+    double a_values[SELF_TEST_M_MAX * SELF_TEST_K_MAX]; /* the elements of `a` and `b` as numbers */
     double b_values[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
-    double sums[SELF_TEST_M_MAX * SELF_TEST_N_MAX]; /* the right product */
+    double sums[SELF_TEST_M_MAX * SELF_TEST_N_MAX]; /* the expected product, before rounding */
 };
 
-/* Fills an operand with whole numbers that every type holds, of both signs if it is a float. A bool makes
- * each of them 0 or 1. */
+/* Fills an operand with small whole numbers. Floats also get negative numbers, and bool only 0 and 1. */
 static void fill_operand(void *elements, double *values, enum mm_dtype dtype, size_t count, int numbers) {
     const int least = mm_dtype_is_float(dtype) ? -numbers / 2 : 0;
     for (size_t index = 0; index < count; index++) {
@@ -53,7 +51,7 @@ static double sum_at(const struct known_product *known, size_t row, size_t col) 
     return sum;
 }
 
-/* The numbers of A repeat after A_NUMBERS rows, those of B after B_NUMBERS columns, and so do the sums. */
+/* Rows of A and columns of B repeat, so the sums repeat too, and most sums are only copied. */
 static void fill_known(struct known_product *known, enum mm_dtype dtype, struct mm_multiples of) {
     assert(of.m <= SELF_TEST_MULTIPLE_MAX);
     assert(of.n <= SELF_TEST_MULTIPLE_MAX);
@@ -71,7 +69,7 @@ static void fill_known(struct known_product *known, enum mm_dtype dtype, struct 
                     : known->sums[row % A_NUMBERS * known->n + col % B_NUMBERS];
 }
 
-/* Sums are exact, and then rounded to the type of C. */
+/* The exact sums are rounded to the type of C before they are compared. */
 static enum mm_status check_known(const struct known_product *known, enum mm_dtype dtype,
                                   enum mm_dtype c_dtype, const char *name, struct mm_error *error) {
     for (size_t index = 0; index < known->m * known->n; index++) {
@@ -97,7 +95,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
                                   enum mm_dtype dtype, unsigned tile, struct known_product *known,
                                   struct mm_error *error) {
     struct mm_job job = {.work.backend = device->backend, .variant = variant};
-    memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so elements left out show */
+    memset(known->c, 0xff, sizeof known->c); /* NaN or -1, to find elements that were not written */
     job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
     job.product.tile = tile;
@@ -109,9 +107,8 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
     return check_known(known, dtype, job.product.c.dtype, job.outcome.ran->name, error);
 }
 
-/* Runs the row with its own tile, and then with each tile that a client may choose. MM_UNSUPPORTED for a tile
- * is no failure: the device may have too little shared memory for it, and requests for that tile are refused.
- */
+/* Runs the variant with its usual tile, and then with each tile that a client may choose. MM_UNSUPPORTED for
+ * a tile is no failure, because the device may have too little shared memory for this tile. */
 static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
                                    enum mm_dtype dtype, struct known_product *known, struct mm_error *error) {
     fill_known(known, dtype, mm_variant_multiples(variant, dtype));
@@ -124,8 +121,8 @@ static enum mm_status run_products(struct mm_device *device, const struct mm_var
     return status;
 }
 
-/* The known transposition: every byte depends on its place. Its edges are whole tiles and a part of one,
- * in rows at multiples of 16 bytes, so kernels take all their code paths. */
+/* The known transposition. Every byte depends on its place. The dimensions are no multiples of a tile, and
+ * rows of 4-byte elements begin at multiples of 16 bytes, so kernels take all their code paths. */
 struct known_transposition {
     uint64_t a[TRANSPOSITION_N * TRANSPOSITION_M];
     uint64_t c[TRANSPOSITION_M * TRANSPOSITION_N];
@@ -214,11 +211,10 @@ enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
 
 /* --- rates --------------------------------------------------------------------------------------- */
 
-/* The edge of the square product that gives a rate is doubled until the product takes a millisecond. Larger
- * products have other rates, so the forecast assumes half of the rate. */
+/* The edge of the timed square product is doubled until the product takes a millisecond. Larger products have
+ * other rates, so forecasts assume half of the measured rate. */
 enum { EDGE_MIN = 64, EDGE_MAX = 1024, LONG_NS = 1000000, TIMES_SLOWER = 2, RUNS = 3 };
 
-/* All three matrices lie in `memory`, one after another. */
 static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
     const size_t bytes = edge * edge * sizeof(float);
     struct mm_product product = {.a = mm_matrix_dense(MM_FLOAT32, edge, edge, memory),
@@ -229,7 +225,7 @@ static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
     return product;
 }
 
-/* The best run of each edge counts: the first warms up, and a CPU quota may interrupt another. */
+/* The best of several runs counts, because the first run warms up, and a CPU quota may interrupt a run. */
 static void assume_rate(struct mm_device *device, const struct mm_variant *variant, char *memory) {
     uint64_t best_ns = 0;
     for (size_t edge = EDGE_MIN; edge <= EDGE_MAX && best_ns < LONG_NS; edge *= 2) {

@@ -1,5 +1,5 @@
-/* A self-test is one task for each row of the variant table, so a request that arrives meanwhile waits for
- * one row at most. */
+/* Tests idle devices again. The test of each variant is a task of its own, so a request that arrives
+ * meanwhile waits for at most one variant. */
 #include "gpu/queue/watch.h"
 
 #include "gpu/queue/self_test.h"
@@ -12,10 +12,10 @@ struct self_test {
     struct mm_watch *watch;
     struct mm_device *device;
     struct mm_task task;     /* belongs to the queue while is_under_way */
-    size_t row;              /* of the backend's variants: the one to test next */
-    uint64_t ended_ns;       /* when all rows had been tested, or one failed */
-    int is_under_way;        /* __atomic access only; once it is 0, all that `end` wrote can be read */
-    struct mm_error finding; /* of the last row, until it is reported */
+    size_t row;              /* index of the variant to test next */
+    uint64_t ended_ns;       /* when the last self-test ended */
+    int is_under_way;        /* __atomic access only; 0 after `end` has stored the finding */
+    struct mm_error finding; /* error of the last row, until it is reported */
 };
 
 struct mm_watch {
@@ -32,7 +32,7 @@ static enum mm_task_state test_row(struct mm_task *task, struct mm_device *devic
     return MM_TASK_OVER;
 }
 
-/* Steps to the next row. True if the self-test is over: this was the last row, or it failed. */
+/* Advances to the next row. Returns true if this row was the last or has failed. */
 static bool step(struct self_test *test) {
     if (test->task.work.error.status == MM_OK && ++test->row < test->device->backend->variant_count)
         return false;
@@ -41,7 +41,7 @@ static bool step(struct self_test *test) {
     return true;
 }
 
-/* Ends the test of a row: stores the finding, marks the device as failed, counts, in this order. */
+/* Stores the finding first, then marks the device as failed, and counts the test last. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;
@@ -95,8 +95,7 @@ static void begin(struct self_test *test, struct mm_queue *queue) {
         __atomic_store_n(&test->is_under_way, 0, __ATOMIC_RELAXED);
 }
 
-/* Whether to report the status. A test that found no memory, or that the end of the queue cut off, says
- * nothing of the device. */
+/* Whether to report the status. Other errors, such as short memory, say nothing about the device. */
 static bool is_news(enum mm_status status) {
     return status == MM_DEVICE_FAILED || status == MM_INTERNAL || status == MM_UNSUPPORTED;
 }

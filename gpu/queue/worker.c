@@ -1,11 +1,10 @@
-/* The lists of one device: which work waits, which starts next and together, which runs. Exclusive work runs
- * alone, in its turn. This file knows no caller. */
+/* The lists of work for one device: what waits, what runs, and what starts next. */
 #include "gpu/queue/worker.h"
 
 #include <stddef.h>
 
-/* The count of the queue that the work belongs to now; NULL: none. A paused task counts as running, so it
- * takes no place from jobs that wait. */
+/* Returns the queue's counter that includes the work, or NULL if none does. A paused task counts as running,
+ * so it takes no place from jobs that wait. */
 static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     if (work->state == MM_WORK_IDLE)
         return NULL;
@@ -14,7 +13,7 @@ static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     return &queue->jobs_waiting;
 }
 
-/* Changes the state, the counts and the time of waiting. With the mutex held. */
+/* Changes the work's state, and updates the counters and the waiting time. The caller holds the mutex. */
 static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_state state) {
     size_t *before = count_of(queue, work);
     mm_work_move(work, state);
@@ -35,18 +34,18 @@ static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_stat
     }
 }
 
-/* Adds to the worker's load, which other threads read; with the mutex held. */
+/* With the mutex held. Other threads read the load without the mutex. */
 static void add_load(struct mm_worker *worker, double load) {
-    double sum = worker->jobs == 0 ? 0.0 : worker->load + load; /* rounding must not add up */
+    double sum = worker->jobs == 0 ? 0.0 : worker->load + load; /* so rounding errors do not add up */
     __atomic_store(&worker->load, &sum, __ATOMIC_RELAXED);
 }
 
-/* Notes that work of the list may be able to begin now. With the mutex held. */
+/* Notes that waiting work may be able to begin now. The caller holds the mutex. */
 static void note_change(struct mm_worker *worker) {
     __atomic_store_n(&worker->changes, worker->changes + 1, __ATOMIC_RELAXED);
 }
 
-/* Wakes the worker's other threads if work waits. With the mutex held. */
+/* Wakes the worker's other threads if work waits. The caller holds the mutex. */
 static void wake_others(struct mm_worker *worker) {
     if (!TAILQ_EMPTY(&worker->waiting))
         pthread_cond_broadcast(&worker->changed);
@@ -62,7 +61,6 @@ void mm_worker_add(struct mm_worker *worker, struct mm_work *work) {
     worker->expected_ns += work->expected_ns;
 }
 
-/* Removes work from the worker's counts, whether it was done or not. */
 static void leave(struct mm_worker *worker, struct mm_work *work) {
     move(worker->queue, work, MM_WORK_IDLE);
     worker->jobs--;
@@ -71,7 +69,7 @@ static void leave(struct mm_worker *worker, struct mm_work *work) {
 }
 
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work) {
-    const bool was_first = TAILQ_FIRST(&worker->waiting) == work; /* others could not begin before it */
+    const bool was_first = TAILQ_FIRST(&worker->waiting) == work; /* other work waited behind it */
     TAILQ_REMOVE(&worker->waiting, work, listed);
     leave(worker, work);
     if (was_first) {
@@ -92,7 +90,6 @@ static bool can_begin(const struct mm_worker *worker) {
            (!first->is_exclusive || TAILQ_EMPTY(&worker->running));
 }
 
-/* Starts waiting or paused work. */
 static void start(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->waiting, work, listed);
     TAILQ_INSERT_TAIL(&worker->running, work, listed);
@@ -101,9 +98,8 @@ static void start(struct mm_worker *worker, struct mm_work *work) {
     worker->runs_exclusive = work->is_exclusive;
 }
 
-/* A batch gets the waiting jobs that may share a launch with its first job. Other work is skipped, and waits
- * for one small launch longer. The batch ends at BATCH_BYTES_MAX of copies, after SKIPPED_MAX skipped
- * jobs, and before exclusive work. */
+/* A batch gets the waiting jobs that may share a launch with its first job. It ends when its copies reach
+ * BATCH_BYTES_MAX, after SKIPPED_MAX other jobs, and before exclusive work. */
 enum { BATCH_BYTES_MAX = 2 << 20, SKIPPED_MAX = 64 };
 
 static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
@@ -118,7 +114,7 @@ static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
             break;
         if (work->batch_key != key)
             continue;
-        struct mm_job *job = mm_work_job(work); /* because it has a key */
+        struct mm_job *job = mm_work_job(work); /* only products have keys */
         bytes += mm_job_copied_bytes(job);
         if (batch->count == MM_BATCH_MAX || bytes > BATCH_BYTES_MAX)
             break;
@@ -127,7 +123,7 @@ static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
     }
 }
 
-/* Takes the first waiting work, which can begin, and its companions. */
+/* Starts the first waiting work, and the jobs that share its launch. */
 static struct mm_task *start_first(struct mm_worker *worker, struct mm_batch *batch) {
     struct mm_work *first = TAILQ_FIRST(&worker->waiting);
     start(worker, first);
@@ -154,8 +150,8 @@ struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct m
     return task;
 }
 
-/* Removes work from the running list. If exclusive work runs, it is this work: nothing runs beside it.
- * work->is_exclusive may belong to another device's plan by now. */
+/* Removes work from the running list. Clears runs_exclusive in any case, because exclusive work runs alone.
+ * work->is_exclusive may already come from a plan for another device. */
 static void end_running(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->running, work, listed);
     worker->runs_exclusive = false;

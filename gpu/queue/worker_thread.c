@@ -1,6 +1,5 @@
-/* The threads of a worker. Each thread keeps its lanes busy with products, ends lanes that are over, and runs
- * slices of tasks. A product with more parts goes to the end of the list, and so does a task after a slice.
- */
+/* The threads of a worker. Each thread begins products in free lanes, ends finished lanes, and runs slices of
+ * tasks. Between two parts or slices, work goes to the end of the waiting list. */
 #include "gpu/queue/worker.h"
 
 #include "gpu/cpu/cores.h"
@@ -15,13 +14,12 @@ static bool is_late(const struct mm_work *work, uint64_t now_ns) {
     return work->deadline_ns != 0 && now_ns > work->deadline_ns;
 }
 
-/* Whether a device has begun the first step of running work. */
+/* Whether a device has begun the first step. */
 static bool has_begun(const struct mm_work *work) {
     return work->device != NULL;
 }
 
-/* Whether to run the work: it is not cancelled or late, and the device works. Else work->error says why not.
- */
+/* Whether to run the work: it is not cancelled or late, and the device works. Otherwise sets work->error. */
 static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (mm_work_is_cancelled(work))
         mm_fail(&work->error, MM_STOPPING, "the job was cancelled before its end");
@@ -35,15 +33,14 @@ static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64
     return work->error.status == MM_OK;
 }
 
-/* Whether a task, or a product that has begun, may go on. Else work->error says why not. */
+/* Whether a task, or a product that has begun, may continue. Otherwise sets work->error. */
 static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (__atomic_load_n(&worker->queue->ending_tasks, __ATOMIC_RELAXED))
         mm_fail(&work->error, MM_STOPPING, "the service stopped before the job's end");
     return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
-/* Whether the device has something to do for this product. If not, the product is over: late, cancelled, or
- * empty. */
+/* Whether the device must run this product. If not, the product is empty, or work->error says why. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (has_begun(&job->work))
         return can_go_on(worker, &job->work, now_ns);
@@ -53,16 +50,14 @@ static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now
     return job->product.m > 0 && job->product.n > 0;
 }
 
-/* Ends work that is over. Its `done` is called a little later, together with other work's. With the mutex
- * held. */
+/* Ends finished work. Its `done` is called later, together with other work. The caller holds the mutex. */
 static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     mm_worker_finish(self->worker, work);
     work->next = self->over;
     self->over = work;
 }
 
-/* Ends jobs that are over, and learns rates from them with the mutex held, because a host device has several
- * threads. */
+/* Ends finished jobs. Learns rates with the mutex held, because a host device has several threads. */
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
@@ -76,14 +71,13 @@ static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) 
     pthread_mutex_unlock(&self->worker->queue->mutex);
 }
 
-/* Calls `done` for all work that is over. */
 static void call_done(struct mm_worker_thread *self) {
     struct mm_work *list = self->over;
     self->over = NULL;
     mm_work_list_done(list);
 }
 
-/* Moves the jobs that may have failed because other lanes have the memory. */
+/* Moves the jobs that got no device memory, which other lanes may have. */
 static void move_without_memory(struct mm_batch *failed, struct mm_batch *without_memory) {
     unsigned others = 0;
     for (unsigned index = 0; index < failed->count; index++) {
@@ -96,14 +90,14 @@ static void move_without_memory(struct mm_batch *failed, struct mm_batch *withou
     failed->count = others;
 }
 
-/* Passes a job on to another device if this one has failed. False: the job stays here. */
+/* Moves work to another device if this device has failed. Returns false if the work stays here. */
 static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
            mm_worker_pass_on(worker->queue, work, worker);
 }
 
-/* Begins the products in a free lane. Finishes those that are over already, and those that failed, except
- * jobs that found no memory while other lanes were busy: *without_memory gets these. */
+/* Begins products in a free lane. Finishes products that are already over, and products that fail to begin.
+ * If other lanes are busy, *without_memory gets the products that found no memory. */
 static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
                   struct mm_batch *without_memory) {
     struct mm_worker *worker = self->worker;
@@ -123,18 +117,17 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
     finish(self, &over);
     if (self->pipeline.busy > 0)
         move_without_memory(&begun, without_memory);
-    finish(self, &begun); /* what is left of it failed */
+    finish(self, &begun); /* the remaining jobs failed */
 }
 
-/* Begins a product whose thread has no busy lane, so memory that it does not find is not in another lane. */
+/* Begins products while no lane is busy, so a product that finds no memory fails at once. */
 static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     struct mm_batch without_memory;
     assert(self->pipeline.busy == 0);
     begin(self, batch, &without_memory);
 }
 
-/* A product has more parts, which only happens on the host: it goes on at once, or after the work that waits.
- */
+/* Continues a product that has more parts, now or after other waiting work. Only the host has parts. */
 static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
     struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;
@@ -147,7 +140,7 @@ static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
         begin_alone(self, batch);
 }
 
-/* Ends a lane that is over; false if none is. */
+/* Ends a finished lane. Returns false if there is none. */
 static bool end(struct mm_worker_thread *self) {
     struct mm_batch ended;
     if (!mm_pipeline_end(&self->pipeline, &ended))
@@ -167,11 +160,11 @@ static bool end(struct mm_worker_thread *self) {
     return true;
 }
 
-/* A thread polls for SPIN_NS, which covers a small product. Then it naps: each time for a NAP_PART-th of the
- * time waited so far, so a nap delays the end of a job by little. */
+/* A thread polls for SPIN_NS, which is enough for a small product, and then naps. A nap takes a NAP_PART-th
+ * of the time waited so far, so it delays the end of a job only a little. */
 enum { SPIN_NS = 30000, NAP_PART = 16, NAP_NS_MAX = 200000 };
 
-/* When to look at the lanes again: now, while the thread still polls. */
+/* Returns when to look at the lanes again. While the thread still polls, that is now. */
 static uint64_t next_look_ns(const struct mm_worker_thread *self, uint64_t now_ns) {
     const uint64_t waited_ns = now_ns - self->pipeline.changed_ns;
     if (waited_ns <= self->spin_ns)
@@ -188,8 +181,7 @@ static void sleep_until(uint64_t then_ns) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
 }
 
-/* Waits until no lane is busy, and begins a job again that found no memory. By then its deadline may have
- * passed, or the device have failed. */
+/* Waits until no lane is busy, and then begins again a job that got no memory. */
 static void begin_again(struct mm_worker_thread *self, struct mm_job *job) {
     const struct mm_batch batch = {.jobs = {job}, .count = 1};
     while (self->pipeline.busy > 0) {
@@ -204,7 +196,7 @@ static void begin_again(struct mm_worker_thread *self, struct mm_job *job) {
     begin_alone(self, &batch);
 }
 
-/* Begins products from the list. Jobs that find no memory wait until no lane is busy. */
+/* Begins products. Products that get no memory wait until no lane is busy. */
 static void begin_all(struct mm_worker_thread *self, const struct mm_batch *batch) {
     struct mm_batch without_memory;
     begin(self, batch, &without_memory);
@@ -212,13 +204,13 @@ static void begin_all(struct mm_worker_thread *self, const struct mm_batch *batc
         begin_again(self, without_memory.jobs[index]);
 }
 
-/* Whether a job may have come that the thread could begin, since the thread looked at the list last. */
+/* Whether a job that this thread could begin may have arrived since the thread last looked at the list. */
 static bool has_arrivals(const struct mm_worker_thread *self) {
     return mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) &&
            __atomic_load_n(&self->worker->changes, __ATOMIC_RELAXED) != self->seen;
 }
 
-/* Sleeps until then_ns, or until a job comes that the thread could begin. */
+/* Sleeps until then_ns, or until a job arrives that this thread could begin. */
 static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     struct mm_worker *worker = self->worker;
     const struct timespec then = time_of(then_ns);
@@ -232,8 +224,7 @@ static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* Waits until a lane is over and ends it, or until a job comes that the thread could begin in another lane.
- */
+/* Waits until a lane is finished and ends it, or until a job arrives that this thread could begin. */
 static void wait_and_end(struct mm_worker_thread *self) {
     while (!end(self) && !has_arrivals(self)) {
         const uint64_t now_ns = mm_clock_ns();
@@ -243,7 +234,7 @@ static void wait_and_end(struct mm_worker_thread *self) {
     }
 }
 
-/* One slice of a task, or its end. A task that never began has acquired nothing and is not called. */
+/* Runs a slice of a task, or ends the task. A task that never began has acquired nothing to release. */
 static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     struct mm_worker *worker = self->worker;
     struct mm_work *work = &task->work;
@@ -261,8 +252,8 @@ static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* The thread. It calls `done` after it has begun the next jobs, so the device works meanwhile; but before it
- * runs a task, or a product that keeps this thread busy. */
+/* Calls `done` after the next jobs of a GPU have begun, so the GPU works meanwhile. But `done` comes before a
+ * slice of a task and before a product on the host, because these keep the thread busy. */
 static void *run(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;
@@ -271,7 +262,7 @@ static void *run(void *argument) {
     self->spin_ns =
         mm_cores() > 1 ? SPIN_NS : 0; /* on a single core, polling would keep other threads from running */
     if (is_async)
-        prctl(PR_SET_TIMERSLACK, 1000UL); /* else a nap may take 50 µs more */
+        prctl(PR_SET_TIMERSLACK, 1000UL); /* otherwise a nap may take 50 µs longer */
     for (;;) {
         struct mm_task *task = NULL;
         batch.count = 0;
@@ -286,7 +277,7 @@ static void *run(void *argument) {
         else if (!has_work && self->pipeline.busy > 0)
             wait_and_end(self);
         else if (!has_work)
-            return NULL; /* nothing runs, and nothing waits: the queue closes */
+            return NULL; /* nothing runs or waits, so the queue is closing */
         if (task != NULL)
             run_slice(self, task);
     }

@@ -1,5 +1,5 @@
-/* Names and values: an array sorted by namespace and name, guarded by one mutex. No memory is freed while
- * the mutex is held. */
+/* Names and values: an array sorted by namespace and name, guarded by one mutex. Memory is freed only after
+ * the mutex is unlocked, because that may take long. */
 #include "gpu/store/account.h"
 
 #include "gpu/mutex.h"
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The expiry is copied here, so a search for expired values reads only this array. */
+/* Has a copy of the value's expiry, so a search for expired values reads only the array. */
 struct entry {
     struct mm_stored *value;
-    uint64_t expires_ns; /* UINT64_MAX: never */
+    uint64_t expires_ns; /* UINT64_MAX if the value never expires */
 };
 
 SLIST_HEAD(dropped, mm_stored);
@@ -22,7 +22,7 @@ struct mm_store {
     struct mm_budget *budget;
     pthread_mutex_t mutex; /* guards the members below, references to values, and reservations */
     struct mm_account account;
-    uint64_t expires_ns; /* no value expires before this time; UINT64_MAX: none expires */
+    uint64_t expires_ns; /* no value expires before this time */
     size_t host_bytes;   /* bytes of named values in host memory */
     size_t count;
     struct entry *entries; /* array of limits.count_max entries */
@@ -65,8 +65,8 @@ static size_t host_bytes(const struct mm_stored *value) {
     return value->only_copy == NULL ? value->bytes : 0;
 }
 
-/* Drops a reference. Called with the mutex held, like all functions in this file that have a parameter
- * `dropped`. */
+/* Drops a reference. Values without references are added to *dropped. All functions with a parameter
+ * `dropped` are called with the mutex held. */
 static void drop_reference(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
     assert(value->references > 0);
     if (--value->references > 0)
@@ -82,7 +82,6 @@ static void unname(struct mm_store *store, struct mm_stored *value, struct dropp
     drop_reference(store, value, dropped);
 }
 
-/* Unlocks the mutex, and frees the dropped values. */
 static void unlock(struct mm_store *store, struct dropped *dropped) {
     struct mm_stored *value;
     pthread_mutex_unlock(&store->mutex);
@@ -179,20 +178,20 @@ void mm_store_close(struct mm_store *store) {
 
 /* --- storing */
 
-/* Returns the number of values of one namespace; they are neighbours in the array. */
+/* Returns the number of values of one namespace, which are neighbours in the array. */
 static size_t count_of(const struct mm_store *store, uint64_t space) {
     bool unused;
     return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
 }
 
-/* Checks that the value of this reservation may have a new name. If the reservation already counts as a
- * value, other reservations do not count before it. */
+/* Checks that one more name is allowed. Other reservations for new names count too, unless this slot was
+ * already checked when it was reserved. */
 static enum mm_status check_count(struct mm_store *store, const struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
     const struct mm_account *account = &store->account;
     const struct mm_space *space = mm_account_space(&store->account, slot->space);
-    assert(space != NULL); /* the reservation exists, so its namespace does too */
+    assert(space != NULL); /* because the reservation exists */
     const size_t reserved = slot->is_new ? 0 : mm_account_new_names(account, NULL, now_ns);
     const size_t reserved_here = slot->is_new ? 0 : mm_account_new_names(account, space, now_ns);
     if (store->count + reserved >= limits->count_max)
@@ -234,7 +233,7 @@ void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Returns the shorter of the client's and the limits' lifetime; 0: no end. */
+/* Returns the shorter of the requested and the longest allowed lifetime; 0 for no end. */
 static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns) {
     const uint64_t most_ns = limits->ttl_ns_max;
     return most_ns == 0 || (asked_ns != 0 && asked_ns < most_ns) ? asked_ns : most_ns;
@@ -278,8 +277,8 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_s
                                 slot->bytes, error);
 }
 
-/* Turns the reservation into stored bytes, and gives the value its name. The name had the value `old`
- * (NULL: no value). */
+/* Turns the reservation into stored bytes, and gives the value its name. `old` is the value that the name had
+ * before, or NULL. */
 static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);
@@ -287,7 +286,7 @@ static void name_value(struct mm_store *store, struct mm_store_slot *slot, struc
     slot->is_reserved = false;
     __atomic_store_n(&value->is_named, 1, __ATOMIC_RELAXED);
     store->host_bytes += host_bytes(value);
-    value->references = 2; /* one of the name, and one of the caller */
+    value->references = 2; /* one for the name, one for the caller */
     insert(store, value);
     if (old != NULL)
         unname(store, old, dropped);

@@ -1,10 +1,9 @@
-/* Stored matrices: names and their immutable values (stored.h). A value ends when it has no name any more
- * and its last reference is released. A name loses its value by replacement, removal or expiry. The bytes
- * of a value count from its reservation to its end. The store knows no HTTP, no JSON and no API keys: names
- * belong to a namespace, which is a number.
+/* Stored matrices: names, and the immutable values that they stand for (stored.h). A name loses its value by
+ * replacement, removal or expiry. A value is freed when it has no name and no references. Its bytes count
+ * from reservation until then. Names belong to a namespace, which is a number. The store knows no HTTP, no
+ * JSON and no API keys.
  *
- * Any thread may call these functions. now_ns is mm_clock_ns(). Values are in host memory of the budget,
- * or only in the memory of a device. */
+ * Any thread may call these functions. now_ns is mm_clock_ns(). */
 #pragma once
 
 #include "gpu/store/stored.h"
@@ -12,44 +11,48 @@
 enum { MM_STORE_SPACES_MAX = 4096 };
 
 struct mm_store_limits {
-    size_t bytes_max;       /* bytes of all values together */
+    size_t bytes_max;
     size_t space_bytes_max; /* bytes of all values in one namespace */
     size_t host_bytes_max;  /* bytes of all values in host memory */
     size_t count_max;       /* number of values */
-    size_t space_count_max; /* number of values in one namespace */
-    uint64_t ttl_ns_max;    /* the longest lifetime of a value; 0: no limit */
+    size_t space_count_max;
+    uint64_t ttl_ns_max; /* longest lifetime of a value; 0 for no limit */
 };
 
 /* Memory that is reserved for a value during its upload. An upload is too slow if it is more than a second
- * behind the constant rate that would complete it at its deadline. An upload that is too slow loses its
- * reservation if another upload needs the memory. All zeros: nothing is reserved. The owner does not move
- * this struct while it is reserved. */
+ * behind the constant rate that would complete it at its deadline. A slow upload loses its reservation if
+ * another upload needs the memory. All members are 0 if nothing is reserved. While reserved, this struct must
+ * not move. */
 struct mm_store_slot {
     uint64_t space;
     size_t bytes;
-    const size_t *arrived_bytes; /* bytes of the upload that have arrived; __atomic access. NULL: the
-                                    reservation cannot be lost */
-    size_t upload_bytes;         /* bytes of the whole upload */
+
+    /* Bytes of the upload that have arrived; __atomic access. NULL if the reservation cannot be lost. */
+    const size_t *arrived_bytes;
+
+    size_t upload_bytes;
     uint64_t started_ns;
     uint64_t deadline_ns;
     bool is_reserved;
-    bool is_lost; /* a faster upload got the memory; __atomic access while reserved */
-    bool is_new;  /* the name has no value yet, so this reservation counts as a value */
-    TAILQ_ENTRY(mm_store_slot) reserved; /* for the store's list of reservations */
+    bool is_lost;                        /* another upload got the memory; __atomic access while reserved */
+    bool is_new;                         /* the name has no value yet, so the slot counts as one */
+    TAILQ_ENTRY(mm_store_slot) reserved; /* entry in the store's list of reservations */
 };
 
-/* A matrix that a caller stores. */
 struct mm_store_content {
     struct mm_shape shape;
     enum mm_dtype dtype;
-    void *data; /* the elements, within `memory`; NULL: they are in only_copy, or there are none */
-    struct mm_buffer *memory;           /* memory that contains the data; the store owns it after success */
-    struct mm_reservation *reservation; /* reservation in which `memory` counts until success */
-    struct mm_device_copy *only_copy; /* the elements in device memory; the store owns it after success. NULL:
-                                         the elements are in `data` */
-    uint64_t ttl_ns;                  /* lifetime; 0: as long as the limits allow */
-    const char *expected; /* store only if the name's value has this ETag, or if the name has no value ("");
-                             NULL: store always */
+    void *data;                         /* elements, within `memory`; NULL if only_copy has them */
+    struct mm_buffer *memory;           /* memory of `data`; the store owns it after success */
+    struct mm_reservation *reservation; /* in which `memory` counts until success */
+
+    /* The elements in device memory, or NULL if `data` has them. The store owns them after success. */
+    struct mm_device_copy *only_copy;
+
+    uint64_t ttl_ns; /* lifetime; 0 for the longest that the limits allow */
+
+    /* The ETag that the name's value must have, "" if the name must have no value, NULL for any. */
+    const char *expected;
 };
 
 struct mm_store;
@@ -57,65 +60,62 @@ struct mm_store;
 /* Opens a store. The budget outlives the store. NULL if memory runs out. */
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget);
 
-/* Sets new limits with the same count_max, before anything was stored or reserved. */
+/* Sets new limits before anything was stored or reserved. count_max must not change. */
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits);
 
-/* Frees the store. All references and reservations were released before. NULL is allowed. */
+/* Frees the store. First release all references and reservations. NULL is allowed. */
 void mm_store_close(struct mm_store *store);
 
-/* Whether a text is a valid name: [A-Za-z0-9._-]{1,128}, but not . or .. */
+/* Whether a name is valid: [A-Za-z0-9._-]{1,128}, but not . or .. */
 bool mm_store_is_name(const char *name);
 
-/* Drops all namespaces except these, with their values, and refuses new values there. The array has at
- * most MM_STORE_SPACES_MAX / 2 numbers. `newest` is the highest number of any namespace so far; higher
- * numbers stay allowed. Servers without keys use namespace 0. */
+/* Drops all namespaces except these, with their values, and rejects new values there. The array has at most
+ * MM_STORE_SPACES_MAX / 2 numbers. `newest` is the highest number that any namespace has had. Higher numbers
+ * stay allowed. A server without API keys uses namespace 0. */
 void mm_store_set_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
-/* Reserves slot->bytes for a value of this name. The caller has set the members before is_reserved. A
- * reservation for a new name also counts as a value, unless its upload is too slow. MM_STORE_FULL, with
- * the limit and the free bytes of the namespace, if the value does not fit. MM_UNAUTHORIZED if the
- * namespace was dropped. */
+/* Reserves slot->bytes for a value of this name. The caller has set the slot's members before is_reserved.
+ * For a new name, the reservation counts as a value too, unless its upload is too slow. MM_STORE_FULL, with
+ * the limit and the free bytes of the namespace, if the value does not fit. MM_UNAUTHORIZED if the namespace
+ * was dropped. */
 enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                                 uint64_t now_ns, struct mm_error *error);
 
 /* Releases the reservation, if there is one. */
 void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot);
 
-/* Stores a value under the name for which the slot was reserved. First the slot grows or shrinks to the
- * value's size; on success its reservation ends. *value is a reference, which the caller releases.
- * *is_new: the name had no value. MM_STORE_FULL if the value does not fit, for example because the slot
- * was lost. MM_PRECONDITION_FAILED if the name has another value than expected. MM_UNAUTHORIZED if the
- * namespace was dropped. MM_INTERNAL if memory runs out. On failure the old value stays, and the caller
- * still owns the memory and the slot. */
+/* Stores a value under the name for which the slot was reserved. First changes the slot to the value's size.
+ * On success the reservation ends, and the caller must release the reference *value. *is_new tells whether
+ * the name had no value. MM_STORE_FULL if the value does not fit, for example because the slot was lost.
+ * MM_PRECONDITION_FAILED if content->expected does not match. MM_UNAUTHORIZED if the namespace was dropped.
+ * MM_INTERNAL if memory runs out. On failure the old value stays, and the caller still owns the memory and
+ * the slot. */
 enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                             const struct mm_store_content *content, uint64_t now_ns, struct mm_stored **value,
                             bool *is_new, struct mm_error *error);
 
-/* Returns a reference to the value of this name, or NULL if there is none. Timing does not reveal whether
- * other namespaces have the name. Allocates nothing. `used`: sets the value's used_ns. */
+/* Returns a reference to the value of this name, or NULL if there is none. The time taken does not reveal
+ * whether other namespaces have the name. If `used`, sets the value's used_ns. */
 struct mm_stored *mm_store_acquire(struct mm_store *store, uint64_t space, const char *name, bool used,
                                    uint64_t now_ns);
 
-/* Sets an error of status MM_NO_SUCH_MATRIX for this name, which the request gave in `field`, and returns
- * the status. */
+/* Fails with MM_NO_SUCH_MATRIX for a name that the request gave in `field`. */
 enum mm_status mm_store_fail_missing(const char *field, const char *name, struct mm_error *error);
 
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 
-/* Removes the name. Its value must have the ETag `expected` (NULL: any value). Returns false if the name
- * has no value, or a value with another ETag. */
+/* Removes the name if its value has the ETag `expected` (NULL: any value). Returns whether it was removed. */
 bool mm_store_remove(struct mm_store *store, uint64_t space, const char *name, const char *expected,
                      uint64_t now_ns);
 
-/* Writes references to the first count_max values of a namespace whose names sort after `after`, sorted by
- * name. Returns how many. The caller releases each reference. */
+/* Writes references to the values of a namespace whose names sort after `after`, in order, at most count_max.
+ * Returns how many. The caller releases each reference. */
 size_t mm_store_list(struct mm_store *store, uint64_t space, const char *after, struct mm_stored **values,
                      size_t count_max, uint64_t now_ns);
 
-/* How much of its limit a namespace uses. */
 struct mm_store_usage {
-    size_t bytes; /* bytes that are stored, reserved, or of values without a name that are still referenced */
+    size_t bytes; /* stored, reserved, or released but still in use */
     size_t limit;
 };
 
@@ -126,11 +126,11 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
 /* Sums over all namespaces. The last four members add up to limits.bytes_max. */
 struct mm_store_totals {
-    size_t count;          /* values with a name */
-    size_t host_bytes;     /* bytes of named values in host memory */
-    size_t stored_bytes;   /* bytes of named values */
-    size_t reserved_bytes; /* bytes of uploads in progress */
-    size_t released_bytes; /* bytes of values without a name that are still referenced */
+    size_t count;        /* values with a name */
+    size_t host_bytes;   /* bytes of named values in host memory */
+    size_t stored_bytes; /* bytes of named values */
+    size_t reserved_bytes;
+    size_t released_bytes; /* bytes of values that have no name, but are still in use */
     size_t free_bytes;
 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Makes an ETag of random bits from the kernel, so no client can guess the ETag of another client's value. */
+/* Makes a random ETag, so no client can guess the ETag of another client's value. */
 static bool make_etag(char etag[MM_ETAG_MAX + 1]) {
     static const char digits[] = "0123456789abcdef";
     unsigned char random[(MM_ETAG_MAX - 2) / 2];

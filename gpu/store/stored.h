@@ -1,5 +1,5 @@
-/* A stored matrix is an immutable value. Its elements are in host memory, and devices may have copies; or
- * they are only in the memory of one device. store.h has the names. */
+/* A stored matrix is an immutable value. Its elements are in host memory, and devices may have copies. Or its
+ * elements are only in the memory of one device. store.h maps names to values. */
 #pragma once
 
 #include "gpu/memory/budget.h"
@@ -10,47 +10,52 @@
 
 struct mm_device;
 
-/* The elements of a value in the memory of a device. The device's backend allocates this as the first
- * member of a struct of its own. */
+/* A copy of a value's elements in device memory. A backend's own struct has this as its first member. */
 struct mm_device_copy {
     const struct mm_device *device;
-    void *data;                                   /* device memory, which the backend owns; __atomic access */
-    void (*release)(struct mm_device_copy *copy); /* frees the copy. Any thread that holds no lock */
+    void *data;                                   /* device memory, owned by the backend; __atomic access */
+    void (*release)(struct mm_device_copy *copy); /* frees the copy; any thread, no lock held */
     struct mm_device_copy *next;                  /* the value's next copy */
 
-    /* Copies a part of the elements to host memory, where it is dense. NULL unless this is the value's
-     * only copy. Any thread. */
+    /* Copies a part of the elements to dense host memory. NULL unless this is the value's only_copy. Any
+     * thread. */
     enum mm_status (*read)(struct mm_device_copy *copy, const struct mm_window *part, enum mm_dtype dtype,
                            void *to, struct mm_error *error);
 
-    /* Copies bytes from host memory to `offset`, and returns when the copy is complete. Called before the
-     * value is stored, by one thread at a time. NULL unless this is the value's only copy. */
+    /* Copies bytes from host memory to `offset`, and waits. One thread at a time calls this before the value
+     * is stored. NULL unless this is the value's only_copy. */
     enum mm_status (*write)(struct mm_device_copy *copy, size_t offset, const void *from, size_t bytes,
                             struct mm_error *error);
 };
 
 enum { MM_STORED_DEVICE_MAX = 15, MM_STORE_NAME_MAX = 128, MM_ETAG_MAX = 34 };
 
-/* A value. It is valid while a reference is held. Only the store writes to it. */
+/* A value. It is valid while a reference to it exists. Only the store changes it. */
 struct mm_stored {
     struct mm_shape shape;
     enum mm_dtype dtype;
-    void *data; /* elements in host memory, dense and row by row; NULL: they are only on a device, or the
-                   matrix is empty */
+
+    /* Elements in host memory, dense and row by row. NULL if they are only on a device, or none exist. */
+    void *data;
+
     size_t bytes;
-    char device[MM_STORED_DEVICE_MAX +
-                1];             /* where the elements are: "cpu", or "cuda:0" if they are only on a device */
+
+    /* "cpu", or for example "cuda:0" if the elements are only on that device. */
+    char device[MM_STORED_DEVICE_MAX + 1];
+
     char etag[MM_ETAG_MAX + 1]; /* 128 random bits, quoted as in HTTP */
     uint64_t created_ns;        /* time of creation (mm_clock_ns) */
-    uint64_t expires_ns;        /* time of expiry; 0: never */
+    uint64_t expires_ns;        /* time of expiry; 0 if the value never expires */
     uint64_t used_ns;           /* when a request last used it; __atomic access only */
     char name[MM_STORE_NAME_MAX + 1];
 
-    struct mm_device_copy
-        *only_copy; /* the copy that is the only place of the elements; NULL: they are in host memory */
-    struct mm_device_copy *copies; /* all copies; none is removed while the value lives; __atomic access */
+    /* The copy in `copies` that has the only elements. NULL if the elements are in host memory. */
+    struct mm_device_copy *only_copy;
 
-    /* For the store only. */
+    /* All device copies. No copy is removed while the value exists. __atomic access. */
+    struct mm_device_copy *copies;
+
+    /* Only the store uses these. */
     uint64_t space;
     size_t references; /* the name counts as one reference */
     int is_named;      /* __atomic access only */
@@ -58,32 +63,29 @@ struct mm_stored {
     SLIST_ENTRY(mm_stored) dropped;
 };
 
-/* Makes a value with a new ETag, without a name and without `memory`. `data` and `only_copy` become its
- * members. NULL if the system has no memory or no random bits. */
+/* Makes a value with a new ETag, but without a name and without `memory`. The value does not own `data` or
+ * `only_copy` yet. NULL if the system has no memory or no random bits. */
 struct mm_stored *mm_stored_make(const struct mm_shape *shape, enum mm_dtype dtype, void *data,
                                  struct mm_device_copy *only_copy);
 
 /* Releases the copies, and frees the value. The caller frees `memory`. */
 void mm_stored_free(struct mm_stored *value);
 
-/* Adds a copy, which is released at the end of the value. Only the thread that uses the copy's device
- * calls this. */
+/* Adds a copy, which mm_stored_free will release. Only the thread that uses the copy's device calls this. */
 void mm_stored_add_copy(struct mm_stored *value, struct mm_device_copy *copy);
 
-/* Returns the value's copy on this device; NULL if there is none. Any thread that has a reference. */
+/* Returns the value's copy on this device, or NULL if there is none. Any thread that has a reference. */
 struct mm_device_copy *mm_stored_find_copy(const struct mm_stored *value, const struct mm_device *device);
 
-/* Checks that the elements of a copy are not lost: MM_DEVICE_FAILED if its device has failed. MM_OK if
- * copy is NULL. */
+/* MM_DEVICE_FAILED if the copy's device has failed, because its elements are lost. MM_OK if copy is NULL. */
 enum mm_status mm_device_copy_check(const struct mm_device_copy *copy, struct mm_error *error);
 
-/* Copies a part of the value's elements to host memory, where it is dense. If the elements are only on a
- * device, waits for a copy from the device: MM_DEVICE_FAILED if the device has failed. */
+/* Copies a part of the value's elements to host memory, where the part is dense. If the elements are only on
+ * a device, waits for the copy from there. MM_DEVICE_FAILED if the device has failed. */
 enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
                               struct mm_error *error);
 
-/* Whether the value still has its name. A value without a name ends with its last reference. Any thread
- * that has a reference. */
+/* Whether the value still has its name. Any thread that has a reference. */
 static inline bool mm_stored_is_named(const struct mm_stored *value) {
     return __atomic_load_n(&value->is_named, __ATOMIC_RELAXED) != 0;
 }

@@ -1,10 +1,10 @@
-"""What a user would write instead of matmuld: aiohttp with NumPy, or with uvloop and PyTorch.
+"""The server that a user would write instead of matmuld: aiohttp with NumPy, or with uvloop and PyTorch.
 
     serve.py --with numpy|torch [--processes 1]
 
-It accepts matmuld's POST /v1/matmul as raw float32 and as JSON. POST /kept?edge=N multiplies two matrices
-that stay on its device, waits for the product, and answers two bytes. Says "listening on PORT" on
-stdout once all its processes serve. Each process multiplies in its event loop. SIGTERM ends it."""
+It accepts POST /v1/matmul with raw float32 and with JSON. POST /kept?edge=N multiplies two matrices that stay
+on the device, waits for the product, and returns two bytes. Prints "listening on PORT" when all processes are
+ready. Each process multiplies in its event loop. SIGTERM ends the server."""
 
 import argparse
 import asyncio
@@ -109,14 +109,13 @@ def main():
     parser.add_argument("--with", dest="library", choices=["numpy", "torch"], required=True)
     parser.add_argument("--processes", type=int, default=1)
     arguments = parser.parse_args()
-    # Reserves the port for the child processes. It does not listen, so it gets no connections.
+    # Reserves a port for the child processes. This socket does not listen, so it gets no connections.
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     holder.bind(("127.0.0.1", 0))
     port = holder.getsockname()[1]
     context = multiprocessing.get_context("fork")
     ready = context.Semaphore(0)
-    # a daemon ends with this process
     children = [
         context.Process(target=run_child, args=(arguments.library, port, ready), daemon=True)
         for _ in range(arguments.processes)

@@ -1,4 +1,4 @@
-"""Client of matmuld, an HTTP service that multiplies matrices. It needs NumPy alone.
+"""Client of matmuld, an HTTP service that multiplies matrices. It needs only NumPy.
 
     import matmuld
     c = matmuld.matmul(a, b)                       # one product, by the server at $MATMULD_URL or 127.0.0.1:8080
@@ -11,13 +11,13 @@
     first = (a @ B).get(rows=slice(0, 4))          # only four rows come back
     C = (a @ B).store("product")                   # nothing comes back
 
-Operands multiply as numpy.matmul multiplies them: matrices, vectors, and stacks that broadcast. The element types are
-float64, float32, float16, int64, int32, int8, uint8 and bool, and with the package ml_dtypes bfloat16, float8_e4m3fn and
-float8_e5m2. If the types of two arrays differ, both are converted as NumPy would. Unlike NumPy, the service adds int8, uint8
-and bool up in int32, and float8 in float32.
+Operands multiply as numpy.matmul multiplies them: matrices, vectors, and stacks that broadcast. The element
+types are float64, float32, float16, int64, int32, int8, uint8 and bool, and with the package ml_dtypes
+bfloat16, float8_e4m3fn and float8_e5m2. If the types of two arrays differ, both are converted as NumPy would.
+Unlike in NumPy, sums and results are int32 for int8, uint8 and bool, and float32 for float8.
 
-Errors: `Error` if the server refuses, with `code` and `detail`; ConnectionError and other OSErrors if it cannot be reached;
-ValueError and TypeError for operands that no server takes.
+Exceptions: `Error`, with `code` and `detail`, if the server rejects a request. ConnectionError and other
+OSErrors if it cannot be reached. ValueError and TypeError for operands that no server accepts.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ __all__ = ["Benchmark", "Client", "Error", "Product", "Reply", "Stored", "matmul
 Part = Union[slice, str, None]
 Result = TypeVar("Result")
 
-# Product's methods set these parameters themselves, so callers may not.
+# Product sets these parameters itself, so callers must not pass them.
 _OWN = {"a_from", "b_from", "a_shape", "b_shape", "m", "k", "n", "lda", "ldb", "dtype", "out", "reply", "reduce"}
 
-# These parameters are true or false. Product._encode may invert transpose_a and transpose_b.
+# Parameters with the values true and false.
 _FLAGS = {"transpose_a", "transpose_b", "verify"}
 
 
 class Client:
-    """A client of the server at `url`. Any number of threads may use one client: each request has its own connection, which
-    is kept for later requests. Processes may share a client: after a fork, the child opens its own connections. A client can
-    be pickled; the pickle contains the key.
+    """A client of the server at `url`. Any number of threads may share a client, because concurrent requests
+    use different connections. Idle connections are kept for later requests. After a fork, the child opens its
+    own connections. A client can be pickled; the pickle contains the key.
 
     url        http://HOST:PORT or https://HOST:PORT
     key        an API key, if the server has them
-    timeout_s  how long the server may be silent, connecting included
-    retry_s    how long a request may wait in total, while the server replies 429 or 503 with Retry-After
-    context    for https: the certificates to trust, by default those of the system
+    timeout_s  how long the server may be silent; also limits the time to connect
+    retry_s    how long a request may wait in total while the server replies 429 or 503 with Retry-After
+    context    for https: the certificates to trust (default: the system's)
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Client:
         self._arguments = {"url": url, "key": key, "timeout_s": timeout_s, "retry_s": retry_s, "context": context}
         self._call = Transport(url, key, timeout_s, retry_s, context)
         self._local = threading.local()
-        # By name: the digest and the ETag of the matrix that this client stored last. Single reads and writes are atomic.
+        # Digest and ETag of each matrix that this client stored, by name. Dictionary operations are atomic.
         self._known: Dict[str, Tuple[bytes, str]] = {}
 
     def __enter__(self) -> Client:
@@ -95,46 +95,46 @@ class Client:
 
     @property
     def last(self) -> Optional[Reply]:
-        """The facts of this thread's last product; None before the first product."""
+        """Facts about the last product of this thread, or None."""
         return getattr(self._local, "last", None)
 
     def product(self, a: Any, b: Any) -> Product:
-        """The product of a and b, not yet computed. An operand is a Stored, or anything that numpy.asarray takes."""
+        """Returns an uncomputed product. An operand is a Stored, or anything that numpy.asarray accepts."""
         return Product(self, a, b)
 
     def matmul(self, a: Any, b: Any, **parameters: Any) -> Any:
         """Multiplies as numpy.matmul does. Returns an array, or a NumPy number if both operands are vectors.
 
-        Arrays in C or Fortran order are sent without a copy; others are copied first. Parameters are named as in POST
-        /v1/matmul: variant, backend, result_dtype, transpose_a, transpose_b, timeout_ms, tile,
-        vendor, accuracy, verify, and rows and cols, which are slices. If `verify` finds an error, no
-        exception is raised: see `last.verify`.
+        Arrays in C or Fortran order are sent without a copy, and other arrays are copied first. Parameters
+        have the names of POST /v1/matmul: variant, backend, result_dtype, transpose_a, transpose_b,
+        timeout_ms, tile, vendor, accuracy, verify, and the slices rows and cols. `verify` raises no
+        exception: its result is in `last.verify`.
         """
         return Product(self, a, b).get(**parameters)
 
     def put(self, array: Any, name: str, *, ttl_s: Optional[int] = None) -> Stored:
-        """Stores the array under the name, and returns a handle. Uploads the array only if it has changed after this client
-        stored it, or if the server no longer has it. The server deletes the matrix after `ttl_s`. The handle keeps the
-        array, not a copy: the next put or sync uploads a change of the array."""
+        """Stores the array on the server, and returns a handle. The array is uploaded only if it has changed
+        since this client stored it, or if the server has lost it. The server deletes the matrix after
+        `ttl_s`. The handle refers to the array, so a later put or sync uploads changes of the array."""
         stored = Stored(self, name, np.asarray(array), ttl_s)
         stored.sync()
         return stored
 
     def stored(self, name: str) -> Stored:
-        """Returns a handle of the matrix that is stored under the name. Error `no_such_matrix` if there is none."""
+        """Returns a handle of a stored matrix. Raises Error (`no_such_matrix`) if there is none."""
         headers, _ = self._call.call("HEAD", _path(name), headers={"Accept": RAW})
         stored = Stored(self, name, None, None)
         stored.etag = headers["etag"]
         return stored
 
     def variants(self) -> List[Dict[str, Any]]:
-        """The rows of GET /v1/variants."""
+        """Returns the rows of GET /v1/variants."""
         rows: List[Dict[str, Any]] = self._call.call("GET", "/v1/variants")[1]["variants"]
         return rows
 
     def benchmark(self, m: int = 512, k: int = 512, n: int = 512, **members: Any) -> Benchmark:
-        """Times the variants on random m×k and k×n matrices. Members are those of POST /v1/benchmark: dtype, variants,
-        repeats and so on."""
+        """Times the variants on random m×k and k×n matrices. POST /v1/benchmark defines the members, such as
+        dtype, variants and repeats."""
         body = json.dumps({"m": m, "k": k, "n": n, **members}).encode()
         headers = {"Content-Type": "application/json"}
         return Benchmark(self._call.call("POST", "/v1/benchmark", body=[memoryview(body)], headers=headers)[1])
@@ -145,7 +145,6 @@ def _path(name: str) -> str:
 
 
 def _part(part: Part) -> str:
-    """Writes a range of rows or columns for the query. The server checks the bounds."""
     if not isinstance(part, slice):
         return str(part)
     if part.step not in (None, 1):
@@ -154,7 +153,7 @@ def _part(part: Part) -> str:
 
 
 def _query(parameters: Mapping[str, Any]) -> Dict[str, Any]:
-    """Writes parameters as texts of a query. Leaves out parameters that are None."""
+    """Converts parameters to values of a query. Omits parameters that are None."""
     query: Dict[str, Any] = {}
     for name, value in parameters.items():
         if name in ("rows", "cols") and value is not None:
@@ -173,12 +172,12 @@ def _little_endian(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Stored:
-    """A handle of a matrix on the server, from Client.put, Client.stored or Product.store. It multiplies by `@` with arrays
-    and with other handles of its client. A product uses the matrix that the name has at that moment: if another client may
-    have replaced the matrix, call `sync` first. If the server has lost the matrix, and the handle has its array, the client
-    uploads the array again, once."""
+    """A handle of a matrix on the server, from Client.put, Client.stored or Product.store. `@` multiplies it
+    by arrays and by other handles of the client. A product uses the current matrix of that name, so call
+    `sync` first if another client may have replaced the matrix. If the server has lost the matrix and the
+    handle has an array, a product uploads the array again."""
 
-    __array_ufunc__ = None  # So NumPy calls __rmatmul__ for `array @ handle`.
+    __array_ufunc__ = None  # NumPy then calls __rmatmul__ for `array @ handle`
 
     def __init__(self, client: Client, name: str, array: Optional[np.ndarray[Any, Any]], ttl_s: Optional[int]) -> None:
         self.client, self.name, self.array, self._ttl_s = client, name, array, ttl_s
@@ -194,8 +193,7 @@ class Stored:
         return Product(self.client, other, self)
 
     def sync(self) -> bool:
-        """Uploads the handle's array unless the server still has it. Returns whether it was uploaded. A handle without an
-        array uploads nothing."""
+        """Uploads the handle's array, unless the server has it or there is none. Returns whether it did."""
         if self.array is None:
             return False
         if self.array.ndim == 0:
@@ -223,13 +221,13 @@ class Stored:
         return True
 
     def get(self, *, rows: Part = None, cols: Part = None) -> Any:
-        """Returns the matrix, or a part of it, such as `rows=slice(0, 4)`. The server rejects negative bounds."""
+        """Returns the matrix, or a part such as `rows=slice(0, 4)`. The server rejects negative bounds."""
         query = _query({"rows": rows, "cols": cols})
         headers = {"Accept": RAW}
         return _call_with_uploads([self], lambda: self.client._call.call("GET", _path(self.name), query, headers=headers))[1]
 
     def delete(self) -> None:
-        """Deletes the matrix. No error if the server does not have it."""
+        """Deletes the matrix, if the server has it."""
         self.client._known.pop(self.name, None)
         try:
             self.client._call.call("DELETE", _path(self.name))
@@ -239,7 +237,7 @@ class Stored:
 
 
 def _call_with_uploads(operands: Iterable[Any], call: Callable[[], Result]) -> Result:
-    """Calls `call`. If the server has lost a stored matrix, uploads the arrays of the handles and calls once more."""
+    """Calls `call`. If the server has lost a stored matrix, uploads the handles' arrays and tries again."""
     try:
         return call()
     except Error as error:
@@ -254,10 +252,10 @@ def _call_with_uploads(operands: Iterable[Any], call: Callable[[], Result]) -> R
 
 
 class Product:
-    """A product that the server has not computed yet, from Client.product or by `@` with a handle. Each call of get, store
-    or reduce computes the product, and takes the parameters of Client.matmul."""
+    """A product that is not computed yet, from Client.product or from `@` with a handle. Each call of get,
+    store or reduce computes the product, and accepts the parameters of Client.matmul."""
 
-    __array_ufunc__ = None  # So `product @ array` is a TypeError: a product has no elements yet.
+    __array_ufunc__ = None  # `product @ array` is then a TypeError, because a product has no elements yet
 
     def __init__(self, client: Client, a: Any, b: Any) -> None:
         self.client = client
@@ -269,13 +267,13 @@ class Product:
         self.a, self.b = (x if isinstance(x, Stored) else np.asarray(x) for x in (a, b))
 
     def get(self, **parameters: Any) -> Any:
-        """Computes the product. Returns it, or the part that `rows` and `cols` select."""
+        """Computes the product, and returns it or the part that `rows` and `cols` select."""
         result = self._run(parameters, {"Accept": RAW})[1]
         return result if result.ndim else result[()]
 
     def store(self, name: str, *, ttl_s: Optional[int] = None, **parameters: Any) -> Stored:
-        """Computes the product and stores it under the name, without returning elements. If the connection breaks, the
-        request is not sent again, because it may have replaced one of its operands."""
+        """Computes the product and stores it on the server. If the connection breaks, the request is not sent
+        again, because the product may have replaced one of its operands."""
         headers, _ = self._run(parameters, {}, {"out": name, "reply": "none", "ttl_s": ttl_s})
         self.client._known.pop(name, None)
         stored = Stored(self.client, name, None, None)
@@ -283,8 +281,8 @@ class Product:
         return stored
 
     def reduce(self, *figures: str, **parameters: Any) -> Dict[str, Any]:
-        """Computes figures of the product, or of its part, on the server: sum, trace, min, max, max_abs, norm, finite.
-        Figures of integers are exact."""
+        """Computes figures of the product or its part: sum, trace, min, max, max_abs, norm, finite. Figures
+        of integers are exact, except the norm."""
         reduced = self._run(parameters, {}, {"reduce": ",".join(figures)})[1]["reduce"]
         return {name: float(value) if isinstance(value, str) else value for name, value in reduced.items()}
 
@@ -306,7 +304,7 @@ class Product:
         return reply_headers, result
 
     def _encode(self, query: Dict[str, Any]) -> Tuple[Dict[str, Any], List[memoryview]]:
-        """Returns the query that describes the operands, and the bytes of operands that are arrays."""
+        """Returns the query that describes the operands, and the bytes of the arrays."""
         body = []
         arrays = [x for x in (self.a, self.b) if not isinstance(x, Stored)]
         dtype = np.result_type(*(x.dtype for x in arrays)) if arrays else None
@@ -317,7 +315,7 @@ class Product:
             if operand.ndim == 0:
                 raise ValueError(f"{name} is a number: the operands of a product have at least one dimension")
             array = _little_endian(operand.astype(dtype, copy=False))
-            # An array in Fortran order is its transpose in C order. The server transposes it back.
+            # Memory in Fortran order is the transpose in C order. The server transposes it back.
             if array.ndim > 1 and not array.flags.c_contiguous and array.swapaxes(-1, -2).flags.c_contiguous:
                 array = array.swapaxes(-1, -2)
                 is_transposed = query.get(f"transpose_{name}") == "true"
@@ -333,8 +331,9 @@ _clients: Dict[Tuple[str, Optional[str]], Client] = {}
 
 
 def matmul(a: Any, b: Any, url: Optional[str] = None, key: Optional[str] = None, **parameters: Any) -> Any:
-    """Client.matmul in one line. The server is that of `url`, else of the environment's MATMULD_URL, else
-    http://127.0.0.1:8080. The key is `key`, else MATMULD_API_KEY. The client is kept for the next call."""
+    """Calls Client.matmul of a client that is kept for later calls. The server is `url`, or the environment
+    variable MATMULD_URL, or http://127.0.0.1:8080. The key is `key` or the environment variable
+    MATMULD_API_KEY."""
     url = url or os.environ.get("MATMULD_URL") or "http://127.0.0.1:8080"
     key = key or os.environ.get("MATMULD_API_KEY")
     client = _clients.get((url, key)) or _clients.setdefault((url, key), Client(url, key))

@@ -1,7 +1,6 @@
-"""Requests to a matmuld: kept connections, retries, problem replies as exceptions. Knows no names of paths.
+"""Sends requests to a server: keeps connections, retries, and raises exceptions. Knows no paths of the API.
 
-A body is a sequence of buffers, which are sent without a copy. A reply of raw elements is read straight into the
-array that is returned.
+The buffers of a body are sent without a copy. A reply of raw elements is read directly into an array.
 """
 
 from __future__ import annotations
@@ -23,23 +22,22 @@ RAW = "application/octet-stream"
 # HTTP headers by their names in lower case.
 Headers = Dict[str, str]
 
-# The server closes a connection that has been idle for a minute, or earlier if it runs short of descriptors. A request that
-# must not be sent twice uses only a connection that was used less than this long ago.
+# The server closes a connection that was idle for a minute, or earlier if it needs the descriptor. A request
+# that must not be sent twice therefore uses only connections that were used within this time.
 FRESH_S = 5.0
 
-# The errors of a TLS connection that the server has closed. They are no subclasses of ConnectionError.
+# The errors of a TLS connection that the server has closed, which are not subclasses of ConnectionError.
 CLOSED_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class Error(Exception):
     """The server rejected a request, or failed to compute it.
 
-    code         for programs, such as "bad_shape" or "busy"; docs/http-api.md lists them. If a proxy replied instead of
-                 the server: "http_502" for status 502.
+    code         for programs, such as "bad_shape" (docs/http-api.md), or "http_502" for a proxy's status 502.
     detail       for people: what was wrong, what was expected, what to do.
     status       the HTTP status.
-    problem      all members of the reply: `field`, `limit`, `request_id` and so on.
-    retry_after  the seconds after which another try makes sense, or None.
+    problem      all members of the reply, such as `field`, `limit` and `request_id`.
+    retry_after  the seconds to wait before another try, or None.
     """
 
     def __init__(self, status: int, problem: Mapping[str, Any], retry_after: Optional[float] = None) -> None:
@@ -55,7 +53,7 @@ class Error(Exception):
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Returns the little-endian NumPy type of this name. ImportError if the type needs ml_dtypes, and it is missing."""
+    """Returns the little-endian NumPy type. Raises ImportError if ml_dtypes is needed and missing."""
     try:
         dtype = np.dtype(name)
     except TypeError:
@@ -66,7 +64,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
-    """Returns the bytes of a C-contiguous array without a copy, also for types such as bfloat16."""
+    """Returns the bytes of a C-contiguous array of any type, without a copy."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -76,7 +74,6 @@ def shape_of(headers: Headers) -> Tuple[int, ...]:
 
 
 def _read_array(response: http.client.HTTPResponse, headers: Headers) -> np.ndarray[Any, Any]:
-    """Reads the elements of a raw reply. The headers have the shape and type."""
     array = np.empty(shape_of(headers), dtype_of(headers.get("matmul-dtype", "")))
     rest = bytes_of(array)
     if response.length is not None and response.length != len(rest):
@@ -86,7 +83,7 @@ def _read_array(response: http.client.HTTPResponse, headers: Headers) -> np.ndar
         if count == 0:
             raise ConnectionError(f"the connection ended {len(rest)} bytes before the end of the reply")
         rest = rest[count:]
-    response.read()  # http.client requires this before the next request.
+    response.read()  # http.client requires this before the next request
     return array
 
 
@@ -101,12 +98,12 @@ def _read_error(response: http.client.HTTPResponse, headers: Headers) -> Error:
 
 
 class Transport:
-    """Connections to one server. Any number of threads may call its functions. Requests do not share a connection."""
+    """Connections to one server. Any number of threads may call its methods."""
 
     def __init__(
         self, url: str, key: Optional[str], timeout_s: float, retry_s: float, context: Optional[ssl.SSLContext]
     ) -> None:
-        # Idle connections, each with the process that used it last, and when. A deque's append and pop are atomic.
+        # Idle connections, with the process and time of the last use. append and pop of a deque are atomic.
         self._free: Deque[Tuple[int, float, http.client.HTTPConnection]] = collections.deque()
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -117,7 +114,7 @@ class Transport:
         self._headers: Dict[str, str] = {"Authorization": f"Bearer {key}"} if key else {}
 
     def close(self) -> None:
-        """Closes the idle connections. A later request opens a new one."""
+        """Closes the idle connections."""
         try:
             while True:
                 self._free.pop()[-1].close()
@@ -135,12 +132,13 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         repeatable: bool = True,
     ) -> Tuple[Headers, Any]:
-        """Sends a request. Returns the reply's headers and its body: an array, a JSON value, text, or None.
+        """Sends a request. Returns the reply's headers and body: an array, a JSON value, text, or None.
 
-        Raises Error for a status of 300 or more. After 429 or 503 with Retry-After the server has done nothing, so the
-        request is sent again after that time, for up to retry_s in total. If the connection breaks before the reply begins,
-        a repeatable request is sent once more. Raises ConnectionError if the connection breaks otherwise, and TimeoutError
-        (socket.timeout) if the server is silent for too long.
+        Raises Error for a status of 300 or more. 429 or 503 with Retry-After means that the server has done
+        nothing. The request is then sent again after that time, for up to retry_s in total. A repeatable
+        request is also sent once more if the connection breaks before the reply begins. All other broken
+        connections raise ConnectionError. Raises TimeoutError (socket.timeout) if the server is silent for
+        too long.
         """
         target = self._prefix + path + ("?" + urllib.parse.urlencode(query, safe=",:()") if query else "")
         fields = {**self._headers, **(headers or {})}
@@ -166,10 +164,10 @@ class Transport:
             except (ConnectionError, *CLOSED_TLS):
                 if not repeatable:
                     raise
-                # The server may have closed an idle connection, or may have been restarted.
+                # The server may have closed the idle connection, or may have restarted.
                 connection.close()
                 response, is_sent = self._begin(connection, method, target, body, headers)
-            # A dictionary: a look-up in http.client's headers compares all names.
+            # A dictionary is faster than http.client's headers, which compare all names.
             reply_headers = {name.lower(): value for name, value in response.headers.items()}
             media_type = reply_headers.get("content-type", "").split(";")[0].strip()
             if response.status >= 300:
@@ -203,21 +201,21 @@ class Transport:
         body: Sequence[memoryview],
         headers: Dict[str, str],
     ) -> Tuple[http.client.HTTPResponse, bool]:
-        """Sends the request, and waits for the head of the reply. Returns also whether the whole request was sent."""
+        """Sends the request, and waits for the reply's head. Also returns whether all of it was sent."""
         try:
             connection.request(method, target, iter(body) if body else None, headers)
         except (BrokenPipeError, ConnectionResetError):
             if connection.sock is None:
                 raise
-            # The server rejects some requests before it has read the body. Its reply, with the reason, may have arrived.
+            # The server may reject a request without reading its body. The reply may have arrived already.
             return connection.getresponse(), False
         return connection.getresponse(), True
 
     def _acquire(self, repeatable: bool) -> http.client.HTTPConnection:
-        """Returns an idle connection, or a new one, which connects when it sends the request."""
+        """Returns an idle connection, or a new one that is not connected yet."""
         try:
             process, used, connection = self._free.pop()
-            # After a fork the parent still uses its connections. When the child closes them, nothing is sent, even with TLS.
+            # After a fork, connections belong to the parent. The child can close them without sending data.
             while process != os.getpid():
                 connection.close()
                 process, used, connection = self._free.pop()

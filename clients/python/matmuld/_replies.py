@@ -1,4 +1,4 @@
-"""The facts in replies: the timing and checks of a product, and the rows of a benchmark. A notebook shows both as tables."""
+"""Facts from replies: the timing and check of a product, and the rows of a benchmark, shown as tables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 @dataclass(frozen=True)
 class Reply:
-    """The facts about a product. `timing` has milliseconds: receive, decode, queue, upload, kernel, download,
-    encode and total, as docs/http-api.md explains. `round_trip_ms` is the client's time from call to result. `verify` is
-    None unless you asked for it. Otherwise it has residual, bound, passed, rows_unjudged and relative_error."""
+    """Facts about a product. `timing` contains the server's times in milliseconds: receive, decode, queue,
+    upload, kernel, download, encode and total (docs/http-api.md). `round_trip_ms` is the client's time from
+    call to result. `verify` contains residual, bound, passed, rows_unjudged and relative_error, or is None if
+    you did not request the check."""
 
     shape: Tuple[int, ...]
     dtype: str
@@ -44,7 +45,7 @@ class Reply:
 
 
 def _parse_verify(text: str) -> Dict[str, Any]:
-    """Reads the header Matmul-Verify, a dictionary of structured fields. `passed` is None if no row could be checked."""
+    """Reads the header Matmul-Verify. `passed` is None if no row could be checked."""
     values: Dict[str, Any] = {"passed": None, "relative_error": None}
     for name, value in re.findall(r'(\w+)(?:="?([^",]*)"?)?', text):
         if name == "passed":
@@ -72,7 +73,7 @@ def parse_reply(headers: Headers, round_trip_ms: float) -> Reply:
 
 
 class Benchmark:
-    """The rows of POST /v1/benchmark, as docs/http-api.md describes them. Its text is the table of the variants."""
+    """The rows of POST /v1/benchmark (docs/http-api.md). str() returns them as a table."""
 
     COLUMNS = ("variant", "backend", "repeats", "median ms", "GFLOP/s", "of blas", "relative error", "max error")
 
@@ -100,7 +101,7 @@ class Benchmark:
 
     def __str__(self) -> str:
         lines = [self.COLUMNS, *self.cells()]
-        # The last cell of a line is not padded: it may be an error's long sentence.
+        # The last cell of a line is not padded, because it may be the long sentence of an error.
         widths = [max(len(line[i]) for line in lines if len(line) > i + 1) for i in range(len(self.COLUMNS) - 1)]
         return "\n".join("  ".join([cell.ljust(w) for cell, w in zip(line[:-1], widths)] + [line[-1]]) for line in lines)
 

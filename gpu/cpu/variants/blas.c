@@ -1,6 +1,6 @@
-/* `blas`: OpenBLAS, the yardstick for the other variants. It multiplies float32 and float64; narrower
- * floats are converted to float32 in blocks. A build without OpenBLAS also has the variant in its table,
- * and reports why it cannot run. */
+/* `blas`: OpenBLAS, the yardstick for the other variants. OpenBLAS multiplies float32 and float64, so
+ * narrower floats are converted to float32 in blocks. A build without OpenBLAS has this variant too, and
+ * reports why it cannot run. */
 #include "gpu/cpu/variants.h"
 
 #include "gpu/queue/progress.h"
@@ -21,9 +21,9 @@ void mm_cpu_blas_limit_threads(unsigned count) {
         openblas_set_num_threads((int)count);
 }
 
-/* Whether OpenBLAS can allocate memory for its threads. For each product on several threads, Debian's
- * build of 0.3.21 allocates 512 KiB, and ends the process if that fails. This function tries an allocation
- * first. Only another thread could take the memory before OpenBLAS allocates it. */
+/* Whether OpenBLAS can allocate memory for its threads. OpenBLAS 0.3.21 of Debian allocates 512 KiB for each
+ * product on several threads, and ends the process if that fails. This function therefore tries a larger
+ * allocation first. */
 static bool has_memory(void) {
     enum { ENOUGH_BYTES = 1 << 20 };
     void *volatile memory = openblas_get_num_threads() > 1 ? malloc(ENOUGH_BYTES) : NULL;
@@ -32,7 +32,7 @@ static bool has_memory(void) {
     return has;
 }
 
-/* OpenBLAS needs leading dimensions of at least 1, also if a matrix has no columns. */
+/* OpenBLAS rejects a leading dimension of 0, which a matrix without columns has. */
 static int leading_dimension(const struct mm_matrix *matrix) {
     return matrix->ld > 0 ? (int)matrix->ld : 1;
 }
@@ -55,7 +55,6 @@ static CBLAS_TRANSPOSE flag(bool transpose) {
     return transpose ? CblasTrans : CblasNoTrans;
 }
 
-/* Multiplies matrices of one type that OpenBLAS supports. */
 static void multiply(const struct mm_product *product) {
     const struct mm_matrix *a = &product->a, *b = &product->b, *c = &product->c;
     const int m = (int)product->m, n = (int)product->n, k = (int)product->k;
@@ -70,8 +69,8 @@ static void multiply(const struct mm_product *product) {
                     leading_dimension(c));
 }
 
-/* Blocks are large, because one thread converts each block of an operand again for every block of C in its
- * row or column. */
+/* Blocks are large because each block of A is converted again for every block column of C, and each block of
+ * B for every block row. */
 enum { BLOCK = 1024 };
 
 /* Computes the sums in a block of memory, and stores them in C, which has a narrower type or an epilogue. */
@@ -112,14 +111,14 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
     return status;
 }
 
-/* Blocks of A, B and C as float32, 4 MiB each, dense. */
+/* Dense blocks, 4 MiB each. */
 struct blocks {
     float a[BLOCK * BLOCK];
     float b[BLOCK * BLOCK];
     float c[BLOCK * BLOCK];
 };
 
-/* Converts the rows × cols elements of a stored matrix that begin at (row, col) to float32. */
+/* Converts rows × cols elements of a stored matrix, beginning at (row, col), to float32. */
 static void widen(float *block, const struct mm_matrix *x, size_t row, size_t rows, size_t col, size_t cols) {
     switch (x->dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \

@@ -1,6 +1,6 @@
-/* `naive`: the triple loop over rows, columns and depth. Each element of C is one sum in the order of
- * depth, as in the definition. This is the reference of all other variants, so it stays simple. For each
- * element it reads a whole column of B, which uses cache lines badly. The tiled variants avoid this. */
+/* `naive`: the triple loop over rows, columns and depth. The loop follows the definition, because it is the
+ * reference for all other variants. For each element of C it reads a whole column of B, and uses only one
+ * element of each cache line. The tiled variants avoid this. */
 #include "gpu/cpu/variants.h"
 
 /* A transposed operand is the stored matrix with its two strides exchanged. */

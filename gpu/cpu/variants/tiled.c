@@ -1,16 +1,15 @@
-/* `tiled_8`, `tiled_16`, `tiled_32`: the idea of shared memory on a CPU. Squares of TILE×TILE elements of
- * A and B are copied to small arrays, and each copied element is used TILE times. The matrices are
- * therefore read only 1/TILE as often. Unlike `naive`, the inner loop reads rows that stay in the L1
- * cache, and the compiler can vectorize it. Copying also converts elements to the type of the sums.
+/* `tiled_8`, `tiled_16`, `tiled_32`: the CUDA kernel `tiled` for a CPU. Squares of TILE×TILE elements of A
+ * and B are copied to small arrays, which take the place of shared memory. Each copied element is used TILE
+ * times, so the matrices are read only 1/TILE as often. The inner loop reads rows that stay in the L1 cache,
+ * and the compiler can vectorize it. Copying also converts elements to the type of the sums.
  *
- * The cost is the copying and three squares of sums on the stack: with TILE 32 and 4 bytes 12 KiB, a
- * quarter of a usual L1 cache. Each element of C is still one sum in the order of depth. The CUDA kernel
- * `tiled` does this in shared memory. Here one thread copies and adds, so there are no barriers. */
+ * The cost is the copying and the stack: with TILE 32 and 4 bytes three squares need 12 KiB, a quarter of a
+ * usual L1 cache. There are no barriers, because one thread does everything. */
 #include "gpu/cpu/variants.h"
 
 #include <string.h>
 
-/* op(X): the element at (row, col) is at data + row·row_step + col·col_step. */
+/* op(X). The element at (row, col) is at data + row·row_step + col·col_step. */
 struct operand {
     const void *data;
     size_t row_step;
@@ -23,7 +22,7 @@ static struct operand operand_of(const struct mm_matrix *matrix, bool transpose)
     return (struct operand){matrix->data, matrix->ld, 1};
 }
 
-/* Adds the product of two squares, rows × depths by depths × cols, to a third. At an edge of a matrix the
+/* Adds the product of two squares, rows × depths by depths × cols, to `sums`. At an edge of a matrix the
  * squares have fewer elements. The function is inlined, so loops over whole squares have constant lengths. */
 #define ACCUMULATE(SUM)                                                                                      \
     static inline __attribute__((always_inline)) void accumulate_##SUM(                                      \
@@ -42,8 +41,8 @@ ACCUMULATE(double)
 ACCUMULATE(uint32_t)
 ACCUMULATE(uint64_t)
 
-/* stage copies the rows × cols elements of op(X) that begin at (row, col). multiply computes the whole
- * product. It is inlined once for each tile, so `tile` is a constant and its loops have constant lengths. */
+/* stage_ copies rows × cols elements of op(X), beginning at (row, col), to a square. multiply_ computes the
+ * whole product. It is inlined for each tile, so `tile` is a constant. */
 #define MULTIPLY(constant, name, type, word, SUM, value, ...)                                                \
     static inline void stage_##constant(SUM *square, size_t tile, const struct operand *x, size_t row,       \
                                         size_t rows, size_t col, size_t cols) {                              \

@@ -1,13 +1,11 @@
-/* The CPU's transpositions. Elements are copied as words of their size.
+/* The CPU's transpositions, which copy elements as words of equal size.
  *
- * `naive` writes C row by row, so writes are sequential. Each read is in another row of A, and therefore
- * in another cache line. If a column has more lines than the cache holds, each element costs a line from
- * memory.
+ * `naive` writes C row by row. Each read is in another row of A, and therefore in another cache line. If a
+ * column has more lines than the cache holds, each element costs a line from memory.
  *
- * `shared` is the idea of shared memory on a CPU. It reads a square of 32×32 elements of A row by row into
- * a small array, and writes it row by row to C. Both matrices are accessed along their cache lines. The
- * accesses down a column are in an array of 1 to 8 KiB, which stays in the L1 cache. The cost is the
- * copying. */
+ * `shared` reads a square of 32×32 elements of A row by row into a small array, and writes it row by row to
+ * C. Both matrices are accessed along their cache lines. Only the array, which stays in the L1 cache, is
+ * accessed down its columns. The cost is the copying. */
 #include "gpu/cpu/variants.h"
 
 #include <string.h>
@@ -68,8 +66,7 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* Transposes. If A is stored column by column, memory already has the transpose, and its rows are only
- * copied. */
+/* If A is stored column by column, memory already has the transpose, so only rows are copied. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)

@@ -1,20 +1,17 @@
-/* Counts accesses (count.h). This file knows no kernel. */
 #include "gpu/lab/traffic/count.h"
 
 #include <assert.h>
 
-/* --- global memory -------------------------------------------------------------------------------- */
-
-/* Rectangles that begin at the same offset within a sector, so their counts are equal. */
+/* Rectangles at equal offsets from the beginning of a sector. They access equally many sectors. */
 struct span {
-    size_t first; /* first row or column of one of these rectangles */
+    size_t first; /* first row or column of one of the rectangles */
     uint64_t count;
 };
 
 enum { SPANS_MAX = MM_SECTOR_BYTES + 1 };
 
-/* Groups the rectangles along one edge of a matrix, which are `stride` bytes apart. The last one may be
- * smaller. */
+/* Groups the rectangles along one edge of a matrix, which are `stride` bytes apart. The last rectangle may
+ * be smaller, and has a group of its own. */
 static unsigned spans_of(size_t length, unsigned edge, size_t stride, struct span spans[SPANS_MAX]) {
     const size_t whole = length / edge;
     const size_t step = stride % MM_SECTOR_BYTES;
@@ -35,11 +32,11 @@ struct counts {
     uint64_t sectors;
 };
 
-/* Counts one instruction of a warp in the rectangle that begins at (row, col). `first` is the group of its
- * first lane. */
+/* Counts one instruction of a warp in the rectangle at (row, col). `first` is the first lane's place in the
+ * rectangle. */
 static void count_instruction(const struct mm_matrix *x, const struct mm_share *share, size_t row, size_t col,
                               unsigned first, struct counts *counts) {
-    enum { FAR_BYTES = 1 << 20 }; /* rows that are further apart than they are long share no sector */
+    enum { FAR_BYTES = 1 << 20 }; /* rows this far apart share no sector */
     const unsigned across = share->cols / share->each;
     const unsigned bytes = (unsigned)mm_dtype_bytes(x->dtype);
     const size_t row_bytes = x->ld * bytes;
@@ -87,8 +84,6 @@ void mm_count_stores(struct mm_traffic *traffic, const struct mm_matrix *x, cons
     traffic->figures[MM_GLOBAL_STORE_SECTORS] += count_matrix(x, share).sectors;
 }
 
-/* --- shared memory -------------------------------------------------------------------------------- */
-
 void mm_count_shared(struct mm_traffic *traffic, enum mm_traffic_figure passes,
                      const uint32_t offsets[MM_WARP_LANES], unsigned bytes, uint64_t times) {
     enum { BANK_BYTES = 4 };
@@ -98,7 +93,7 @@ void mm_count_shared(struct mm_traffic *traffic, enum mm_traffic_figure passes,
     traffic->figures[MM_BANK_CONFLICT_PASSES] += (cost.passes - cost.transactions) * times;
 }
 
-/* All warps of a rectangle have the same pattern at different offsets, so one is counted for all. */
+/* All warps of a rectangle have equal patterns at different offsets, so one warp is counted for all. */
 void mm_count_staging(struct mm_traffic *traffic, const struct mm_share *share,
                       const struct mm_tile_layout *layout, uint64_t times) {
     const unsigned across = share->cols / share->each;

@@ -1,22 +1,22 @@
-/* Models of `register_tiled`, `vectorized` and `warp_tiled`. Their blocks stage slabs of A and B for
- * 128×128 elements of C, and their threads keep fragments in registers. The kernels in gpu/cuda/variants
- * say which thread accesses which element. The compiled `register_tiled` reads fragments word by word, and
- * the others read quads of 16 bytes. */
+/* Models of `register_tiled`, `vectorized` and `warp_tiled`. Each block stages slabs of A and B for 128×128
+ * elements of C, and each thread keeps fragments in registers. The compiled `register_tiled` reads fragments
+ * word by word, and the other kernels read quads of 16 bytes. */
 #include "gpu/lab/traffic/count.h"
 #include "gpu/lab/traffic/kernels.h"
 
 enum { EDGE = 128, WORD = sizeof(float), QUAD = 4 };
 
-/* Whether one access can read an aligned quad of X (quad.cuh). Matrices begin at multiples of a quad. */
+/* Whether one access can read an aligned quad of X (quad.cuh), because all rows begin at multiples of a
+ * quad. */
 static bool is_wide(const struct mm_matrix *x) {
     return x->ld % QUAD == 0;
 }
 
-/* An operand. Its lines are the rows of op(A), or the columns of op(B). */
+/* An operand. A line is a row of op(A) or a column of op(B). */
 struct side {
     const struct mm_matrix *stored;
-    bool is_along; /* a line's elements are neighbours in memory: A not transposed, or B transposed */
-    size_t across; /* columns of C for A, rows of C for B */
+    bool is_along; /* the elements of a line are neighbours in memory */
+    size_t across; /* for A the columns of C, for B the rows of C */
 };
 
 static void sides_of(const struct mm_product *product, struct side sides[2]) {
@@ -28,7 +28,7 @@ static uint64_t blocks_of(const struct mm_product *product) {
     return (uint64_t)mm_size_divide_up(product->m, EDGE) * mm_size_divide_up(product->n, EDGE);
 }
 
-/* Counts the staging of slabs, each `depth` deep. A slab has a row of `pitch` words for each k. */
+/* Counts the staging of slabs that are `depth` deep. A slab has a row of `pitch` words for each k. */
 static void count_slabs(struct mm_traffic *traffic, const struct side *side, unsigned depth, unsigned each,
                         unsigned at_once, unsigned pitch, uint64_t stagings) {
     const struct mm_share share = side->is_along
@@ -39,7 +39,7 @@ static void count_slabs(struct mm_traffic *traffic, const struct side *side, uns
     mm_count_staging(traffic, &share, &layout, stagings);
 }
 
-/* Counts reads of fragments, `words` at a time, by each lane from its place along the side. */
+/* Counts reads of fragments, `words` at a time. places[lane] is the lane's place along a row of the slab. */
 static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WARP_LANES], unsigned words,
                         uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -48,9 +48,7 @@ static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WAR
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, words * WORD, times);
 }
 
-/* --- blocks of 16×16 threads ----------------------------------------------------------------------- */
-
-/* A thread computes 8×8 elements of C, and reads `step` neighbours of its fragments at a time. */
+/* A thread computes 8×8 elements of C, and reads `step` neighbours of a fragment at a time. */
 static bool count_square(const struct mm_product *product, unsigned depth, unsigned step,
                          struct mm_traffic *traffic) {
     enum { SIDE = 16, EACH = 8, PADDING = 4, WARPS = SIDE * SIDE / MM_WARP_LANES, STAGED = 8 };
@@ -65,7 +63,7 @@ static bool count_square(const struct mm_product *product, unsigned depth, unsig
         places[1][lane] = lane % SIDE;
     }
     for (unsigned which = 0; which < 2; which++) {
-        /* If an operand is stored along k, a warp stages 8 k at a time. */
+        /* If an operand is stored along k, a warp stages 8 elements along k at a time. */
         const struct side *side = &sides[which];
         const unsigned at_once = is_wide(side->stored) ? step : 1;
         const unsigned staged = side->is_along ? STAGED : depth;
@@ -85,11 +83,9 @@ bool mm_traffic_vectorized(const struct mm_product *product, unsigned tile, stru
     return count_square(product, 16, QUAD, traffic);
 }
 
-/* --- blocks of warps, with asynchronous copies ----------------------------------------------------- */
-
-/* Each of a warp's 8×4 lanes computes 8×8 elements of C. Lanes 2i and 2i + 1 share the words of A. Copies
- * of the slab after the last one write zeros, and load nothing. The first fragments are read before the
- * main loop. */
+/* The 32 lanes of a warp form a grid of 8×4, and each lane computes 8×8 elements of C. Lanes 2i and 2i + 1
+ * read the same words of A. The kernel copies one slab after the last one: it stores zeros and loads
+ * nothing. It also reads the first fragments before its main loop. */
 bool mm_traffic_warp_tiled(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     enum { DEPTH = 16, THREAD = 8, LANE_ROWS = 8, LANE_COLS = MM_WARP_LANES / LANE_ROWS, WARPS = 8 };
     const uint64_t blocks = blocks_of(product), steps = blocks * mm_size_divide_up(product->k, DEPTH);

@@ -1,6 +1,5 @@
-/* Models of the kernels for lessons: they compute the memory accesses of one run from the addresses that
- * the warps use. A variant's row names its model. Models need no GPU, so a build without CUDA has them
- * too. */
+/* Models of the kernels for lessons. A model computes the memory accesses of one run from the addresses that
+ * the warps use. Models need no GPU, so a build without CUDA has them too. */
 #pragma once
 
 #include "gpu/lab/traffic/traffic.h"
@@ -8,7 +7,7 @@
 
 __BEGIN_DECLS
 
-/* Models of products. Models of tiled kernels support any tile; the others ignore it. */
+/* Models of products. Models of tiled kernels support any tile, and the others ignore `tile`. */
 mm_variant_traffic mm_traffic_naive, mm_traffic_naive_uncoalesced, mm_traffic_staged_copy;
 mm_variant_traffic mm_traffic_tiled, mm_traffic_tiled_dynamic, mm_traffic_tiled_racy;
 mm_variant_traffic mm_traffic_tiled_padded, mm_traffic_tiled_conflicted;
@@ -16,8 +15,8 @@ mm_variant_traffic mm_traffic_register_tiled, mm_traffic_vectorized, mm_traffic_
 
 mm_variant_traffic mm_traffic_transpose_naive, mm_traffic_transpose_shared, mm_traffic_transpose_padded;
 
-/* Models a vectorized transposition. Returns false for elements of 1 and 2 bytes unless m and n are
- * multiples of 64, because other sizes are moved in several ways. */
+/* Returns false for elements of 1 and 2 bytes if m or n is not a multiple of 64, because the kernel then
+ * mixes several ways of loading. */
 mm_variant_traffic mm_traffic_transpose_vectorized;
 
 __END_DECLS

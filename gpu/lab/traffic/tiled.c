@@ -1,14 +1,13 @@
-/* Models of `naive`, `naive_uncoalesced`, `staged_copy`, and of kernels whose blocks stage square tiles of
- * A and B. The kernels in gpu/cuda/variants say which thread accesses which element.
- *
- * The compiled `naive` kernels load both factors of each multiplication. Unrolled loops over a tile read
- * one word of b_tile at a time. They read a_tile by 16 bytes if the words for successive i are neighbours.
- * `tiled_dynamic` reads single words, because the compiler does not know its tile. */
+/* Models of `naive`, `naive_uncoalesced`, `staged_copy`, and of kernels whose blocks stage square tiles of A
+ * and B. The compiled code decides the width of reads. `naive` kernels load both factors of each
+ * multiplication. Tiled kernels read one word of b_tile at a time, and 16 bytes of a_tile if the words are
+ * neighbours. `tiled_dynamic` reads single words, because the compiler does not know its tile. */
 #include "gpu/lab/traffic/count.h"
 #include "gpu/lab/traffic/kernels.h"
 
-/* Counts a naive kernel. A warp computes 32 neighbours in a row of C or, if `is_down`, in a column. For
- * each k, its lanes share one element of one operand (one sector), and read 32 lines of the other. */
+/* Counts a naive kernel. A warp computes 32 neighbours in a row of C, or in a column if `is_down` is set.
+ * For each k, all lanes read one element of one operand, and 32 different lines of the other operand. A line
+ * is a row of op(A) or a column of op(B). */
 static bool count_naive(const struct mm_product *product, bool is_down, struct mm_traffic *traffic) {
     const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
@@ -36,7 +35,7 @@ bool mm_traffic_naive_uncoalesced(const struct mm_product *product, unsigned til
     return count_naive(product, true, traffic);
 }
 
-/* Counts `naive`, and for each multiplication the stores and loads of its two elements in shared memory. */
+/* Counts `naive`, and for each multiplication two stores and two loads in shared memory. */
 bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const uint64_t warps = (uint64_t)mm_size_divide_up(product->n, MM_WARP_LANES) * product->m;
     count_naive(product, false, traffic);
@@ -47,13 +46,13 @@ bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, str
 
 /* How the variants with tiles differ. */
 struct kind {
-    bool is_as_stored; /* the tile of a transposed operand is stored like the operand */
+    bool is_as_stored; /* a transposed operand stays transposed in its tile */
     unsigned padding;  /* unused words at the end of b_tile's rows */
-    bool is_joined;    /* a_tile is read by 16 bytes, if the words are neighbours */
+    bool is_joined;    /* neighbouring words of a_tile are read by 16 bytes */
     bool zeroes_first; /* a block first fills both tiles with zeros */
 };
 
-/* Counts reads by each thread (x, y) of a warp, which begin at word x·right + y·down. */
+/* Counts reads by a warp. Its thread (x, y) reads at word x·right + y·down. */
 static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned right, unsigned down,
                         unsigned word_bytes, unsigned bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -64,8 +63,8 @@ static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned righ
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, bytes, times);
 }
 
-/* Counts a kernel with tiles of edge×edge. Blocks have side×side threads, and each thread computes
- * each×each elements of C. */
+/* Counts a kernel with tiles of edge×edge. A block has side×side threads, each of which computes each×each
+ * elements of C. */
 static bool count_tiled(const struct mm_product *product, unsigned edge, struct kind kind,
                         struct mm_traffic *traffic) {
     enum { JOINED_BYTES = 16, SIDE_MAX = 32 };

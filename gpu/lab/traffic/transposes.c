@@ -1,5 +1,4 @@
-/* Models of transpositions. The kernels in gpu/cuda/variants say which thread accesses which element. The
- * compiled kernels access memory as their source says. */
+/* Models of the transpositions in gpu/cuda/variants. */
 #include "gpu/lab/traffic/count.h"
 #include "gpu/lab/traffic/kernels.h"
 
@@ -13,9 +12,8 @@ bool mm_traffic_transpose_naive(const struct mm_product *product, unsigned tile,
     return true;
 }
 
-/* --- by a tile of 32×32 ----------------------------------------------------------------------------- */
-
-/* Adds accesses of the first `lanes` lanes to shared memory, `step` bytes apart. */
+/* Adds accesses to shared memory by the first `lanes` lanes of a warp. The lanes' words are `step` bytes
+ * apart. */
 static void count_lanes(struct mm_traffic *traffic, enum mm_traffic_figure passes, size_t lanes, size_t step,
                         size_t bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -24,7 +22,7 @@ static void count_lanes(struct mm_traffic *traffic, enum mm_traffic_figure passe
     mm_count_shared(traffic, passes, offsets, (unsigned)bytes, times);
 }
 
-/* Both matrices are accessed along their rows; the last warp of a row may have fewer active lanes. Warps
+/* Both matrices are accessed along their rows. The last warp of a row may have fewer active lanes. Warps
  * write along rows of the tile, and read down its columns. */
 static bool count_by_tile(const struct mm_product *product, unsigned padding, struct mm_traffic *traffic) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
@@ -51,8 +49,6 @@ bool mm_traffic_transpose_padded(const struct mm_product *product, unsigned tile
     return count_by_tile(product, 1, traffic);
 }
 
-/* --- by vectors of 16 bytes ------------------------------------------------------------------------- */
-
 enum { EDGE = 64, PLACES = 8, VECTOR_BYTES = 16 };
 
 /* Returns the byte offset of an element in the swizzled tile. */
@@ -62,8 +58,8 @@ static uint32_t swizzled(unsigned row, unsigned col, unsigned length) {
            col % length * (VECTOR_BYTES / length);
 }
 
-/* Counts `times` accesses to the tile, all like the first warp's. The warp reads along a row of the tile.
- * To stage vectors, it uses rows of squares; to stage elements, it uses rows of elements. */
+/* Counts `times` accesses of a warp to the tile. If `is_wide` is set, each lane accesses a vector, else an
+ * element. */
 static void count_tile(struct mm_traffic *traffic, enum mm_traffic_figure passes, unsigned length,
                        bool is_wide, uint64_t times) {
     const unsigned vectors = EDGE / length;
@@ -76,8 +72,8 @@ static void count_tile(struct mm_traffic *traffic, enum mm_traffic_figure passes
     mm_count_shared(traffic, passes, offsets, is_wide ? VECTOR_BYTES : VECTOR_BYTES / length, times);
 }
 
-/* Blocks with a whole square copy vectors, if the rows of the matrix begin at multiples of a vector. Other
- * blocks stage all elements, and store those that C has. */
+/* Whole squares are copied by vectors if the rows of the matrix begin at multiples of a vector. Other
+ * squares are copied element by element. */
 static void count_vectors(const struct mm_product *product, struct mm_traffic *traffic) {
     const unsigned length = VECTOR_BYTES / (unsigned)mm_dtype_bytes(product->a.dtype);
     const struct mm_share vectors = {2, EDGE, length, length, MM_WARP_LANES};
@@ -86,7 +82,7 @@ static void count_vectors(const struct mm_product *product, struct mm_traffic *t
     const uint64_t whole = (product->m / EDGE) * (product->n / EDGE);
     const uint64_t blocks = mm_size_divide_up(product->m, EDGE) * mm_size_divide_up(product->n, EDGE);
     const uint64_t words =
-        EDGE * EDGE / MM_WARP_LANES; /* accesses of warps that move the square's elements one by one */
+        EDGE * EDGE / MM_WARP_LANES; /* accesses of a square, if each lane moves one element */
     const uint64_t staged = loads_wide ? whole : 0, stored = stores_wide ? whole : 0;
     const uint64_t of_c = product->m * mm_size_divide_up(product->n, MM_WARP_LANES);
     mm_count_loads(traffic, &product->a, loads_wide ? &vectors : &elements, 1);
@@ -97,8 +93,8 @@ static void count_vectors(const struct mm_product *product, struct mm_traffic *t
     count_tile(traffic, MM_SHARED_LOAD_PASSES, length, false, of_c - stored * words);
 }
 
-/* Elements of 1 and 2 bytes are copied as words of 4 bytes, if all squares are whole. Each row of the tile
- * is padded by a word. A warp stages down columns of the tile, and reads along rows. */
+/* Elements of 1 and 2 bytes are copied as words of 4 bytes if all squares are whole. Each row of the tile
+ * has one unused word. A warp stages down the columns of the tile, and reads along its rows. */
 static void count_narrow(const struct mm_product *product, struct mm_traffic *traffic) {
     enum { WORD = 4 };
     const unsigned length = WORD / (unsigned)mm_dtype_bytes(product->a.dtype), words = EDGE / length;
@@ -115,7 +111,6 @@ static void count_narrow(const struct mm_product *product, struct mm_traffic *tr
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, read, WORD, warps);
 }
 
-/* Narrow elements are predicted only for whole squares, because others are loaded in several ways. */
 bool mm_traffic_transpose_vectorized(const struct mm_product *product, unsigned tile,
                                      struct mm_traffic *traffic) {
     const bool is_narrow = mm_dtype_bytes(product->a.dtype) < 4;
