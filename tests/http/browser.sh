@@ -1,6 +1,7 @@
 #!/bin/sh
-# browser.sh VIEW [OPTION…]: uses one view of the page in headless Chromium, by browser/VIEW.py, against a server with these
-# options; of VIEW_gpu against one with a made-up GPU. Status 77 without Chromium, its driver, or Selenium. Screenshots are kept in ./screenshots.
+# browser.sh VIEW [OPTION…]: tests one view of the page in headless Chromium with browser/VIEW.py. OPTIONs are
+# for the server. VIEW_gpu uses a server with a simulated GPU. Ends with status 77 without Chromium, its
+# driver or Selenium. Saves screenshots in ./screenshots.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 view=$1

@@ -60,7 +60,7 @@ class Connection:
         elif body is not None:
             lines = [*lines, f"Content-Length: {len(body)}"]
         head = "\r\n".join([f"{method} {target} {version}", f"Host: {self.host}", *lines, "", ""]).encode()
-        # A client that expects 100 sends the body when it comes.
+        # A client with Expect: 100-continue sends the body after this interim reply.
         self.socket.sendall(head if "expect" in names else head + (body or b""))
         if "expect" in names and b" 100 " in self.socket.recv(64, socket.MSG_PEEK):
             self.socket.sendall(body)
@@ -170,7 +170,7 @@ def judge_body(reply, request, text, body):
     method, target = request.split()[:2]
     kind, expected = read_bytes(text)
     if kind == "%f32":
-        # The sign and the payload of a NaN are left to the hardware.
+        # The sign and the payload of a NaN depend on the hardware.
         numbers = [[one if one == one else "NaN" for (one,) in struct.iter_unpack("<f", some)] for some in (expected, body)]
         if repr(numbers[0]) != repr(numbers[1]):
             yield f"expected the numbers {numbers[0]}, got {numbers[1]}"

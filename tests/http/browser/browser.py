@@ -17,9 +17,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 URL, SCREENSHOTS = sys.argv[1], pathlib.Path(sys.argv[2])
 AXE = (pathlib.Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
-SECONDS = 20  # the longest wait for what a page shows; short ones fail on a busy machine
+SECONDS = 20  # time limit for each wait; shorter limits fail on a busy machine
 SIZES = {"wide": (1280, 900), "phone": (360, 740)}
-LOOKS = (("wide", "light"), ("phone", "dark"))  # at the end each view is checked in these
+LOOKS = (("wide", "light"), ("phone", "dark"))  # finish() checks each view in these
 
 
 def fetch(path, body=None, headers=None):
@@ -112,7 +112,7 @@ class Page:
         bad += self.run("return [...document.querySelectorAll('.copied pre')].filter(one => one.scrollWidth > one.clientWidth)"
                         ".map(one => 'beneath its button: ' + one.textContent)")
         self.run(AXE)
-        # With other result types axe takes twice as long.
+        # Other result types would double the time that axe takes.
         result = self.driver.execute_async_script("axe.run({resultTypes: ['violations']})"
                                                   ".then(arguments[0], error => arguments[0]({error: String(error)}))")
         assert "error" not in result, result

@@ -9,7 +9,7 @@ from browser import LOOKS, URL, Browser, fetch
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-# Keeps the page's replies. A request whose body contains `hang` never ends.
+# Saves the replies that the page gets. A request with 77 repeats never ends.
 WATCH = """
 const real = window.fetch;
 window.replies = [];
@@ -25,7 +25,6 @@ window.fetch = async (path, options) => {
   window.replies.push(await response.clone().text());
   return response;
 };"""
-# Simulates a server that requires a key.
 LOCKED = """
 const real = window.fetch;
 window.fetch = (path, options) => options.headers.Authorization || path === 'openapi.json' ? real(path, options)
@@ -107,7 +106,7 @@ def check_speed(page):
     assert "% of blas" not in rows[0]
     none, roof = page.run("return window.saidToCopy")
     assert none is None and "plain copy" in roof, "the wait for the copy is said beside the roof, not beside the finished figures"
-    # Against blas, and with a type that not all variants support.
+    # Also compares with blas, and uses a type that some variants do not support.
     boxes["cpu:blas"].click()
     boxes["cpu:auto"].click()
     time_them(page)
@@ -121,7 +120,6 @@ def check_speed(page):
     page.wait(lambda page: not boxes["cpu:blas"].is_displayed() and boxes["cpu:naive"].is_displayed(), "blas takes no int32")
     choose(page, "dtype", "float32")
 
-    # An error, and a cancelled benchmark.
     page.expected.append("400 (Bad Request)")
     enter(page, "m", 0)
     page.find(".speed button.main").click()

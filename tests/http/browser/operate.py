@@ -9,8 +9,8 @@ from browser import LOOKS, URL, Browser, fetch
 OWN = ("/metrics", "/readyz", "/v1/devices")
 PROBLEM = {"type": "urn:matmuld:problem:x", "title": "No", "detail": "for a reason", "status": 0, "request_id": "x"}
 
-# From here on the test answers the page from `replies`: status, text and required key by path. The page polls on
-# `tick()`, and its time is `clock`.
+# Replaces the page's requests and clock. `replies` maps a path to status, text and required key. The page
+# polls when the test calls tick().
 TAKE_OVER = """
 window.replies = {}; window.asked = []; window.clock = Math.ceil(performance.now()) + 1e6;
 performance.now = () => clock;
