@@ -238,8 +238,8 @@ for framing in 'Content-Length: 3100000' 'Transfer-Encoding: chunked'; do
     expect "the stalled upload, $framing" 429 code busy detail 'too slow' Retry-After: '[1-9]*' Connection: close
 done
 
-# Requests never wait until stored matrices are deleted. Replies with stored matrices wait for memory, and so
-# do benchmarks.
+# A result for which stored matrices leave no memory is rejected at once. Replies with stored matrices and
+# benchmarks wait for memory that other requests use.
 ask '/v1/matrices/square?m=256&n=256' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/square"
 curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/$(printf 'm%.0s' $(seq 125))[100-999]?m=1&n=1"
 reach "$used" $((stored = 262144 + 900 * 4))

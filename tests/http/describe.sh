@@ -31,7 +31,7 @@ devices^names and memory^.devices | all(.name != "" and .memory_bytes > 0 and (.
 devices^what CUDA devices have^.devices | map(select(.backend == "cuda")) | all((.compute_capability, .driver) | test("^[0-9]+[.][0-9]+$"))
 END
 
-# Uses each variant that supports float32 and 1×1×1.
+# Requests each listed variant. Some variants do not support float32 or 1×1×1.
 jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available and .multiple_of == null and (.dtypes | index("float32")) != null)"' "$scratch/variants" >"$scratch/rows"
 while read -r op backend variant available; do
     what="$op $backend:$variant"

@@ -133,7 +133,7 @@ done <<END
 1|422|unsupported|/v1/transpose|-d {"a":[[1]],"dtype":"float17"}
 END
 
-# Each row: number of requests, operation, variant, floating-point operations, number of kernels, target,
+# Each row: requests, operation, variant, floating-point operations of each request, kernels that run, target,
 # arguments. No kernel runs if k = 0 or C has no elements.
 while IFS='|' read -r times op variant flops kernels target arguments; do
     begin

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 
-# This file's name hides NumPy, so its folder must not be on the path.
+# Python would import this file instead of NumPy if this folder were on the path.
 sys.path.pop(0)
 import numpy as np  # noqa: E402
 
@@ -20,7 +20,7 @@ except ImportError:
     ml_dtypes = None
 
 VERSIONS = [(1, 0), (2, 0), (3, 0)]
-# Shapes of transposes: larger than a tile, a tile, smaller, and empty.
+# Shapes of transposes, around the size of a tile, and empty
 TRANSPOSED_SHAPES = [(1, 1), (1, 70), (70, 1), (31, 33), (32, 64), (127, 130), (200, 150), (0, 3), (3, 0), (0, 0)]
 
 
@@ -51,7 +51,7 @@ def check_transposes(url, folder, random):
     for case, (dtype, (m, n), order) in enumerate(itertools.product(("<f4", "<f8", "<i4", "<i8"), TRANSPOSED_SHAPES, "CF")):
         what = f"{dtype} {m}x{n} in order {order}"
         variant = ["naive", "shared", "auto"][case // 3 % 3]
-        # All bit patterns: NaNs of all payloads, subnormals, the ends of integers.
+        # Random bits include NaNs with all payloads, subnormals and extreme integers.
         elements = np.frombuffer(random.bytes(m * n * np.dtype(dtype).itemsize), dtype)
         a = np.array(elements.reshape(m, n), order=order)
         files = form(folder, VERSIONS[case % 3], [f"variant={variant}"], a=a)
@@ -63,7 +63,7 @@ def check_transposes(url, folder, random):
         check_bits(np.fromfile(c, dtype).reshape(n, m), a, f"{what}, raw")
 
 
-# Type, result type, twice the unit roundoff of sums, unit roundoff of the result.
+# Each row: element type, result type, twice the unit roundoff of sums, unit roundoff of the result
 TYPES = [("float64", "float64", 2.0**-52, 0), ("float64", "float32", 2.0**-52, 2.0**-24),
          ("float32", "float16", 2.0**-23, 2.0**-11), ("float16", "float16", 2.0**-23, 2.0**-11),
          ("float16", "float32", 2.0**-23, 0), ("bfloat16", "bfloat16", 2.0**-23, 2.0**-8),
@@ -124,7 +124,7 @@ def check_types(url, folder, random):
         octets = ["-H", "Content-Type: application/octet-stream", "--data-binary", f"@{folder}/raw"]
         got = np.fromfile(curl(folder, *octets, f"{url}/v1/matmul?{query}"), c_dtype)
         check_typed(got.reshape(m, n), a, b, sums, rounding, f"{what}, raw")
-        # JSON in both directions: its numbers read back as equal elements.
+        # JSON numbers in requests and replies must be read as equal elements.
         body = {"a": a.tolist(), "b": b.tolist(), "dtype": name, "result_dtype": result, "variant": variant}
         json.dump(body, open(f"{folder}/body", "w"))
         reply = json.load(open(curl(folder, "-d", f"@{folder}/body", f"{url}/v1/matmul")))
@@ -144,7 +144,7 @@ def check_csv(url, folder, random):
             check_bits(np.loadtxt(c, dtype=name, delimiter=",", ndmin=2), a, f"{name} {m}x{n} as CSV")
 
 
-# Shapes of stacks that broadcast, of every rank.
+# Shapes of stacks that broadcast, of every rank
 PAIRS = [
     ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
     ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((8, 1, 5, 4), (3, 4, 6)), ((1, 1, 2, 3), (3, 1)), ((2, 3, 1, 5), (2, 1, 5, 2)),
@@ -172,7 +172,7 @@ def check_exact(got, expected, shape, what):
 
 def check_stacks(url, folder, random):
     for case, ((a_shape, b_shape), name, order) in enumerate(itertools.product(PAIRS, WHOLE_TYPES, ("CC", "CF", "FC", "FF"))):
-        if (case + case // 24) % 7 > 0:  # each pair of shapes with three or four of the types and orders
+        if (case + case // 24) % 7 > 0:  # takes every seventh combination, to save time
             continue
         flags = random.integers(0, 2, 2)
         a, b = (small(random, name, swapped(np.empty(shape), flag).shape, order[index])

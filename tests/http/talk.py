@@ -22,9 +22,9 @@ def talk(host, port, piece, how=str(PAUSE_MS)):
     with socket.socket() as connection:
         connection.settimeout(PATIENCE_S)
         if how == "UNREAD":
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest possible
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # 1 gives the smallest possible buffer
         connection.connect((host, int(port)))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each write is a packet of its own
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # sends each write as a packet
         other = select.poll()
         other.register(connection, select.POLLRDHUP)
         for at in range(0, len(data), piece):

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-# Headers that HTTP itself allows in a reply, and those for browsers, which tests/http/cors.sh checks.
+# Reply headers that the document need not list: HTTP's own, and those for CORS, which tests/http/cors.sh
+# checks
 UNDOCUMENTED = {"date", "content-length", "content-type", "connection", "transfer-encoding", "vary"}
 OF_CORS = "access-control-"
 
@@ -52,7 +53,7 @@ class Document:
         validator = self.validators.get(id(schema))
         if validator is None:
             Draft202012Validator.check_schema(schema)
-            # References begin at the root, so the components must be there.
+            # References in a schema start at the document's root, so the validator needs the components.
             validator = Draft202012Validator({"allOf": [schema], "components": self.root["components"]})
             self.validators[id(schema)] = validator
         for error in validator.iter_errors(value):
@@ -68,9 +69,6 @@ def exact(text):
     """A number that is compared exactly, even if a double would be rounded."""
     number = float(text)
     return number if Decimal(number) == Decimal(text) else Decimal(text)
-
-
-# --- the document
 
 
 def check_document(document, node, path):
@@ -91,17 +89,14 @@ def check_document(document, node, path):
             check_document(document, child, f"{path}/{key}")
 
 
-# --- the exchanges
-
-
 def find_response(document, method, path, status):
     """Returns the documented response and the operation. HEAD is documented as GET."""
     any_path = document.root["x-any-path"]
-    # An unknown path is looked up under the last template whose text before `{` begins the path.
+    # Paths with a parameter match a template by the text before `{`.
     paths = document.root["paths"]
     templates = [known for known in paths if "{" in known and path.startswith(known.partition("{")[0])]
     item = paths.get(path) or (paths[templates[-1]] if templates else {})
-    # Methods are case-sensitive: post is none.
+    # Methods are case-sensitive, so `post` is unknown.
     operation = item.get("get" if method == "HEAD" else method.lower()) if method.isupper() else None
     if operation is None:
         operation = any_path["options"] if method == "OPTIONS" else any_path
@@ -111,7 +106,7 @@ def find_response(document, method, path, status):
 
 def read_head(path):
     lines = path.read_text().splitlines()
-    # Interim replies (100 Continue) come first; the last head counts.
+    # Interim replies such as 100 Continue come first, so only the last head counts.
     lines = lines[max(index for index, line in enumerate(lines) if line.startswith("HTTP/")) :]
     headers = {}
     for line in filter(None, lines[1:]):
@@ -166,7 +161,7 @@ def check_exchange(document, head):
 
 
 def main(path, *rest):
-    documents = functools.cache(Document)  # most servers have equal documents
+    documents = functools.cache(Document)  # most documents are equal, so results are cached
     count = 0
     what = path
     try:

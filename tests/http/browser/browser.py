@@ -59,7 +59,7 @@ class Page:
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"})
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        driver.get("about:blank")  # else only the part behind # else only the part after # changes, and the page stays
+        driver.get("about:blank")  # otherwise a new part after # would not load the page again
         self.messages()
         driver.get(URL + address)
 

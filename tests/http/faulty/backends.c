@@ -85,7 +85,7 @@ static enum mm_status run_out_of_memory(const struct mm_product *product, struct
     return MM_NO_DEVICE_MEMORY;
 }
 
-/* Waits with the job while MATMULD_FAULTY_HOLD exists, then reports that the device is lost. */
+/* Marks the device as failed. A job that the test delays still runs until the test releases it. */
 static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
     if (product->m != 1)
@@ -430,8 +430,6 @@ static struct mm_backend faulty_backend = {
     .measure = measure,
     .probe = probe,
 };
-
-/* --- the CPU ------------------------------------------------------------------------------------- */
 
 static struct mm_backend cpu_backend;
 
