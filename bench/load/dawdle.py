@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Slow clients that send heads or bodies, or read replies, a few bytes at a time, each on its own connection. Prints `ready`
-once all have begun. At the end prints for each kind how many connections the service has closed, and when: heads=N ended=N first_s=SECONDS last_s=SECONDS
+"""Runs slow clients, which send heads or bodies, or read replies, a few bytes at a time. Prints `ready` when all clients
+have begun. At the end prints for each kind the number of clients, how many connections the service has closed, and when
+it closed the first and the last one: heads=N ended=N first_s=SECONDS last_s=SECONDS
 """
 
 import argparse
@@ -39,7 +40,7 @@ def make_product_head(m, k, n):
 
 
 def claimed(claim, index):
-    """Returns the depth of a product whose operands are this client's share of --claim."""
+    """Returns k of a product whose operands have as many bytes as this client's part of --claim."""
     claims = [claim]
     while claims[-1] // 2 >= CLAIM_MIN:
         claims.append(claims[-1] // 2)

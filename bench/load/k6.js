@@ -1,11 +1,11 @@
-// Products at a constant rate, whatever the service does: an open loop, so that waiting is measured from when a
-// request was due and a stall costs every request that it held up (no coordinated omission).
+// Requests products at a constant rate, also while the service is slow (an open loop). Times count from when a request
+// was due, so a pause of the service delays every request that was due in it (no coordinated omission).
 //
 //   k6 run -e RATE=500 -e EDGE=64 -e FORM=raw -e DURATION=30s -e URL=http://127.0.0.1:8080 bench/load/k6.js
 //
-// FORM is raw or json, or made: the server makes the matrices, and returns none; or stored: the matrix that is stored
-// as `load`, with itself. Look at dropped_iterations: where it is not 0, k6 had no free user (VUS, 200) to ask with,
-// and the latencies tell too little.
+// FORM is raw, json, made (the server generates the operands) or stored (the stored matrix `load` times itself). With
+// made and stored the reply has no matrix. If dropped_iterations is not 0, the times are too low, because k6 had too few
+// virtual users (VUS, default 200) to send every request.
 import http from 'k6/http';
 import { check } from 'k6';
 
@@ -35,7 +35,7 @@ const query = (FORM === 'stored' ? [] : [`m=${edge}&k=${edge}&n=${edge}`]).conca
 const target = json ? '/v1/matmul' : `/v1/matmul?${query}`;
 const body = json
   ? JSON.stringify({ a: matrix(), b: matrix() })
-  : had ? null : Float32Array.from({ length: 2 * edge * edge }, element).buffer; // both matrices, one behind the other
+  : had ? null : Float32Array.from({ length: 2 * edge * edge }, element).buffer; // A, then B
 const headers = { 'Content-Type': json ? 'application/json' : 'application/octet-stream' };
 
 export default function () {

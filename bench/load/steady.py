@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Sends one request again and again and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
+"""Sends one request repeatedly and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
 
-A closed loop sends the next request on a connection after the reply. wrk runs it if bodies are small, because Python is too
-slow for that. wrk reads 8 KiB at a time, so it is too slow for large bodies, and this program sends those itself. An open
-loop (--rate) sends a request whenever one is due, and counts its time from then. "refused" is 429 or 503 with Retry-After,
-"unsent" counts requests that were due while all connections were busy. --spans adds the means of Server-Timing's spans,
-outside_ms (the median of a request's time less its kernel's) and rest_ms (the whole time less all kernels').
+By default each connection sends its next request after the reply (a closed loop). This program starts wrk for small
+bodies, because Python would be too slow, and sends large bodies itself, because wrk reads only 8 KiB at a time. With
+--rate, requests are sent at fixed times (an open loop), and the time of a request counts from when it was due.
+
+"refused" counts replies 429 and 503 with Retry-After. "unsent" counts requests that were due while all connections were
+busy. --spans adds the mean of each span in Server-Timing, outside_ms (median of a request's time minus its kernel time)
+and rest_ms (duration of the run minus the sum of kernel times).
 """
 
 import argparse
@@ -73,7 +75,7 @@ def parse():
 
 
 class Message:
-    """The request, and what is known of the correct product."""
+    """The request, and the data to check the product."""
 
     def __init__(self, options):
         self.options, m, k, n = options, options.m, options.k, options.n
@@ -112,7 +114,7 @@ class Message:
         return part("a", m, k, elements[: 4 * m * k]) + part("b", k, n, elements[4 * m * k :]) + b"--edge--\r\n"
 
     def check(self, body):
-        """Returns what is wrong with a product, by its length and some elements; None if nothing is."""
+        """Checks the length and some elements of a product. Returns what is wrong, or None."""
         m, k, n = self.options.m, self.options.k, self.options.n
         if self.options.form == "json":
             rows = json.loads(body.tobytes())["c"]
@@ -131,7 +133,7 @@ class Message:
 
 
 class Connection:
-    """Sends requests one after the other. Reuses its buffer, so its pages are warm."""
+    """Sends requests one after another. All replies go to one buffer, so its pages are mapped already."""
 
     def __init__(self, message):
         self.message, self.options = message, message.options
@@ -151,7 +153,7 @@ class Connection:
         self.socket = None
 
     def was_closed(self):
-        """Reconnects if the server has closed the connection between two requests."""
+        """Closes the connection and returns True if the server has closed it between two requests."""
         if self.socket is None:
             return False
         poll = select.poll()
@@ -199,7 +201,7 @@ class Connection:
         return int(first.split()[1]), headers, body
 
     def ask(self, due=None):
-        """Sends one request. Returns its outcome, its ms, its Server-Timing, and what was wrong."""
+        """Sends one request. Returns the outcome, milliseconds, Server-Timing, and what was wrong."""
         begun = due or time.monotonic()
         try:
             if self.was_closed():

@@ -1,8 +1,7 @@
-"""Round trips through NumPy's own np.save and np.load, np.savetxt and np.loadtxt: numpy.py URL FOLDER.
+"""Compares the service with NumPy: numpy.py URL FOLDER. NumPy writes the files that curl sends, and reads the replies.
 
-Matrices in C and in Fortran order are sent by curl as forms, raw and as JSON. Products of random numbers of every type keep
-the bound of their sums. Stacks and matrices of whole numbers are exactly what np.matmul makes of them. Transposes come back
-bit for bit, also as CSV. (kernels/cpu has the bound of each variant.)
+Operands are in C and Fortran order, as forms, raw data and JSON. Products of random numbers of every type must be within
+an error bound. Products and stacks of integers must equal np.matmul's. Transposes must have equal bits, also as CSV.
 """
 
 import itertools
@@ -25,7 +24,7 @@ TRANSPOSED_SHAPES = [(1, 1), (1, 70), (70, 1), (31, 33), (32, 64), (127, 130), (
 
 
 def curl(folder, *arguments):
-    """Leaves the reply, which must be 200, in the folder's file c.npy, and returns the file's name."""
+    """Runs curl, which must get status 200. Returns the file with the reply."""
     command = ["curl", "-s", "--max-time", "60", "-o", f"{folder}/c.npy", "-w", "%{http_code}", *arguments]
     status = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
     assert status == "200", f"status {status}: {open(f'{folder}/c.npy').read()}"
@@ -33,7 +32,7 @@ def curl(folder, *arguments):
 
 
 def form(folder, version, options, **matrices):
-    """Returns curl's arguments for a form with these matrices, written to files, and with options."""
+    """Writes the matrices to files. Returns curl's arguments for a form with these files and options."""
     for name, matrix in matrices.items():
         with open(f"{folder}/{name}.npy", "wb") as file:
             np.lib.format.write_array(file, matrix, version=version)
@@ -74,12 +73,12 @@ TYPES = [("float64", "float64", 2.0**-52, 0), ("float64", "float32", 2.0**-52, 2
 
 
 def dtype_of(name):
-    """Returns None if no installed package has the type."""
+    """Returns NumPy's type of this name, or None if no installed package has it."""
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name) if hasattr(np, name) else None
 
 
 def typed(random, dtype, shape, order):
-    """Integers of the whole range; floats near 1."""
+    """Returns a random matrix: integers of the type's whole range, or floats near 1."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         matrix = random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
@@ -132,7 +131,7 @@ def check_types(url, folder, random):
 
 
 def check_csv(url, folder, random):
-    """Transposes through np.savetxt and np.loadtxt, bit for bit, for every kind of number."""
+    """Transposes of CSV files by np.savetxt, read with np.loadtxt, must have equal bits."""
     for name, fmt, delimiter in (("float32", "%.18e", ","), ("float64", "%.18e", ";"), ("int64", "%d", ",")):
         for m, n in ((1, 1), (3, 70), (200, 150)):
             a = typed(random, np.dtype(name), (m, n), "C")
@@ -157,7 +156,7 @@ WHOLE_TYPES = ["float32", "int8", "float64", "float16", "int64", "bool"]
 
 
 def small(random, name, shape, order):
-    """Integers whose sums are exact in every result type."""
+    """Returns random integers so small that their products are exact in every result type."""
     return np.array(random.integers(0, 2, shape) if name in ("bool", "float16") else random.integers(-9, 9, shape)).astype(name, order=order)
 
 

@@ -1,13 +1,10 @@
-"""Checks an OpenAPI document, and replies of a server against the document.
+"""Checks an OpenAPI document, and the replies of a server against the document.
 
-Usage: validate.py DOCUMENT                     that its references lead somewhere, and that its examples and defaults
-                                                conform to its schemas
-       validate.py DOCUMENT EXCHANGES [DOCUMENT EXCHANGES]…
-                                                every NAME.head (the reply's status line and headers) in the
-                                                folder EXCHANGES, with its NAME.body, as the reply to NAME.request,
-                                                which is written as in golden/README.md
+validate.py DOCUMENT checks the references, and that examples and defaults conform to their schemas.
+validate.py DOCUMENT EXCHANGES [DOCUMENT EXCHANGES]… checks the replies in folders. NAME.head is the status line and
+headers of a reply, NAME.body its body, and NAME.request the request in the format of golden/README.md.
 
-Ends with 1 at the first fault, which it prints.
+Prints the first error and ends with status 1.
 """
 
 import functools
@@ -40,7 +37,7 @@ class Document:
         self.validators = {}
 
     def follow(self, node):
-        """Returns the object of a reference; anything else is returned unchanged."""
+        """Returns the object that a $ref names. Returns any other node unchanged."""
         while isinstance(node, dict) and "$ref" in node:
             top, *keys = node["$ref"].split("/")
             expect(top == "#", f"{node}: only references within the document are expected")
@@ -66,14 +63,13 @@ class Document:
 
 
 def exact(text):
-    """A number that is compared exactly, even if a double would be rounded."""
+    """Returns a float if it is exact, or else a Decimal, so large integers are compared exactly."""
     number = float(text)
     return number if Decimal(number) == Decimal(text) else Decimal(text)
 
 
 def check_document(document, node, path):
-    """Returns all examples of media types, parameters and headers below this node, and the defaults of
-    schemas."""
+    """Returns all examples and defaults below this node, with their schemas."""
     if isinstance(node, dict):
         document.follow(node)
         schema = node.get("schema", {})
@@ -138,7 +134,7 @@ def check_body(document, method, response, headers, body):
 
 
 def check_request(document, operation, target, head, body):
-    """Checks that the parameters and the JSON body of a successful request are documented."""
+    """Checks that the document has all parameters and JSON members of a successful request."""
     known = {one["name"]: one for one in map(document.follow, operation.get("parameters", []))}
     for name, value in urllib.parse.parse_qsl(urllib.parse.urlsplit(target).query, keep_blank_values=True):
         expect(name in known, f"the request's parameter {name} is not documented")

@@ -1,7 +1,7 @@
-"""Shared by the tests of all views: headless Chromium at a server's page.
+"""Functions for the tests of the page in headless Chromium.
 
-A test opens a Page for a width and a colour scheme, uses it, and calls finish(), which fails on an error in the console,
-a request to another host, a violation that axe finds, or a page wider than its window. It takes a screenshot as well."""
+A test opens a Page with a width and a colour scheme, uses it, and calls finish(). This takes a screenshot. It fails on an
+error in the console, a request to another host, an accessibility problem found by axe, or a page wider than its window."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ LOOKS = (("wide", "light"), ("phone", "dark"))  # finish() checks each view in t
 
 
 def fetch(path, body=None, headers=None):
-    """The API's own JSON reply, to compare with the page."""
+    """Returns the API's JSON reply, to compare with what the page shows."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data, {"Content-Type": "application/json", **(headers or {})})
     with urllib.request.urlopen(request, timeout=60) as reply:
@@ -31,7 +31,7 @@ def fetch(path, body=None, headers=None):
 
 
 class Browser:
-    """A Chromium for several pages, one after another."""
+    """Chromium, which shows one page after another."""
 
     def __enter__(self):
         options = webdriver.ChromeOptions()
@@ -50,7 +50,7 @@ class Browser:
 
 
 class Page:
-    """A tab at URL + address. expected: console messages that the test provokes."""
+    """A tab at URL + address. A test appends to `expected` the console messages that it causes."""
 
     def __init__(self, driver, address, size, scheme):
         self.driver, self.size, self.scheme, self.expected = driver, size, scheme, []
@@ -84,12 +84,12 @@ class Page:
         return console, requests
 
     def clipped(self, view):
-        """Returns tables of a view that are partly out of sight."""
+        """Returns the tables of a view that are wider than their container."""
         return self.run("return [...document.querySelectorAll(arguments[0] + ' .scroll:has(table)')]"
                         ".filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)", view)
 
     def finish(self, name):
-        """Checks the page as it is now, and takes a screenshot."""
+        """Checks the current state of the page, and takes a screenshot."""
         violations = self.find_violations()
         height = min(6000, self.run("return document.documentElement.scrollHeight"))
         width = SIZES[self.size][0]

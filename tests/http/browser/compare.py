@@ -1,4 +1,4 @@
-"""Tests the view Compare: each chart's table and the code, against the API's replies."""
+"""Tests the view Compare: the tables of its charts and the code must agree with the API's replies."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def table(page, part):
 
 
 def agree(cell, value):
-    """Returns whether a cell shows a value of the API, to three digits."""
+    """Returns whether a cell shows this value of the API, up to a relative error of 0.001."""
     if not isinstance(value, (int, float)):
         return cell == ("–" if value is None else value)
     return abs(float(cell.replace(",", "")) - value) <= 1e-3 * abs(value)
@@ -72,7 +72,7 @@ def ready(page):
 
 
 def last_reply(page, member):
-    """Returns the last reply with this text that the page received."""
+    """Returns the last reply to the page that contains the text `member`."""
     return json.loads(page.run("return window.replies.filter(text => text.includes(arguments[0])).at(-1)", member))
 
 
@@ -186,7 +186,7 @@ def check_code(page):
 
 
 def check_address(browser):
-    """A link restores the state, and an edited address changes it. What the address does not name stays."""
+    """A link restores the state, and an edited address changes only what it names."""
     page = browser.open("/#compare?part=roof&m=33&dtype=int32&variants=cpu:naive&source=cuda:tiled_async&file=async.cuh")
     ready(page)
     page.wait(lambda page: page.run("return document.activeElement.className") == "roof", "the part has the focus")

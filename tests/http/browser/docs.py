@@ -24,7 +24,7 @@ def resolve(node):
 
 
 def article(page, operation):
-    """Returns what an article shows, including folded parts."""
+    """Returns the texts of an article, also of its closed details."""
     return page.run("""const article = document.getElementById(arguments[0]);
         const column = (table) => [...table.tBodies[0].rows].map(row => row.cells[0].textContent);
         return { title: article.querySelector('h3').textContent, text: article.textContent,

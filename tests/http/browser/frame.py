@@ -1,4 +1,4 @@
-"""Tests the frame of the views: navigation, size of the page, and that it only loads from its own host."""
+"""Tests what all views share: navigation, size of the page, and that the page loads only from its own host."""
 
 import statistics
 import urllib.request

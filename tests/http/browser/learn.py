@@ -1,5 +1,4 @@
-"""Tests the view Learn: each lesson opens, follows its controls, shows the API's replies, and has working curl
-lines."""
+"""Tests the view Learn: lessons open, react to their controls, and agree with the API. Their curl commands work."""
 
 import json
 import re
@@ -122,7 +121,7 @@ def check_lessons(browser):
 
 
 def check_banks(browser):
-    """The bank of each lane, and the words of each bank, equal the API's."""
+    """The page and the API must agree on the bank of each lane and the number of words of each bank."""
     page = browser.open("/#learn?lesson=banks")
     until(page, "Degree 32")
     usual = {"pattern": "stride", "stride": 1, "padded": "no", "word_bytes": 4, "bank_bytes": 4}
@@ -140,7 +139,7 @@ def check_banks(browser):
 
 
 def check_limits(browser):
-    """A number beyond its limit becomes the limit, and the field shows that."""
+    """A number that is too large is replaced by the limit."""
     page = browser.open("/#learn?lesson=memory&stride=99")
     until(page, "sectors:")
     assert page.find("#learn [name=stride]").get_attribute("value") == "32"

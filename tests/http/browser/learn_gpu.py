@@ -1,5 +1,5 @@
-"""Tests the view Learn of a server with a GPU. While another benchmark runs it waits without an error, then shows
-what it measured."""
+"""Tests the view Learn with a GPU. While another benchmark runs, the page waits without an error. Then it shows
+the measured times."""
 
 import http.client
 import json
@@ -26,8 +26,7 @@ def is_busy():
 
 
 def occupy():
-    """Returns the connection of a benchmark that runs until the connection closes. Tries again if the server is
-    busy."""
+    """Starts a benchmark that runs until its connection closes. Returns the connection."""
     while True:
         other = http.client.HTTPConnection(urllib.parse.urlsplit(URL).netloc)
         other.request("POST", "/v1/benchmark", json.dumps({"m": 512, "k": 512, "n": 512, "variants": ["cpu:naive"], "repeats": 1000}))

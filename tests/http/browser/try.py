@@ -1,5 +1,5 @@
-"""Tests the view Try: operands of every kind, products against the API's replies, times, command lines, links,
-files, errors, API keys."""
+"""Tests the view Try: all kinds of operands, products that agree with the API, times, command lines, links, files,
+errors and API keys."""
 
 import ast
 import json
@@ -38,7 +38,7 @@ def cells(page, selector="#try-c"):
 
 
 def texts(matrix):
-    """Returns a matrix of the API as the page must show it."""
+    """Returns the texts that the page must show for a matrix of the API."""
     return [[element if isinstance(element, str) else json.dumps(element) for element in row] for row in matrix]
 
 
@@ -73,7 +73,7 @@ def shown_lines(page):
 
 
 def same_by_lines(page, expected, environment=None):
-    """Runs the two command lines that the page shows, and compares their output with the page."""
+    """Runs the curl and Python commands that the page shows. Their results must equal the page's."""
     environment = {**os.environ, "PYTHONPATH": str(CLIENT), "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
     curl, python = shown_lines(page)
     reply = subprocess.run(["sh", "-c", curl], cwd=work, env=environment, stdout=subprocess.PIPE, check=True, timeout=60).stdout
@@ -109,7 +109,7 @@ def opening(browser):
 
 
 def typing(page):
-    """Keyboard in the grid, 64-bit integers, NaN, rows and columns, paste."""
+    """Tests keys in the grid, 64-bit integers, NaN, adding and removing rows and columns, and paste."""
     choose(page, "dtype", "int64")
     put(page, '[aria-label="A, row 1, column 1"]', "9007199254740993")
     page.driver.switch_to.active_element.send_keys(Keys.ENTER, "-1", Keys.ARROW_RIGHT, "10", Keys.ARROW_UP, "0")
@@ -207,7 +207,7 @@ def problems(browser):
 
 
 def quoting(browser):
-    """A text from a link cannot end its quotes in the command lines."""
+    """Text from a link stays within its quotes in the command lines that the page shows."""
     evil = """x'")\\$(id)#"""
     for parameters in ({"a_from": evil}, {"a": evil, "dtype": "bfloat16" + evil}, {"b": evil, "a_from": "identity()", "variant": evil}):
         page = browser.open("/#try?" + urllib.parse.urlencode(parameters))
@@ -271,7 +271,7 @@ def files(browser):
 
 
 def made(browser):
-    """Generated and stored operands: the page gets a corner of the product, but the download is complete."""
+    """With large generated or stored operands the page shows a corner of the product. The download is complete."""
     page = browser.open("/#try?a_from=uniform(7)&b_from=uniform(2)&m=700&k=40&n=20")
     page.wait(lambda page: page.find("#try-times table"), "the product of random matrices")
     request = {"a": {"from": "uniform(7)"}, "b": {"from": "uniform(2)"}, "m": 700, "k": 40, "n": 20}
@@ -338,7 +338,7 @@ def made(browser):
 
 
 def keys(browser):
-    """A server with API keys and without a store: a hint, a dialog, and a variable in the command lines."""
+    """A server with API keys: the page asks for a key in a dialog. Command lines have the key in a variable."""
     environment = {**os.environ, "MATMULD_API_KEY": "open-sesame-0123456789"}
     options = ["--backend", "cpu", "--port", "0", "--log-format", "text", "--store-memory", "0"]
     server = subprocess.Popen([os.environ["MATMULD"], *options], env=environment, stderr=subprocess.PIPE, text=True)
