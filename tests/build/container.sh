@@ -9,8 +9,7 @@ fail() {
     failed=$((failed + 1))
 }
 
-# Both base images must have one CUDA version and one distribution, as 13.0.3-devel-ubuntu24.04 and
-# 13.0.3-base-ubuntu24.04 have.
+# Both base images must have one CUDA version and one distribution.
 built_on=$(sed -n 's/^ARG BUILD_IMAGE=//p' Dockerfile | sed 's/-devel-/-/')
 run_on=$(sed -n 's/^ARG RUN_IMAGE=//p' Dockerfile | sed 's/-base-/-/')
 if [ -z "$built_on" ] || [ "$built_on" != "$run_on" ]; then

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Compares docs/ with the program: the options of --help, and the tables of variants, which stand between
-# comments such as <!-- options --> and <!-- end -->. Checks the chart and the links. Each curl command must
-# use --fail-with-body.
+# Compares the options and tables of variants in docs/ with the program. Checks the chart, links and curl
+# commands.
 # Usage: docs.sh MATMULD LIST_VARIANTS, in the top folder.
 # shellcheck disable=SC2016
 set -eu
@@ -22,7 +21,6 @@ block() {
     sed -n "/^<!-- $2 -->\$/,/^<!-- end -->\$/p" "$1"
 }
 
-# compare FILE WHAT: shows the differences between the document (-) and the program (+).
 compare() {
     diff -u "$scratch/document" "$scratch/program" || fail "^ $1 (-) and the program (+) differ in $2"
 }

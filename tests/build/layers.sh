@@ -32,8 +32,7 @@ if [ "$(printf '%s\n' "$asking" | wc -w)" -ne 1 ]; then
     failed=$((failed + 1))
 fi
 
-# Names of kernel files must be unique, because documents and ptxas reports name the files without their
-# folders.
+# Names of kernel files must be unique, because ptxas reports name files without their folders.
 twice=$(find gpu/cuda -name '*.cu' | sed 's|.*/||' | sort | uniq -d)
 if [ -n "$twice" ]; then
     echo "two kernel files have one name: $twice"

@@ -9,8 +9,7 @@
 #   ptxas.sh check REPORTS FILE.cu…    in the top folder
 set -eu
 
-# Runs the compiler and writes its messages to the report of the object file. The output of the build shows
-# only warnings and errors.
+# Runs the compiler and writes its messages to the report. Prints only warnings and errors.
 keep() {
     folder=$1
     shift
@@ -21,8 +20,6 @@ keep() {
         previous=$word
     done
     [ -n "$object" ] || exec "$@"
-    # The path of an object is gpu/cuda/CMakeFiles/TARGET.dir/FILE.cu.o. Reports keep the folders, so files
-    # with equal names have separate reports.
     report=$folder/$(printf '%s' "${object%.o}" | sed 's|CMakeFiles/[^/]*\.dir/||').txt
     mkdir -p "$(dirname "$report")"
     rm -f "$report"
@@ -74,7 +71,7 @@ is_excused() {
     }
 }
 
-# check_excuses FILE REPORT: fails if a name in the file does not spill, because the line would hide a later
+# check_excuses FILE REPORT: fails if a named function does not spill, because the line would hide a later
 # spill.
 check_excuses() {
     excuses "$1" | while read -r excuse; do

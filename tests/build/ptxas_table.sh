@@ -12,8 +12,7 @@ table=gpu/cuda/compiled.h
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# read_reports REPORTS: prints a line for each kernel: name, compute capability, registers, static shared
-# bytes, bytes of the stack frame, bytes of spill stores and spill loads.
+# read_reports REPORTS: prints for each kernel: name, compute capability, registers and bytes of memory.
 read_reports() {
     find "$1" -name '*.txt' -exec cat {} + | awk '
         /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; capability = quoted[4] }

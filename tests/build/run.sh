@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests that ./dev run compiles for the GPUs that nvidia-smi lists, and without CUDA if there is no GPU. Fake
-# versions of nvidia-smi, cmake, apt-get and sudo come first on PATH. Run in the top folder.
+# Tests for which GPUs ./dev run compiles, with fake versions of nvidia-smi, cmake, apt-get and sudo on PATH.
 set -eu
 
 scratch=$(mktemp -d)

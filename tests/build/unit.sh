@@ -1,7 +1,5 @@
 #!/bin/sh
-# Checks the systemd unit without starting it: the path of the program follows the installation prefix,
-# systemd accepts the unit with the drop-in that its comment shows, and systemd-analyze rates its exposure 3.0
-# or lower.
+# Checks the systemd unit without starting it. systemd-analyze must rate its exposure 3.0 or lower.
 # Usage: unit.sh BUILD, a build folder.
 set -eu
 

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Memory shared with malloc.py: the file named by MATMULD_TEST_FAULTS. Both sides access it atomically. */
+/* Shared with malloc.py in the file named by MATMULD_TEST_FAULTS. Both sides access it atomically. */
 struct control {
     uint64_t armed; /* while this is 0, no allocation is counted or fails */
     uint64_t bytes; /* smaller allocations are neither counted nor fail */
@@ -26,12 +26,10 @@ struct control {
 
 static struct control *control; /* NULL if no allocation must fail */
 
-/* True after the thread's start function began. Before, a sanitizer allocates, and its failure would end the
- * process. */
+/* True after the thread's start function began. Allocations before come from a sanitizer and must succeed. */
 static _Thread_local bool is_counted __attribute__((tls_model("initial-exec")));
 
-/* Allocations of these libraries must succeed, because the libraries end the process without memory, or retry
- * forever. */
+/* Allocations of these libraries must succeed, because the libraries end the process without memory. */
 static const char *const spared_names[] = {"libopenblas", "libgmp", "libtasn1"};
 enum { SPARED = sizeof spared_names / sizeof spared_names[0] };
 static struct { uintptr_t from, to; } spared[SPARED];
@@ -94,8 +92,7 @@ static bool fails(size_t bytes, const void *caller) {
 
 #define fails_here(bytes) fails(bytes, __builtin_return_address(0))
 
-/* Sets `next` to the function that this library replaces. There is no constructor for that, because programs
- * allocate before constructors run. */
+/* Sets `next` to the replaced function. Programs allocate before any constructor could do that. */
 #define FIND_NEXT(name)                                                                                      \
     static __typeof__(name) *found;                                                                          \
     __typeof__(name) *next = __atomic_load_n(&found, __ATOMIC_RELAXED);                                      \
@@ -110,8 +107,7 @@ static bool fails(size_t bytes, const void *caller) {
         return fails_here(bytes) ? (failure) : next arguments;                                               \
     }
 
-/* strdup is here because a sanitizer's strdup does not call malloc. mmap64 is mmap for programs with
- * large-file support. */
+/* strdup does not call malloc in a sanitizer. mmap64 is mmap for programs with large-file support. */
 /* clang-format off */
 WRAP(void *, malloc, (size_t bytes), (bytes), bytes, NULL)
 WRAP(void *, calloc, (size_t count, size_t bytes), (count, bytes), count * bytes, NULL)

@@ -34,8 +34,7 @@ tls)
     certificate=$scratch/own.pem
     export CURL_CA_BUNDLE="$certificate"
     set -- --tls-cert "$certificate" --tls-key "$scratch/own.key"
-    # GnuTLS leaks memory of gnutls_handshake if one certain allocation fails. The suppression needs slow
-    # unwinding, which finds the name of the function.
+    # Ignores a leak in gnutls_handshake. Slow unwinding is needed to see the function's name.
     echo leak:gnutls_buffer_append_data >"$scratch/lost_by_gnutls"
     export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=0"
     export LSAN_OPTIONS="${LSAN_OPTIONS:-}:suppressions=$scratch/lost_by_gnutls:print_suppressions=0"

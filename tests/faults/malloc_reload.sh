@@ -1,6 +1,5 @@
 #!/bin/sh
-# Makes allocations fail while SIGHUP reloads the API keys. The old keys stay valid, the log has the reason,
-# and the next reload works.
+# Makes allocations fail while SIGHUP reloads the API keys. The old keys stay valid.
 # shellcheck source=tests/http/server.sh
 . "$(dirname "$0")/../http/server.sh"
 # shellcheck source=tests/faults/under.sh

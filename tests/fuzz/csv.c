@@ -1,5 +1,4 @@
-/* Fuzzes the CSV codec. The input is the name of an element type, a line end, and a CSV file. Elements that
- * are written as CSV and read back must have equal bits. The file is also decoded as part of a form. */
+/* Fuzzes the CSV codec. The input is the name of an element type, a line end, and a CSV file. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/csv/csv.h"
@@ -10,7 +9,6 @@
 
 #define BOUNDARY "----------fuzz"
 
-/* Reads a CSV file into memory of exactly the needed size. The caller frees it. */
 static enum mm_status read(struct slice file, enum mm_dtype dtype, struct mm_matrix *matrix) {
     struct mm_csv csv;
     struct mm_error error = {0};
@@ -67,8 +65,7 @@ static char *make_form(enum mm_op op, enum mm_dtype dtype, struct slice file, si
     return form;
 }
 
-/* Decodes the file in a form, which must give the status and the matrix of the file alone. Only limits on
- * size may reject the form. */
+/* The file in a form must give the same matrix or error. Only limits on size may reject the form instead. */
 static void check(enum mm_op op, struct slice file, enum mm_status status, const struct mm_matrix *matrix) {
     struct decoding decoding;
     size_t bytes;

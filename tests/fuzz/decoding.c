@@ -40,7 +40,7 @@ void fuzz_require_error(enum mm_status status, const struct mm_error *error) {
     free(text);
 }
 
-/* Reads every element, so a sanitizer reports invalid views. */
+/* Reads every element, so a sanitizer reports invalid memory. */
 static void touch(const struct mm_matrix *matrix) {
     const size_t element_bytes = mm_dtype_bytes(matrix->dtype);
     const unsigned char *bytes = matrix->data;
@@ -160,8 +160,7 @@ static void require_decoded(const struct decoding *decoding) {
     require_turnable(call);
 }
 
-/* All decodings share one pool of memory, because opening a pool takes longer than most decodings. The
- * address sanitizer reports access to free memory of the pool. */
+/* All decodings share one pool, because opening a pool takes longer than most decodings. */
 static void begin_memory(struct decoding *decoding) {
     static struct mm_budget empty;
     if (empty.buffers == NULL)

@@ -1,5 +1,4 @@
-/* Starts a server as main does, but without signal handlers, a thread that closes slow connections, or a
- * listening socket. */
+/* Starts a server as main does, but without signal handlers or a listening socket. */
 #include "tests/fuzz/in_process.h"
 
 #include "server/http/pool.h"
@@ -126,7 +125,6 @@ static bool receive(struct talk *talk) {
     return any;
 }
 
-/* Returns whether a request waits for the worker pool or for a device. */
 static bool is_waiting(void) {
     bool waits = false;
     pthread_mutex_lock(&server.mutex);

@@ -1,6 +1,4 @@
-/* Fuzzes the JSON codec. The input is a line whose bytes are chunk lengths, then a body. The elements must
- * equal what Jansson reads, what is read again after writing, and what the body gives when it arrives in
- * chunks.
+/* Fuzzes the JSON codec. The input is a line whose bytes are chunk lengths, then a body. Jansson must agree.
  * */
 #include "tests/fuzz/fuzz.h"
 
@@ -20,8 +18,7 @@ static double nearest_to(enum mm_dtype dtype, double number) {
     return mm_dtype_get(dtype, &element, 0);
 }
 
-/* Returns whether the element is the value of this type that is nearest to the double. The neighbours of the
- * double are accepted too, because the double is itself a rounded number. */
+/* Accepts neighbours of the double too, because the double is itself rounded. */
 static bool is_nearest(enum mm_dtype dtype, double element, double number) {
     return (signbit(element) != 0) == (signbit(number) != 0) &&
            (element == nearest_to(dtype, number) || element == nearest_to(dtype, nextafter(number, 0)) ||
@@ -64,8 +61,7 @@ static const char *require_elements(const struct mm_shape *shape, enum mm_dtype 
     return element;
 }
 
-/* Checks that the codec and Jansson agree whether the text is JSON. Known differences: Jansson rejects a byte
- * order mark and numbers beyond double, ignores a zero byte after a token, and allows deeper nesting. */
+/* Checks that the codec and Jansson agree whether the text is JSON, apart from known differences. */
 static void require_grammar(const struct decoding *decoding, struct slice text) {
     static const char malformed[] = "the JSON body ";
     const bool is_fault = strncmp(decoding->error.detail, malformed, sizeof malformed - 1) == 0;

@@ -1,6 +1,5 @@
 /* Fuzzes forms. The input is a line whose bytes are chunk lengths, a line with the Content-Type, then the
- * body. Parts that are written and read again, and forms that arrive in chunks, must be equal to the first
- * result. */
+ * body. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/form/multipart.h"

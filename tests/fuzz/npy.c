@@ -1,5 +1,4 @@
-/* Fuzzes the .npy parser. The input is a file. A header that is written and read again must be equal. The
- * file is also decoded as part of a form. */
+/* Fuzzes the .npy parser. The input is a file. A header that is written and read again must be equal. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/npy/npy.h"

@@ -1,5 +1,5 @@
-/* Fuzzes the number parsers of all element types. The input is words. Results must match strtof, strtod or
- * strtold, and a second parser for JSON's grammar in this file. */
+/* Fuzzes the number parsers. Results must match strtof, strtod or strtold, and a second parser in this file.
+ * */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/element.h"
@@ -41,8 +41,7 @@ static long double read_rounded(const char *number, int rounding) {
     return value;
 }
 
-/* Returns whether the number is an integer of the range, which number.h must read exactly. Stores the integer
- * in `whole`. A long double can represent every int64_t. */
+/* Returns whether number.h must read the number as an exact integer. A long double holds every int64_t. */
 static bool hold_whole(const char *number, int64_t least, int64_t most, int64_t *whole) {
     const long double value = read_rounded(number, FE_DOWNWARD);
     if (value != read_rounded(number, FE_UPWARD) || value != rintl(value) || value < (long double)least ||

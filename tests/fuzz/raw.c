@@ -1,5 +1,4 @@
-/* Fuzzes the raw format. The first line of the input is a query string, without percent-encoding. The other
- * lines are the body. If the query is accepted, a body of the right length must be decoded. */
+/* Fuzzes the raw format. The first line of the input is a query string, and the other lines are the body. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -80,8 +80,7 @@ static void take_headers(struct slice *rest, struct reply *reply) {
     }
 }
 
-/* Checks that api/problem.c has the status, or that libmicrohttpd sends this status before our handler runs.
- * */
+/* Known statuses are in api/problem.c. libmicrohttpd sends others before our handler runs. */
 static void check_status(const struct reply *reply, const struct reply_bounds *bounds) {
     static const unsigned library[] = {400, 413, 414, 431, 501, 505};
     bool known = reply->is_ours && (reply->status == 200 || reply->status == 204);
@@ -90,8 +89,7 @@ static void check_status(const struct reply *reply, const struct reply_bounds *b
     for (size_t index = 0; index < sizeof library / sizeof library[0] && !reply->is_ours; index++)
         known |= reply->status == library[index];
     REQUIRE(known);
-    /* Overload and device failures cannot occur, because there is only one connection and the device works.
-     * */
+    /* Overload and device failures cannot occur, because there is one connection and a working device. */
     REQUIRE(reply->status != 429 && (reply->status < 500 || reply->status == 504 || !reply->is_ours));
     REQUIRE(reply->status != 504 || bounds->has_deadline);
 }
@@ -174,8 +172,8 @@ static bool reply_take(struct slice *rest, const struct reply_bounds *bounds, st
     check_status(reply, bounds);
     check_headers(reply);
     if (!reply->is_ours) {
-        /* libmicrohttpd closes the connection after its own error page. Version 0.9.75 writes the head of
-         * some pages twice. */
+        /* libmicrohttpd closes after its error page, and version 0.9.75 writes the head of some pages twice.
+         * */
         REQUIRE(slice_equals(reply_header(reply, "Connection"), "close"));
         *rest = (struct slice){rest->text + rest->bytes, 0};
         return true;

@@ -1,5 +1,4 @@
-/* Fuzzes complete HTTP requests. The input has a byte of flags, then the lengths of the writes, then the
- * bytes that are sent over a connection. */
+/* Fuzzes HTTP requests. The input is a byte of flags, the lengths of the writes, then the bytes to send. */
 #include "tests/fuzz/in_process.h"
 #include "tests/fuzz/replies.h"
 

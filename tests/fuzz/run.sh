@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs fuzz targets in parallel. Each target starts from its corpus and from the inputs of earlier runs. An
-# input that fails is saved in the corpus, where tests run it again. Call this script through ./dev fuzz.
+# Runs fuzz targets in parallel. An input that fails is saved in the corpus. Call this script through ./dev
+# fuzz.
 # Usage: run.sh JOBS [SECONDS] [TARGET], or run.sh JOBS --total SECONDS, in the top folder, with the preset fuzz built.
 set -eu
 
@@ -53,8 +53,7 @@ if [ $# -gt 0 ]; then
     printf '%s\n' "$targets" | grep -qxF -e "$*" || bad_usage "takes one of: $(echo "$targets" | tr '\n' ' '); got '$*'"
     targets=$1
 fi
-# Targets run in rounds of JOBS at once. In each round about a second is lost to starting, and libFuzzer needs
-# at least one more.
+# Targets run in rounds of JOBS at once. Each round loses about a second to starting.
 if [ "$total" = yes ]; then
     rounds=$((($(echo "$targets" | wc -l) + jobs - 1) / jobs))
     seconds=$((seconds / rounds > 1 ? seconds / rounds - 1 : 1))

@@ -18,8 +18,7 @@ has_connections() {
         awk -v others="$1" '/^matmuld_connections\{state="(idle|active)"\}/ { count += $2 } END { exit count != others + 1 }'
 }
 
-# answer STATUS ARG…: sends a request on a new connection. STATUS 000 means that the server closes without a
-# reply.
+# answer STATUS ARG…: sends a request on a new connection. Status 000 means that no reply comes.
 answer() {
     expected=$1
     shift

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests POST /v1/benchmark: measured rows, text tables, limits, and that only one benchmark runs at a time
-# while products continue.
+# Tests POST /v1/benchmark: measured rows, text tables, limits, and products during a benchmark.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -15,8 +14,7 @@ square() {
     printf '{"m": %s, "k": %s, "n": %s, "variants": %s, "repeats": %s}' "$1" "$1" "$1" "$2" "$3"
 }
 
-# refuses STATUS CODE FIELD LIMIT BODY [ARG…]: checks the error for this benchmark. LIMIT may be - for any
-# limit.
+# refuses STATUS CODE FIELD LIMIT BODY [ARG…]: checks an error. LIMIT may be - for any limit.
 refuses() {
     wanted=$1 code=$2 field=$3 limit=$4
     shift 4
@@ -100,7 +98,6 @@ refuses 422 unsupported variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:
 expect "no model" 422 detail "'fails' has none for float32"
 refuses 400 bad_request variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:naive/8"]}'
 
-# Without a GPU the server predicts bank conflicts in shared memory.
 post '{"op": "shared_access"}'
 expect "all accesses are predicted" 200 '"\(.backend) \(.rows | length) \(.shared_bank_bytes)"' 'cpu 208 null' \
     '[.rows[] | .measured or .cycles_per_access != null or .bytes_per_cycle != null or .latency_cycles != null] | any' false \
@@ -173,8 +170,7 @@ post '{"op": "transpose", "m": 1000, "n": 1500, "variants": ["naive"], "repeats"
 expect "beside a store: one set" 200
 stop
 
-# Only one benchmark runs at a time, and products run in between. A benchmark that would take hours ends when
-# its client leaves or its time limit passes.
+# A benchmark that would take hours ends when its client leaves or its time limit passes.
 start_held --backend cpu
 : >"$scratch/hold.benchmark"
 post_benchmark 1000 naive naive
@@ -252,8 +248,7 @@ expect "matrices over the budget" 413 detail ' 1049584 bytes'
 refuses 413 too_large k - '{"m": 1, "k": 401, "n": 1, "variants": ["naive"], "repeats": 1}'
 stop
 
-# A stored operand needs memory twice. The check needs 4·170 numbers, 5·(200 + 400 + 1) sums and a row of 200
-# numbers.
+# A stored operand needs memory twice, for the store and for the benchmark.
 start --backend cpu --memory-budget 1118481 --store-memory 512KiB
 "$FLOAT32" fill 80000 1 >"$scratch/matrix"
 ask '/v1/matrices/a?m=400&n=200' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
@@ -269,8 +264,7 @@ refuses 404 not_found none - '{"m": 1, "k": 1, "n": 1}'
 expect "switched off" 404 detail 'switched off'
 stop
 
-# A request may measure the CPU and the GPU. One row may fail without the others, or with all rows of its
-# device.
+# A row may fail without the other rows, or with all rows of its device.
 start
 post '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'
 expect accesses 200 '[.rows[] | .measured] | unique' '[true]' '.rows[0].latency_cycles == 29' true '[.rows[].predicted_degree | tostring] | join(" ")' '1 1 32 1 1 1 null null' \

@@ -1,7 +1,6 @@
 #!/bin/sh
-# browser.sh VIEW [OPTION…]: tests one view of the page in headless Chromium with browser/VIEW.py. OPTIONs are
-# for the server. VIEW_gpu uses a server with a simulated GPU. Ends with status 77 without Chromium, its
-# driver or Selenium. Saves screenshots in ./screenshots.
+# Tests one view of the page in headless Chromium with browser/VIEW.py: browser.sh VIEW [OPTION of the
+# server…]. Saves screenshots in ./screenshots. Ends with status 77 without Chromium, its driver or Selenium.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 view=$1

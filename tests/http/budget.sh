@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests the memory budget: the rules in docs/http-api.md, section "Memory", and clients that attack the
-# budget.
+# Tests the memory budget. docs/http-api.md describes its rules in the section "Memory".
 # shellcheck source=tests/http/server.sh disable=SC2119,SC2154
 . "$(dirname "$0")/server.sh"
 
@@ -14,7 +13,7 @@ reach() {
     await 60 has_metric "$1" "$2" || fail "$1 should be $2, but is $(metric "$1")"
 }
 
-# send NAME ARG…: sends a request in the background. Sets $NAME to its process.
+# send NAME ARG…: starts a request in the background. Sets $NAME to its process, like send_file and hold.
 send() {
     name=$1
     shift
@@ -24,7 +23,6 @@ send() {
     eval "$name=\$!"
 }
 
-# send_file NAME FILE QUERY ARG…: sends a product of raw operands in the background.
 send_file() {
     name=$1 file=$2 query=$3
     shift 3
@@ -42,8 +40,7 @@ hold() {
     await 60 test -s "$scratch/hold" || fail "the product $name was not begun"
 }
 
-# received NAME WHAT STATUS [KEY VALUE]…: waits for a reply and checks it. A reply with status 200 must have
-# the right product.
+# received NAME WHAT STATUS [KEY VALUE]…: waits for a reply and checks it.
 received() {
     eval "wait \$$1" || :
     cp "$scratch/$1.got" "$scratch/got"
@@ -67,14 +64,12 @@ leave() {
     wait "$@" 2>/dev/null || :
 }
 
-# dawdle ARG…: starts slow clients. Sets $dawdle to their process.
 dawdle() {
     "$DAWDLE" --port "${url##*:}" --seconds 600 "$@" >"$scratch/dawdle" &
     dawdle=$!
 }
 
-# stall K HEADER BYTES: starts an upload that stops after BYTES bytes of its body. Sets $stalled to its
-# process.
+# stall K HEADER BYTES: starts an upload that stops after BYTES bytes of its body.
 stall() {
     {
         printf 'POST /v1/matmul?m=1&k=%s&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n%s\r\n\r\n' "$1" "$raw" "$2"
@@ -92,8 +87,6 @@ write_text() {
     "$FLOAT32" fill "$2" "$3" >"$scratch/$1.expected"
 }
 
-# Bodies of several sizes. k=131071 needs 1048572 bytes with the result. The JSON text `tight` has 21 bytes
-# for each number.
 for body in 'row 80000' 'small 40000' 'large 1048568' 'fits 3932144' 'more 3932160' 'over 3932161' 'outer 3600' 'tall 262148' 'empty 65536' \
     'integers 32768' 'square 262144' 'heavy 3800000' 'huge 12582912'; do
     head -c "${body#* }" /dev/zero >"$scratch/${body% *}"
@@ -176,8 +169,7 @@ same "the head before the first step" '' "$(cat "$scratch/expecting.head")"
 answered expecting chunked first
 like "the head after it" 'HTTP/1.1 100 *' "$(cat "$scratch/expecting.head")"
 
-# When 262140 bytes become free, a text that already has memory continues. Two earlier requests without memory
-# keep waiting, and the second of them waits for the first.
+# A text that already has memory gets free memory before two earlier requests that have none.
 hold first cpu 1 446000 1
 hold second cpu 1 32767 1
 reach "$used" $((bytes = 3568004 + 262140))
@@ -200,8 +192,7 @@ reach "$open" 3
 answered large behind first
 reach "$used" 0
 
-# If there is no memory for the elements of a text while it arrives, they are decoded later. A deadline ends
-# the wait.
+# A text that finds no memory for its elements is decoded later. A deadline ends the wait.
 hold first cpu 1 446000 1
 send many -H "$json" -H 'Accept: application/octet-stream' --data-binary "@$scratch/many" "$url/v1/matmul"
 await 60 is_taken_beyond $((3568003 + many_bytes)) || fail "the text did not come"
@@ -238,8 +229,7 @@ for framing in 'Content-Length: 3100000' 'Transfer-Encoding: chunked'; do
     expect "the stalled upload, $framing" 429 code busy detail 'too slow' Retry-After: '[1-9]*' Connection: close
 done
 
-# A result for which stored matrices leave no memory is rejected at once. Replies with stored matrices and
-# benchmarks wait for memory that other requests use.
+# Replies with stored matrices and benchmarks wait for memory that other requests use.
 ask '/v1/matrices/square?m=256&n=256' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/square"
 curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/$(printf 'm%.0s' $(seq 125))[100-999]?m=1&n=1"
 reach "$used" $((stored = 262144 + 900 * 4))
@@ -259,8 +249,7 @@ answered text part benchmark first list
 expect "the list" 200 '.matrices | length' 901
 reach "$used" $stored && stop
 
-# Stored matrices fill the main part of the budget. A small request still waits, because a sixteenth of the
-# budget is for small requests.
+# A small request waits even if stored matrices use the budget, because a part of it is for small requests.
 head -c 3900000 /dev/zero >"$scratch/full"
 start --backend cpu --memory-budget 4MiB --store-memory 4MiB
 ask '/v1/matrices/full?m=975&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/full"
@@ -271,8 +260,7 @@ expect "40 kB beside a full store, for which claims have to end" 200
 leave "$dawdle"
 reach "$used" 3900000 && stop
 
-# When a stalled upload ends, one of two waiting uploads gets memory. Each upload waits three seconds at most,
-# the default.
+# When a stalled upload ends, one of two waiting uploads gets memory.
 start_held --backend cpu --memory-budget 4MiB
 hold first cpu 1 451000 1
 dawdle --bodies 1 --shape 1x375000x1 --bytes 1200 --every-ms 200
@@ -293,7 +281,6 @@ leave "$dawdle" "$stalled"
 answered first
 reach "$used" 0 && stop
 
-# The server's deadline passes while the GPU still computes.
 start_held --memory-budget 4MiB --timeout-ms 1500 --memory-wait-ms 60000
 hold first cuda 1 446000 1
 send complete -H "$json" -H Expect: --data-binary "@$scratch/some" "$url/v1/matmul"
@@ -305,8 +292,7 @@ reach "$used" 3568004
 release
 reach "$used" 0 && stop
 
-# A reply that the client does not read is cut off if it holds memory of its own or of a deleted matrix. A
-# reply from a matrix that is still stored is not cut off.
+# A reply that the client does not read is cut off, unless its matrix is still stored.
 start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
 for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
     # shellcheck disable=SC2086
@@ -332,8 +318,7 @@ reach "$open" 1
 leave "$@"
 reach "$used" 4194304 && stop
 
-# A chunked upload outgrows the sixteenth for small requests and needs 131072 bytes of the main part. Four
-# stalled uploads leave only 100144 bytes, so one of them is ended.
+# A chunked upload needs more memory, so one of four stalled uploads is ended.
 start --backend cpu --memory-budget 4MiB
 mkfifo "$scratch/late"
 set --

@@ -23,8 +23,7 @@ for _ in 1 2 3; do
 done
 stop
 
-# The server estimates waiting times from earlier products. It rejects a request that would wait too long,
-# even if the queue has space. 200 million operations take more than the limit of 1 ms.
+# A request that would wait too long, by the rate of earlier products, is rejected.
 start_held --backend cpu --cpu-jobs 1 --queue-wait-ms 1
 prepare_held cpu 1000 1000 100
 hold_job runs

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Sends the raw requests in conformance/ and checks the replies. conformance/README.md describes the files.
-# The number of replies shows whether a smuggled request was answered.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -30,7 +29,6 @@ is_refusal() {
 }
 
 # is_library STATUS: succeeds if there is no reply, or libmicrohttpd's own error page with this status.
-# Version 0.9.75 writes some heads twice. Version 1.0 has other statuses.
 is_library() {
     case $library:$(statuses) in
     *: | "$library:$1" | "$library:$1 $1" | [1-9].*:[45]??) ;;
@@ -48,8 +46,7 @@ is_one_of() {
     esac
 }
 
-# Each row of the table in SECURITY.md has the request, the case, and the outcomes with libmicrohttpd 0.9 and
-# 1.0.
+# Each row of the table in SECURITY.md: request, case, outcomes with libmicrohttpd 0.9 and 1.0
 # shellcheck disable=SC2016
 sed -n 's/^|.*| `\([a-z_]*\)` | \(.*\) |$/\1 \2/p' "$folder/../../../SECURITY.md" >"$scratch/rows"
 while read -r name outcomes; do

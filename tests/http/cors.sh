@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests what pages of other origins may do (403 otherwise) and may read (CORS headers), with CORS off, for one
-# origin, and for all origins.
+# Tests what pages of other origins may request and read, with CORS off, for one origin, and for all origins.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -8,8 +7,7 @@ ours=https://example.org
 key=a-key-for-the-tests
 product='{"a":[[2]],"b":[[3]]}'
 
-# from STATUS ORIGIN TARGET ARG…: sends a request from a page of ORIGIN. An empty ORIGIN means no Origin
-# header.
+# from STATUS ORIGIN TARGET ARG…: sends a request from a page of ORIGIN, or without Origin if it is empty.
 from() {
     wanted=$1 origin=$2
     shift 2
@@ -51,8 +49,7 @@ exposes_all() {
     done <"$scratch/names"
 }
 
-# Without CORS a page may only use its own server. A host name that an attacker redirected to this server is
-# rejected.
+# Without CORS a page may only use the server that it comes from.
 start
 from 200 "$ours" "/v1/variants"
 told '' ''
@@ -111,8 +108,7 @@ told "$ours" Origin
 
 stop
 
-# The server writes two kinds of errors without libmicrohttpd: an error during a large body, and a timeout of
-# a body.
+# The server writes errors during an upload without libmicrohttpd. They need the CORS headers too.
 start_with_key "$key" --cors-origin "$ours" --receive-timeout-ms 1000
 for row in '401 99999999 X-A: b' "408 9 Authorization: Bearer $key"; do
     length=${row#* }

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests /v1/variants, the sources of variants, /v1/devices and /openapi.json: their members agree, and each
-# listed name can be used in requests.
+# Tests that /v1/variants, /v1/devices and /openapi.json agree, and that each listed name can be used.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 top=$(dirname "$0")/../..
@@ -50,7 +49,6 @@ while read -r op backend variant available; do
     esac
 done <"$scratch/rows"
 
-# Each source file must equal the file in the repository.
 jq -r '.variants[] | "op=\(.op)&backend=\(.backend) \(.name) \(.sources[])"' "$scratch/variants" >"$scratch/rows"
 while read -r query variant path; do
     what="$variant: $path"

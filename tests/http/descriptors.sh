@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests a server with few file descriptors. It closes idle connections for new ones. If no connection is idle,
-# new connections wait without using CPU time. With too few descriptors the server does not start.
+# Tests a server with few file descriptors: it closes idle connections for new ones, or lets new ones wait.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -25,7 +24,6 @@ has_flood() {
 dawdlers=
 trap 'kill $dawdlers 2>/dev/null || :; clean_up' EXIT
 
-# dawdle NAME ARGUMENT…: starts clients that send their heads slowly.
 dawdle() {
     into=$scratch/$1
     shift

@@ -1,10 +1,8 @@
 #!/bin/sh
-# On SIGTERM and SIGINT the server answers accepted requests, rejects others, and ends with status 0. A time
-# limit or a second signal ends the drain early.
+# Tests the drain after SIGTERM or SIGINT: accepted requests are answered, others are rejected.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Starts two slow products. One runs, and the other waits.
 load() {
     hold_job runs
     queue_job waits
@@ -70,8 +68,7 @@ finish_slow runs "a stalled client: the job that runs" 200
 ended "a stalled client"
 kill $stalled 2>/dev/null || :
 
-# A rejected client that sends the end of its body a little later still gets the reply. Several attempts,
-# because on a slow machine the server may have ended by then.
+# A rejected client that sends the end of its body a little later still gets the reply.
 is_told() {
     start_held --backend cpu
     hold_job runs

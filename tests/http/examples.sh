@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs every curl command of the documents and the programs in examples/. Replies must have status 2xx, or the
-# status in a comment of the block (# 404). Blocks after a line that ends in "a GPU:" are skipped. Usage:
-# examples.sh DOCUMENT…
+# Runs every curl command of the documents, which must get status 2xx or the status in a comment (# 404), and
+# the programs in examples/. Skips blocks after a line that ends in "a GPU:". Usage: examples.sh DOCUMENT…
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

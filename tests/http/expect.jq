@@ -1,5 +1,4 @@
-# Evaluates the checks of JSON that server.sh has deferred. Each input line has a name, the expected value and
-# the reply, separated by tabs. Prints a sentence for each failed check.
+# Runs the checks that server.sh has saved. An input line: name, expected value and reply, separated by tabs.
 
 def found(filter):
     input / "\t" |

@@ -1,5 +1,4 @@
-# Checks a page in Prometheus' text format: HELP and TYPE before samples, valid names and values, no duplicate
-# samples, counters that end in _total, valid histograms. Ends with status 1 after an error.
+# Checks a page in Prometheus' text format. Prints errors, and ends with status 1 if there are any.
 function fault(what) {
     print "line " NR ": " what ": " $0
     faults++

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests devices that fail, with a backend that fails on purpose. Each kind of failure has its own reply, and
-# other devices continue. Without any device the service is not ready and ends with status 70.
+# Tests devices that fail. Other devices continue. A service that lost all devices ends with status 70.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -11,8 +10,7 @@ product() {
     ask /v1/matmul -d "{\"a\":[[${2:-2}]],\"b\":[[3]],\"variant\":\"$1\"${3:-}}"
 }
 
-# post NAME VARIANT FIRST [MEMBER]: sends a product in the background, and waits until the server has read its
-# head.
+# post NAME VARIANT FIRST [MEMBER]: sends a product, and waits until the server has read its head.
 under_way=0
 post() {
     name=$1
@@ -35,8 +33,7 @@ next_is_served() {
     expect "after $1" 200 '.c[0][0]' 6
 }
 
-# attempt COMMAND…: tries the command up to eight times, because a service without a device may end before a
-# check.
+# attempt COMMAND…: tries the command several times, because the service may end before a check.
 attempt() {
     for _ in 1 2 3 4 5 6 7 8; do
         ! "$@" || return 0

@@ -102,8 +102,7 @@ expect 'an empty chunked body' 200 .c '[[1,0],[0,1]]'
 ask '/v1/matmul?m=2&k=2&n=2&a_from=identity()&b_from=identity()' -d ''
 expect 'an empty body with a length' 200 .c '[[1,0],[0,1]]'
 
-# The identity times a random matrix is that matrix, and the transpose of its transpose too. random.h defines
-# the values of float32.
+# The identity times a random matrix is that matrix. random.h defines the values of float32.
 for dtype in float32 float64 float16 bfloat16 int8 int32 int64 bool; do
     ask "/v1/matmul?m=40&k=40&n=30&a_from=identity()&b_from=uniform(7)&dtype=$dtype" -X POST
     expect "identity·uniform of $dtype" 200 '[.c[][] | . < 128 and . > -128] | all' true
@@ -199,8 +198,7 @@ jq -c .reduce "$scratch/got" >"$scratch/part"
 ask "/v1/transpose?m=3&n=2&a_from=uniform(1)&dtype=int8" -X POST
 same 'of a transpose' "$(cat "$scratch/part")" "$(jq -c '[.c[][]] | {sum: add, max: max}' "$scratch/got")"
 
-# A request that is too large is rejected before it reserves memory. A long request that is cancelled leaves
-# no memory reserved.
+# A long request that is cancelled leaves no memory reserved.
 query='a_from=uniform(1)&b_from=uniform(2)&reply=none'
 case $backend in
 cpu)

@@ -37,8 +37,7 @@ product launch_fails
 expect "a launch that fails" 500 code internal
 next_is_served "a launch that fails"
 
-# Products with k = 0 need device memory only for C. C of 64 MiB fits. C of 256 MiB does not fit into the 24
-# MiB that are free and the workspaces that the server can release.
+# Products with k = 0 need device memory only for C, so a large C runs out of memory.
 cat >"$scratch/empty_sum" <<END
 url = "$url/v1/matmul?m=$edge&k=0&n=$edge"
 request = POST

@@ -52,8 +52,7 @@ release
 finish_slow draining
 ended "a drained server"
 
-# Programs that are no healthy server. Each row: exit status|words|reply in the format of printf|HOLD if the
-# connection stays open
+# Each row: exit status|words|reply of a program that is no healthy server|HOLD if the connection stays open
 while IFS='|' read -r expected words reply hold; do
     # shellcheck disable=SC2059
     printf "$reply" >"$scratch/reply"

@@ -1,8 +1,7 @@
 # Functions of server.sh with which a test decides how long a product or a benchmark runs
 # shellcheck shell=sh disable=SC2034,SC2154
 
-# start_held ARG…: starts $FAULTY, in which the product of prepare_held runs until `release`. The server's
-# time limits are long and do not depend on measured rates.
+# start_held ARG…: starts a server in which the product of prepare_held runs until `release`.
 start_held() {
     sound=$MATMULD MATMULD=${FAULTY:?the path of the faulty matmuld}
     export MATMULD_FAULTY_HOLD="$scratch/hold"
@@ -13,8 +12,7 @@ start_held() {
 }
 
 # prepare_held BACKEND [M K N]: writes the body of a product that runs until `release`. The first element
-# marks this product for the backend. The body is large enough for the product to be queued. On cuda nothing
-# can cancel the product.
+# tells the backend to wait. On cuda nothing can cancel the product.
 prepare_held() {
     slow_query="m=${2:-1}&k=${3:-20000}&n=${4:-1}&backend=$1&variant=naive"
     {
@@ -24,8 +22,7 @@ prepare_held() {
     "$FLOAT32" fill $((${2:-1} * ${4:-1})) 0 >"$scratch/slow.expected"
 }
 
-# prepare_queued [MEMBER]: writes $scratch/queued, a JSON product of 21×21 matrices. This is the smallest
-# product that is queued.
+# prepare_queued [MEMBER]: writes $scratch/queued, the smallest JSON product that is queued.
 prepare_queued() {
     printf '{%s%s' "${1:-}" "$(jq -nr '[range(21) | [range(21) | 1]] | {a: ., b: .} | tojson[1:]')" >"$scratch/queued"
 }
@@ -52,8 +49,7 @@ release() {
     rm "$scratch/hold"
 }
 
-# queue_job NAME [QUERY]: posts the product of prepare_held while another one runs, and returns when it waits
-# in the queue.
+# queue_job NAME [QUERY]: posts the product of prepare_held, and returns when it waits in the queue.
 queue_job() {
     post_slow "$@"
     await 60 has_metric queue_jobs 1 || fail "the slow job $1 does not wait"
@@ -63,8 +59,7 @@ is_done() {
     [ -f "$scratch/slow.$1.done" ]
 }
 
-# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for the reply to that product, which becomes the last
-# reply. `expect` checks the reply. With status 200 the result must be right.
+# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for the reply to that product and checks it.
 finish_slow() {
     slow=$1
     shift
@@ -82,8 +77,7 @@ finish_slow() {
     [ "$status" != 200 ] || cmp -s "$scratch/got" "$scratch/slow.expected" || fail "the slow job $slow: the product is wrong"
 }
 
-# hold_late: sends a product that a device begins, but that gets 504 because its time limit passes, and that
-# runs until `release`. If the device begins too late, tries again with a time limit ten times as long.
+# hold_late: sends a product that begins, gets 504 at its time limit, and still runs until `release`.
 hold_late() {
     for ms in 100 1000 10000; do
         : >"$scratch/hold"
@@ -94,8 +88,7 @@ hold_late() {
     fail "a deadline of a running job: it did not begin"
 }
 
-# post_benchmark SIDE VARIANT…: starts a benchmark of square matrices with many runs, and returns when it
-# runs.
+# post_benchmark SIDE VARIANT…: starts a long benchmark of square matrices, and returns when it runs.
 post_benchmark() {
     edge=$1
     shift
@@ -111,8 +104,7 @@ post_json_benchmark() {
     await 60 is_benchmarking || fail "no benchmark is under way"
 }
 
-# is_benchmarking: succeeds while a benchmark runs. {} is invalid, so the request starts nothing and otherwise
-# gets 400.
+# Sends an invalid benchmark, which gets 429 instead of 400 while another benchmark runs.
 is_benchmarking() {
     [ "$(status_of -d '{}' "$url/v1/benchmark")" = 429 ]
 }

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests API keys: which keys are accepted, reloading on SIGHUP, and counters. The service must never print a
-# key.
+# Tests API keys: which keys are accepted, reloading, and counters. The service must never print a key.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

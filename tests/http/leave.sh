@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests clients that leave, and deadlines. A job leaves the queue when its client leaves. A request whose
-# deadline passes gets 504 at once. An upload that breaks off releases its memory and does not delay a drain.
+# Tests clients that leave, deadlines, and uploads that break off: they release the queue and memory.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

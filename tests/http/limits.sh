@@ -1,14 +1,13 @@
 #!/bin/sh
-# Tests each limit with a request at the limit and one beyond it, and whether the connection stays open. An
-# error closes the connection if the client waits for 100-continue or the body exceeds 1 MiB. A smaller body
-# is read and dropped.
+# Tests each limit with a request at the limit and one beyond it. An error closes the connection if the client
+# waits for 100-continue or the body exceeds 1 MiB.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 mib=1048576
 
-# post STATUS OUTCOME QUERY HEADER…: posts $scratch/body. OUTCOME is the code of an error, the value of all
-# elements of the product, or - for any outcome.
+# post STATUS OUTCOME QUERY HEADER…: posts a body. OUTCOME is an error's code, the value of all elements, or
+# -.
 post() {
     wanted=$1 outcome=$2 query=$3
     shift 3
@@ -28,8 +27,7 @@ ones() {
     "$FLOAT32" fill "$1" 1 >"$scratch/body"
 }
 
-# with_next QUERY HEADER…: sends this request and another one with one curl process. Prints both statuses and
-# the number of connections.
+# with_next QUERY HEADER…: sends two requests. Prints their statuses and the number of connections.
 with_next() {
     query=$1
     shift
@@ -121,8 +119,7 @@ post 400 bad_request 'm=x&k=1&n=1'
 expect "over 1 MiB refused" 400 Connection: '[Cc]lose'
 stop
 
-# A product that would take too long at the measured rate of its variant is rejected. A raw body is rejected
-# before it arrives, JSON afterwards.
+# A product that would take too long at the measured rate of its variant is rejected.
 start --backend cpu --max-kernel-ms 1
 ones 80000
 post 413 too_large 'm=200&k=200&n=200&variant=naive' "$expects"

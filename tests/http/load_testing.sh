@@ -1,12 +1,10 @@
 #!/bin/sh
-# Runs the commands of docs/load-testing.md with small matrices for a short time. By the server's counters all
-# replies must be 200. Skips k6 and tools that are not installed.
+# Runs the commands of docs/load-testing.md for a short time. All replies must be 200.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 : "${STEADY:?the path of steady}"
 ln -s "$here/../../bench" "$scratch/bench"
 
-# Writes each command on a line of its own.
 awk '/^## / { is_inside = /running service$/ } /^```/ { is_sh = /sh$/; next } is_inside && is_sh { printf sub(/\\$/, "") ? "%s" : "%s\n", $0 }' \
     "$here/../../docs/load-testing.md" >"$scratch/recipes"
 

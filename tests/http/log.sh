@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests the request log: one line for each request, as text or JSON. A stderr that nobody reads must not block
-# the service.
+# Tests the request log, and that a stderr that nobody reads does not block the service.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -65,8 +64,7 @@ logs '[.method, .code, .out_bytes] == ["HEAD", 200, 0]' -I "$url/healthz"
 logs '[.method, .code, .route] == ["P\\x22T", 405, "/healthz"]' -X 'P"T' "$url/healthz"
 logs '[.path, .route, .code] == ["/a\\x22\\x5c\\x7f\\xff\\xc3\\xa9", "other", 400]' "$url/a%22%5c%7f%ff%c3%a9?x=%22"
 
-# After an error the server drops a large body for a second, which does not count as time of the request.
-# Several attempts, because the machine may pause.
+# Time in which the server drops a large body after an error does not count as time of the request.
 for turn in 1 2 3 4 5; do
     printf 'POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: cut.%d\r\nContent-Length: 1000000000000\r\n\r\n' $turn >"$scratch/requests"
     talk requests 65536 FOREVER || :
@@ -154,8 +152,7 @@ await 60 has_ended || {
 ended "a full log"
 exec 9<&-
 
-# If stderr's reader has gone, each line is lost and counted once. The service continues and ends within a
-# second.
+# If stderr's reader has gone, each line is lost and counted once, and the service continues.
 has_lost() {
     [ "$(metric log_dropped_total)" -gt 0 ]
 }

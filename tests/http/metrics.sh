@@ -15,8 +15,7 @@ scrape() {
     curl -s --max-time 30 -o "$page" -D "$scratch/page.head" "$url/metrics" || fail "no /metrics"
 }
 
-# value SERIES [PAGE]: prints a value, or nothing if there is none. A SERIES that ends in * is the sum of all
-# series that begin with this text.
+# value SERIES [PAGE]: prints a value. SERIES may end in * for the sum of all series with this beginning.
 value() {
     awk -v series="matmuld_${1%\*}" -v is_sum="${1##*[!*]}" '
         is_sum != "" && index($0, series) == 1 { sum += $NF }
@@ -35,8 +34,7 @@ shows() {
     [ "$(value "$1")" = "$2" ]
 }
 
-# comes_to SERIES NUMBER: waits up to a minute for the value. Waits a second time, because values on a page
-# are not all from one moment.
+# comes_to SERIES NUMBER: waits for the value, twice, because values on a page are from different moments.
 comes_to() {
     await 60 shows "$1" "$2" || :
     await 60 shows "$1" "$2" || :
@@ -100,8 +98,7 @@ at_most "the age of the process: seconds" 600 $(($(date +%s) - $(awk '$1 == "pro
 same "the CPU's memory, as /v1/devices has it" "$(curl -s "$url/v1/devices" | jq '.devices[0].memory_bytes')" \
     "$(awk '/^matmuld_device_memory_bytes{device="cpu:0",/ { sum += $2 } END { printf "%.0f", sum }' "$page")"
 
-# Each row: number of requests, status, target, arguments of curl, and the series that each request increases
-# by one
+# Each row: number of requests, status, target, arguments of curl, series that each request increases by one
 "$FLOAT32" fill 50 1 >"$scratch/body"
 "$FLOAT32" fill 2000 1 >"$scratch/large"
 "$FLOAT32" fill 6 1 >"$scratch/six"
@@ -246,12 +243,10 @@ added "http_requests_total{$other,code=\"408\"}" 1 "request_duration_seconds_cou
     "http_requests_total{$matmul,code=\"499\"}" 0 'cancelled_total{stage="receive"}' 1 'cancelled_total*' 1
 stop
 
-# Errors are counted for each device, also in benchmarks. Each failed row counts, and each job that a lost
-# device had.
+# Errors are counted for each device: each failed row, and each job that a lost device had.
 MATMULD=$FAULTY
 export MATMULD_FAULTY_DEVICES=2 # without a second device the process would end
-# fail_as DEVICE_FAILED NO_DEVICE_MEMORY INTERNAL: checks the number of errors of each kind, for both devices
-# together.
+# fail_as DEVICE_FAILED NO_DEVICE_MEMORY INTERNAL: checks the number of errors of both devices together.
 fail_as() {
     settle
     same "errors: device_failed, no_device_memory, internal" "$*" "$(for kind in device_failed no_device_memory internal; do

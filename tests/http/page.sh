@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests the HTTP side of the page: types, content policy, ETags, gzip, access without a key, and the option
-# that disables the page. browser.sh tests what the page shows.
+# Tests the HTTP headers of the page's files. browser.sh tests what the page shows.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

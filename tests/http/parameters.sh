@@ -13,8 +13,7 @@ curl -s -o "$scratch/six.npy" -H 'Accept: application/x-npy' -d "{$product}" "$u
 form="-HAccept:application/json -F a=@$scratch/six.npy -F b=@$scratch/six.npy"
 raw="-HAccept:application/json -HContent-Type:application/octet-stream --data-binary @$scratch/raw"
 
-# Each row: arguments of `expect`|part of the detail|query|arguments of curl. The first element is 0 if the
-# variant chose the tile.
+# Each row: arguments of `expect`|part of the detail|query|arguments of curl
 while IFS='|' read -r outcome detail query arguments; do
     # shellcheck disable=SC2086
     ask "/v1/matmul$query" $arguments

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Tests PUT into the memory of a GPU. Large binary bodies are copied there while they arrive, other bodies
-# after decoding. Usage: placed.sh BACKEND, which is cuda, or cpu for a simulated GPU. Skipped (status 77) if
-# the backend has no device.
+# Tests PUT into the memory of a GPU: placed.sh BACKEND, which is cuda, or cpu for a simulated GPU. Skipped
+# (status 77) if the backend has no device.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -21,8 +20,7 @@ fill() {
     seq "$2" | awk -v n="$3" '{ for (i = 0; i < n; i++) print $1 }' | "$FLOAT32" encode >"$scratch/$1"
 }
 
-# is_placed WHAT NAME FILE [SUM]: the stored matrix NAME is on the GPU and equals the file. The elements of
-# its product with `unit` have the sum SUM.
+# is_placed WHAT NAME FILE [SUM]: the GPU has the file's elements. SUM is the sum of a product with them.
 is_placed() {
     expect "$1" 201 '.device | sub("[0-9]+$"; "")' cuda:
     ask "/v1/matrices/$2" -H 'Accept: application/octet-stream'
@@ -196,8 +194,7 @@ ask /v1/matrices/pieces -H 'Accept: application/octet-stream'
 cmp -s "$scratch/got" "$scratch/larger" || fail "a file whose head comes in pieces: GET has other elements"
 stop
 
-# fp32_tensor stores each operand of the GPU as two halves. Products with and without stored halves must have
-# equal bits.
+# fp32_tensor may store operands as two halves. Products with and without halves must have equal bits.
 same_bits() {
     what=$1 query=$2 named=$3
     shift 3

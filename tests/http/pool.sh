@@ -1,6 +1,5 @@
 #!/bin/sh
-# Decoding and encoding of large bodies does not delay other clients: a server with one HTTP thread answers
-# them meanwhile. Large requests succeed, fail and time out like small ones.
+# Tests that decoding and encoding of large bodies does not delay other clients.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -16,8 +15,8 @@ is_status() {
     same "$1: status" "$2" "$(cat "$scratch/status")"
 }
 
-# answers_during STAGE FILE QUERY [CURL ARGUMENT...]: posts the file and polls /healthz. Succeeds if a poll
-# was answered during this stage of the request. The log gives the times of the stage.
+# answers_during STAGE FILE QUERY [CURL ARGUMENT...]: posts the file. Succeeds if /healthz was answered during
+# this stage of the request, by the times in the log.
 answers_during() {
     rm -f "$scratch/done"
     stage=$1 rounds=$((rounds + 1))
@@ -37,8 +36,7 @@ answers_during() {
         | any(.[]; .route == "/healthz" and at_ms > $from + 1 and at_ms < $to - 1)' "$scratch/log" >"$scratch/answered"
 }
 
-# answers WHAT STATUS STAGE FILE QUERY...: tries answers_during several times, because the machine may be
-# busy.
+# answers WHAT STATUS STAGE FILE QUERY...: tries several times, because the machine may be busy.
 rounds=0
 answers() {
     what=$1 expected=$2
@@ -156,7 +154,6 @@ leave() {
     curl -s -o /dev/null --max-time "$((tenths / 10)).$((tenths % 10))" -H 'Expect:' "$@" --data-binary "@$file" "$url/v1/$query" &
     left="$left $!"
 }
-# Several delays, because machines differ in speed
 for round in $(seq 100); do
     left=
     for _ in 1 2 3 4 5 6 7 8; do

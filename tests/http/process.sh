@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests the command line, the environment and the log. tests/unit/server/options.c tests the values of
-# options.
+# Tests the command line, the environment and the log. tests/unit/server/options.c tests values.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

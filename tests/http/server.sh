@@ -1,6 +1,5 @@
-# Functions for the scripts of this folder: checks, requests and servers. The variable MATMULD is the path of
-# matmuld. $scratch is a temporary folder. When the script ends for any reason, clean_up kills the server and
-# removes $scratch.
+# Functions for the scripts of this folder. $scratch is a temporary folder. When a script ends for any reason,
+# clean_up kills its server and removes $scratch.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
@@ -11,8 +10,7 @@ for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$variable"
 done
 
-# Puts the real interpreter first on PATH, because a wrapper script for python3, such as pyenv's, starts
-# slowly.
+# Puts the real interpreter first on PATH, because a wrapper script for python3 starts slowly.
 [ "$(head -c 2 "$(command -v python3)")" != '#!' ] ||
     PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
 
@@ -61,7 +59,6 @@ fail() {
     printf 'FAILED: %s\n' "$*"
 }
 
-# abort FILE WORDS: prints the file, counts a failure with the words, and ends the script.
 abort() {
     cat "$1"
     fail "$2"
@@ -107,15 +104,13 @@ expect() {
     done
 }
 
-# check_later WHAT EXPECTED CHECK: saves a check of the last reply's JSON for later, because jq takes up to 30
-# ms to start. CHECK is a call in expect.jq. WHAT and EXPECTED have no tabs or line ends.
+# check_later WHAT EXPECTED CHECK: saves a check of the last reply for later, because jq takes 30 ms to start.
 check_later() {
     checks=$((checks + 1))
     printf ', %s\n' "$3" >>"$scratch/checks.jq"
     { printf '%s\t%s\t' "$1" "$2" && tr '\n\t' '  ' <"$scratch/got" && echo; } >>"$scratch/checked"
 }
 
-# check_replies: makes all saved checks with one run of jq.
 check_replies() {
     [ -e "$scratch/checks.jq" ] || return 0
     cat "$here/expect.jq" "$scratch/checks.jq" >"$scratch/program.jq"
@@ -126,8 +121,7 @@ check_replies() {
     done <"$scratch/failed"
 }
 
-# runs STATUS WORDS ARG…: runs matmuld, which must end with this status. stderr must contain WORDS. stdout
-# goes to $scratch/out.
+# runs STATUS WORDS ARG…: runs matmuld, which must end with this status and print WORDS to stderr.
 runs() {
     expected=$1 words=$2
     shift 2
@@ -148,11 +142,9 @@ await() {
     done
 }
 
-# Under a sanitizer, replies are not compared with the OpenAPI document, because the same replies are checked
-# without one.
+# Replies do not differ under a sanitizer, so only builds without one compare them with the document.
 sanitizer=${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}
 
-# conform DOCUMENT [EXCHANGES]…: runs validate.py.
 conform() {
     [ -z "$sanitizer" ] || return 0
     checks=$((checks + 1))
@@ -186,8 +178,7 @@ ask() {
     [ "$status" = 000 ] || keep "$method" "$target"
 }
 
-# post_file FILE QUERY HEADER…: posts $scratch/FILE to /v1/matmul as raw data. Headers may change the type or
-# add Expect.
+# post_file FILE QUERY HEADER…: posts $scratch/FILE as the raw operands of a product.
 post_file() {
     file=$1 query=$2
     shift 2
@@ -205,7 +196,6 @@ talk() {
     return $talked
 }
 
-# statuses: prints the statuses in $scratch/replies.
 statuses() {
     sed -n 's/.*HTTP\/1\.1 \([0-9]*\) .*/\1/p' "$scratch/replies" | paste -sd ' ' -
 }
@@ -227,8 +217,7 @@ code_of() {
     jq -r '.code // "none"' "$1" 2>/dev/null || echo "no JSON"
 }
 
-# header NAME FILE: prints the value of a header. Prints nothing without the header, and two lines if it
-# appears twice.
+# header NAME FILE: prints a line for each header of this name.
 header() {
     sed -n "s/^$1:[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/Ip" "$2"
 }
@@ -251,8 +240,7 @@ start_with_key() {
     unset MATMULD_API_KEY
 }
 
-# launch ARG…: starts a server. Sets $server to its process, $kept to the folder for saved replies, and $url
-# once the server listens.
+# launch ARG…: starts a server. Sets $server to its process, and $url once the server listens.
 launch() {
     kept=$(mktemp -d "$scratch/kept.XXXXXX") kept_count=0
     # Empties the log, because find_url would otherwise find the address of the previous server.
@@ -361,7 +349,6 @@ now_ms() {
     date +%s%3N
 }
 
-# descriptors: prints the number of open file descriptors of the server.
 descriptors() {
     find "/proc/$server/fd" -mindepth 1 | wc -l
 }
@@ -376,8 +363,7 @@ same_descriptors() {
     await 60 has_descriptors "$1" || fail "there were $1 descriptors, and there are $(descriptors)"
 }
 
-# python_with MODULE: prints a python3 that has the module. Also tries the system's python3, because Debian
-# packages install modules only there.
+# Also tries the system's python3, because Debian packages install modules only there.
 python_with() {
     for python in python3 /usr/bin/python3; do
         ! "$python" -c "import $1" 2>/dev/null || { echo "$python" && return; }
@@ -385,8 +371,7 @@ python_with() {
     return 1
 }
 
-# make_venv NAME: installs tests/http/NAME/requirements.txt from PyPI into build/NAME. Sets $venv to this
-# folder. Fails with a reason if that is impossible. Tests that need the same folder wait for the first one.
+# make_venv NAME: installs tests/http/NAME/requirements.txt from PyPI into build/NAME, and sets $venv.
 make_venv() {
     venv=$here/../../build/$1 wanted=$here/$1/requirements.txt
     mkdir -p "$here/../../build"
@@ -411,8 +396,7 @@ find_numpy() {
     make_venv numpy && python=$venv/bin/python3 || python=$(python_with numpy)
 }
 
-# make_certificate NAME ARG…: writes $scratch/NAME.pem and NAME.key for localhost and 127.0.0.1. ARGs choose
-# the kind of key. Skips the test without openssl.
+# make_certificate NAME ARG…: writes $scratch/NAME.pem and NAME.key. Skips the test without openssl.
 make_certificate() {
     command -v openssl >/dev/null || {
         echo "there is no openssl, which makes the certificates"

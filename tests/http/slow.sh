@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests slow clients. A head or body that is too slow gets 408 and the connection is closed. Bodies at the
-# minimum rate and idle connections are accepted. Clients that read replies too slowly are disconnected.
+# Tests slow clients. If a head, a body or the reading of a reply is too slow, the connection is closed.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -21,8 +20,6 @@ slowly() {
     workers="$workers $!"
 }
 
-# check_sent: waits for the clients of `slowly` and checks their replies. An error must be a problem document
-# that closes the connection.
 check_sent() {
     for number in $(seq $sent); do
         IFS='|' read -r what expected least <"$scratch/row.$number"
@@ -57,8 +54,7 @@ json='POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/j
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n' >"$scratch/get"
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: %01000d' 0 >"$scratch/trickle"
 
-# All clients run at the same time. The time limit is four seconds. Clients that are fast enough may take
-# longer.
+# All clients run at the same time. Clients that are fast enough may take longer than the time limit.
 workers=
 start --backend cpu --receive-timeout-ms 4000 --receive-rate 1000 --send-timeout-ms 4000 --send-rate 40000 --memory-budget 512MiB
 
@@ -116,8 +112,7 @@ same "clients who take a reply: closed" 12 "$(metric 'connections_closed_total{r
 at_most "clients who take a reply: at least so many counted" "$(metric 'cancelled_total{stage="send"}')" 12
 stop
 
-# --timeout-ms also ends requests whose bodies arrive fast enough. The bodies of a hundred clients need the
-# whole memory budget.
+# --timeout-ms also ends requests whose bodies arrive fast enough.
 workers=
 start --backend cpu --receive-timeout-ms 1000 --receive-rate 1000 --timeout-ms 2000 --memory-budget 64MiB
 slowly upload 200 50 "a body that is not there by --timeout-ms" 408 2000

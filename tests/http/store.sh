@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests stored matrices: formats, names, conditional requests, lifetimes, limits, uploads that break off or
-# are slow, separation by API key, and counters.
+# Tests stored matrices: formats, names, conditional requests, lifetimes, limits, and broken uploads.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -578,8 +577,7 @@ expect "no key" 401
 ask "$path/a%2Fb"
 expect "no key, and no name" 401
 
-# A named key keeps its matrices when the key changes. An unnamed key keeps them on another line. A removed
-# key loses them.
+# A named key keeps its matrices when the key changes. A removed key loses them.
 printf '# first\n%s\nalice %s\n' "$carol" "alice-has-a-new-key" >"$scratch/keys"
 reload 'API keys in force: 2'
 bytes_are 990 0 0

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests stored operands and results: every way to name a stored matrix, in combination with other operands,
-# and errors. Usage: stored.sh BACKEND. Skipped (status 77) if the backend has no device.
+# Tests stored operands and results: stored.sh BACKEND. Skipped (status 77) if the backend has no device.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -136,8 +135,7 @@ expect "types that differ" 400 code bad_request .field a detail 'stack*int8*floa
 ask '/v1/matmul?b_from=b' -F a_from=a -F "b=@$scratch/ones.npy"
 expect "an operand from two places" 400 code bad_request .field b
 
-# Many products of a matrix that is large enough to be copied to a device, one after another and at once, must
-# be right.
+# Products of a matrix that is copied to a device must be right, also several at once.
 "$FLOAT32" fill 65536 1 >"$scratch/large"
 ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
 expect "a large matrix" 201
@@ -383,8 +381,7 @@ has_free_budget || fail "memory was left taken"
 stop
 [ "$backend" = cpu ] || { finish; exit; }
 
-# A product runs on the GPU that stores its operands if this GPU is idle. Otherwise another GPU copies the
-# operands once.
+# A product runs on the GPU that stores its operands, or if this GPU is busy, on another one.
 lies() {
     ask /v1/matrices
     expect "$3" 200 ".matrices[] | select(.name == \"$1\") | .device" "$2"

@@ -23,8 +23,7 @@ serial_of() {
     openssl x509 -noout -serial -in "$1"
 }
 
-# make_dated NAME FROM UNTIL: writes $scratch/NAME.pem, a certificate of first.key that is valid only in this
-# period.
+# make_dated NAME FROM UNTIL: writes a certificate of first.key that is valid only in this period.
 make_dated() {
     (
         cd "$scratch"
@@ -113,8 +112,7 @@ has_connections() {
     [ "$(metric 'connections{state="idle"}')" -ge "$1" ]
 }
 
-# Slow clients. Clients that have sent a part of a handshake or request stay connected until descriptor 5 is
-# closed.
+# Slow clients, which stay connected until descriptor 5 is closed
 from=$(now_ms)
 (
     "$TALK" 127.0.0.1 "$port" 1 0 </dev/null >"$scratch/silent" 2>&1

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests a benchmark of two backends in which the second one fails. The reply has the first one's results, and
-# a reason for the second.
+# Tests a benchmark in which the second of two backends fails. The reply has the first one's results.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

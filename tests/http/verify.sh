@@ -1,14 +1,13 @@
 #!/bin/sh
-# Tests the parameter verify: results in JSON and headers, in the metrics and in the log. Uses the CPU, and a
-# simulated device with a wrong variant.
+# Tests the parameter verify: its results in JSON, headers, metrics and the log.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 good=$MATMULD
 MATMULD=${FAULTY:?the path of the faulty matmuld}
 
-# told WHAT PATTERN TARGET ARG…: sends a product, which must succeed. Matmul-Verify must match PATTERN. If
-# PATTERN is empty, the header must be absent.
+# told WHAT PATTERN TARGET ARG…: sends a product. Matmul-Verify must match PATTERN, or be absent if it is
+# empty.
 told() {
     what=$1 pattern=$2
     shift 2
