@@ -14,7 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Shared with malloc.py in the file named by MATMULD_TEST_FAULTS. Both sides access it atomically. */
+/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. This library only uses __atomic access.
+ * */
 struct control {
     uint64_t armed; /* while this is 0, no allocation is counted or fails */
     uint64_t bytes; /* smaller allocations are neither counted nor fail */

@@ -44,8 +44,7 @@ static void require_round_trip(const struct mm_matrix *matrix) {
     free(body.buffer.data);
 }
 
-/* Returns a form with this file as matrix a, and for a product also as matrix b. The caller frees the form.
- * */
+/* Returns a form with this file as matrix a, and for products also as matrix b. The caller frees it. */
 static char *make_form(enum mm_op op, enum mm_dtype dtype, struct slice file, size_t *bytes) {
     static const char begin[] =
         "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"; filename=x.csv\r\n\r\n";

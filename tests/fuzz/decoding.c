@@ -189,8 +189,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
         require_decoded(decoding);
         return;
     }
-    /* MM_BUSY is possible because the budget is small. MM_INTERNAL is not, because the system has enough
-     * memory. */
+    /* MM_BUSY is possible because the budget is small. MM_INTERNAL would need a failed malloc. */
     REQUIRE(decoding->status == MM_BAD_REQUEST || decoding->status == MM_TOO_LARGE ||
             decoding->status == MM_UNSUPPORTED || decoding->status == MM_BAD_SHAPE ||
             (decoding->status == MM_BUSY &&

@@ -5,15 +5,14 @@
 #include "api/call.h"
 #include "api/codec.h"
 
-/* libFuzzer or replay.c calls this function with arbitrary bytes. Each program has one definition. Returns 0.
- * */
+/* libFuzzer or replay.c calls this function with arbitrary bytes. Each program defines it. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* Prints the condition and aborts if it is false. Unlike assert, also works in builds with NDEBUG. */
 #define REQUIRE(condition) ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #condition))
 _Noreturn void fuzz_fail(const char *file, int line, const char *condition);
 
-/* A part of a text that somebody else owns. There may be no NUL at the end. */
+/* A part of a text. Does not own the bytes, which need not end in NUL. */
 struct slice {
     const char *text;
     size_t bytes;
@@ -43,8 +42,7 @@ extern const struct mm_limits fuzz_limits;
 /* Checks that the error has a text and gives a valid problem document. */
 void fuzz_require_error(enum mm_status status, const struct mm_error *error);
 
-/* The result of decoding a body. Owns a copy of the body. Must not be moved, because `memory` points to
- * `budget`. */
+/* The result of decoding a body. Owns a copy of the body. Must not be moved, because it points to itself. */
 struct decoding {
     enum mm_status status;
     struct mm_call call;

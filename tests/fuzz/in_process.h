@@ -9,7 +9,7 @@
 #define IN_PROCESS_KEY "0123456789abcdef-fuzz"
 
 /* Starts the service on the first call. Each call sets whether API keys are required, and whether pages of
- * other origins may read replies. */
+ * all origins may read replies. */
 void in_process_begin(bool asks_keys, bool has_cors);
 
 struct talk {

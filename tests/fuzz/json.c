@@ -1,5 +1,4 @@
-/* Fuzzes the JSON codec. The input is a line whose bytes are chunk lengths, then a body. Jansson must agree.
- * */
+/* Fuzzes the JSON codec against Jansson. The input is a line whose bytes are chunk lengths, then a body. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/json/json_array.h"
@@ -18,7 +17,7 @@ static double nearest_to(enum mm_dtype dtype, double number) {
     return mm_dtype_get(dtype, &element, 0);
 }
 
-/* Accepts neighbours of the double too, because the double is itself rounded. */
+/* Returns whether the element is the value nearest to the double or to one of the double's neighbours. */
 static bool is_nearest(enum mm_dtype dtype, double element, double number) {
     return (signbit(element) != 0) == (signbit(number) != 0) &&
            (element == nearest_to(dtype, number) || element == nearest_to(dtype, nextafter(number, 0)) ||
@@ -47,8 +46,7 @@ static void require_element(const json_t *value, enum mm_dtype dtype, const void
         REQUIRE(number == got);
 }
 
-/* Compares the elements of an array, from dimension `dim` on, with Jansson's. Returns the end of the
- * elements. */
+/* Compares the elements with Jansson's, from dimension `dim` on. Returns the end of the elements. */
 static const char *require_elements(const struct mm_shape *shape, enum mm_dtype dtype, unsigned dim,
                                     const json_t *value, const char *element) {
     if (dim == shape->rank) {

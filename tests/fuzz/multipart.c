@@ -1,5 +1,4 @@
-/* Fuzzes forms. The input is a line whose bytes are chunk lengths, a line with the Content-Type, then the
- * body. */
+/* Fuzzes forms. The input is a line of chunk lengths, a line with the Content-Type, then the body. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/form/multipart.h"

@@ -21,8 +21,7 @@ static void require_header(const struct mm_npy_header *header, size_t bytes) {
     REQUIRE(!again.is_fortran);
 }
 
-/* Returns a form with this file as matrix a, and for a product also as matrix b. The caller frees the form.
- * */
+/* Returns a form with this file as matrix a, and for products also as matrix b. The caller frees it. */
 static char *make_form(enum mm_op op, struct slice file, size_t *bytes) {
     static const char begin[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n";
     static const char end[] = "--" BOUNDARY "--\r\n";

@@ -1,5 +1,4 @@
-/* Fuzzes the number parsers. Results must match strtof, strtod or strtold, and a second parser in this file.
- * */
+/* Fuzzes the number parsers. Results must match strtof, strtod or strtold, and a second parser here. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/element.h"

@@ -172,8 +172,7 @@ static bool reply_take(struct slice *rest, const struct reply_bounds *bounds, st
     check_status(reply, bounds);
     check_headers(reply);
     if (!reply->is_ours) {
-        /* libmicrohttpd closes after its error page, and version 0.9.75 writes the head of some pages twice.
-         * */
+        /* libmicrohttpd closes after its error page. Version 0.9.75 writes the head of some pages twice. */
         REQUIRE(slice_equals(reply_header(reply, "Connection"), "close"));
         *rest = (struct slice){rest->text + rest->bytes, 0};
         return true;

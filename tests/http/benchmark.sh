@@ -73,7 +73,7 @@ post '{"op": "transpose", "m": 130, "n": 70, "dtype": "int64", "repeats": 2}'
 expect "transpositions" 200 'has("k") or has("result_dtype") or ([.rows[] | has("relative_error")] | any)' false \
     '[.rows[] | .max_error == 0 and .of_copy > 0 and .gigabytes_per_second > 0] | all' true
 
-# Errors. tests/unit/api/benchmark.c tests more of them.
+# tests/unit/api/benchmark.c tests more errors.
 while IFS='|' read -r wanted code field detail body header; do
     refuses "$wanted" "$code" "$field" - "$body" ${header:+-H "$header"}
     expect "$body" "$wanted" detail "$detail"

@@ -122,7 +122,7 @@ for row in '401 99999999 X-A: b' "408 9 Authorization: Bearer $key"; do
 done
 stop
 
-# A host name of --allowed-hosts. tests/unit/server/origin.c tests more of them.
+# --allowed-hosts adds a host name. tests/unit/server/origin.c tests more names.
 start --host 0.0.0.0 --allowed-hosts matmul.example,x
 from 200 https://matmul.example "/v1/matmul" -H "Host: matmul.example" -d "$product"
 from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"

@@ -118,7 +118,7 @@ done
 
 stop_and_look
 
-# A warning if other users can read the file
+# The server warns if other users can read the file.
 chmod 644 "$file"
 start --api-key-file "$file" --open-metrics --log-format json
 like "a file for all: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"
@@ -132,7 +132,7 @@ same "with keys on 0.0.0.0: warnings" 0 "$(grep -c ' warn ' "$scratch/log")"
 reload 'API keys in force: 2'
 by 200 "$alice" GET /v1/devices
 stop_and_look
-# A file that is rejected. tests/unit/server/keys.c tests more of them.
+# The server rejects a file with a duplicate key. tests/unit/server/keys.c tests more files.
 printf '%s\n' "$alice" "$alice" >"$file"
 runs 2 "line 2: the key is already on another line" --port 0 --api-key-file "$file"
 cat "$scratch/err" >>"$written"

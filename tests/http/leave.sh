@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests clients that leave, deadlines, and uploads that break off: they release the queue and memory.
+# Tests that clients that leave, missed deadlines and broken uploads free their place in the queue and memory.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -66,7 +66,7 @@ await 60 has_free_budget || fail "leaving: a long product holds its memory"
 release
 stop
 
-# Uploads that end before their body is complete
+# Uploads break off before their body is complete.
 start --backend cpu --memory-budget 64MiB --drain-timeout-ms 600000
 printf 'POST /v1/matmul?m=1&k=1000000&n=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: 8000000\r\n\r\nabc' \
     >"$scratch/requests"

@@ -113,7 +113,7 @@ else
     echo "there is no IPv6 here: ::1 is not tried"
 fi
 
-# SIGHUP when there are no files to reload
+# Without files to reload, SIGHUP only writes a line to the log.
 start
 reload 'SIGHUP: there are no API keys and no certificate to reload'
 same "after SIGHUP" 200 "$(status_of "$url/healthz")"

@@ -112,7 +112,7 @@ has_connections() {
     [ "$(metric 'connections{state="idle"}')" -ge "$1" ]
 }
 
-# Slow clients, which stay connected until descriptor 5 is closed
+# Starts slow clients, which stay connected until descriptor 5 is closed.
 from=$(now_ms)
 (
     "$TALK" 127.0.0.1 "$port" 1 0 </dev/null >"$scratch/silent" 2>&1
