@@ -10,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-limit_bytes=60000000 # maximum size of the image without its base image
+limit_bytes=60000000 # maximum size that the image may add to its base image
 base='' cuda=no
 while [ $# -gt 0 ]; do
     case $1 in

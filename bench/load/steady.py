@@ -153,7 +153,7 @@ class Connection:
         self.socket = None
 
     def was_closed(self):
-        """Closes the connection and returns True if the server has closed it between two requests."""
+        """Returns True if the server has closed the connection since the last reply."""
         if self.socket is None:
             return False
         poll = select.poll()

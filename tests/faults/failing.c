@@ -14,8 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. This library only uses __atomic access.
- * */
+/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. Access here is __atomic. */
 struct control {
     uint64_t armed; /* while this is 0, no allocation is counted or fails */
     uint64_t bytes; /* smaller allocations are neither counted nor fail */

@@ -8,8 +8,7 @@ from browser import LOOKS, Browser, fetch
 from selenium.webdriver.common.keys import Keys
 
 TRAFFIC = {"m": 512, "k": 512, "n": 512, "variants": ["cuda:tiled_32"]}
-# Each row: lesson, its state in the address, expected text, a control, its new value, expected text after
-# that
+# Each row: lesson, its state in the address, expected text, a control, its new value, expected new text
 LESSONS = (
     ("memory", "stride=1&offset=1", "5 sectors: the warp wants 128 bytes, and 160 are moved.",
      "stride", "8", "32 sectors: the warp wants 128 bytes, and 1,024 are moved."),
@@ -95,7 +94,7 @@ def check_text(page, name):
 
     page.run("document.querySelector('#learn .lesson summary').click()")
     check("#learn .lesson h5")
-    if name == "memory":  # a link leads to a GitHub request in tutorials.md
+    if name == "memory":  # a link leads to the section "Request 5" of tutorials.md
         page.run("document.querySelector('#learn .lesson a[href$=\"tutorials.md\"]').click()")
         check("#at-request-5")
         assert page.run("return scrollY && document.querySelector('#at-request-5').getBoundingClientRect().top < innerHeight")
