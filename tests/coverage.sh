@@ -1,6 +1,6 @@
 #!/bin/sh
-# Counts which lines of gpu/, api/ and server/ run on the CPU backend in the unit tests, the HTTP tests and the
-# fuzz corpora. Call it through ./dev coverage. It fails if a test fails or if too few lines of api/ run.
+# Counts which lines of gpu/, api/ and server/ run on the CPU backend in the unit tests, the HTTP tests and
+# the fuzz corpora. Call it through ./dev coverage. It fails if a test fails or if too few lines of api/ run.
 # Usage: coverage.sh JOBS, in the top folder, with the preset coverage built.
 set -eu
 

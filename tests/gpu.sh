@@ -62,8 +62,8 @@ serve() {
     done
 }
 
-# together OPERATION REQUEST C: sends 200 equal requests at once. Sets code=1 unless all results equal C and some
-# requests were computed in one kernel launch.
+# together OPERATION REQUEST C: sends 200 equal requests at once. Sets code=1 unless all results equal C and
+# some requests were computed in one kernel launch.
 together() {
     curl -sS -Z --parallel-max 64 "$url/v1/$1#[1-200]" -H 'Content-Type: application/json' -d "$2" \
         >"$logs/together" || code=1
@@ -141,7 +141,7 @@ ask_benchmark() {
     return $code
 }
 
-# Prints the table of errors. Fails only if simt or fp32_tensor, which promise float32 accuracy, exceed their bound.
+# Prints the table of errors. Fails only if simt or fp32_tensor exceed the bound of float32.
 measure_accuracy() {
     sh bench/accuracy.sh "$build" --backend cuda --into "$logs/bench" 2>"$logs/accuracy.stderr" \
         >"$logs/accuracy.rows" || return
@@ -153,7 +153,7 @@ step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
 step verify "$build/tests/kernels/verify" cuda
 step lesson_tiled "$build/tests/kernels/lesson_tiled"
-# Variants with tensor cores have their own steps, because compute-sanitizer takes minutes to instrument their kernels.
+# compute-sanitizer takes minutes to instrument kernels for tensor cores, so they have their own steps.
 others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')
 # shellcheck disable=SC2086
 {
@@ -230,8 +230,8 @@ step benchmark ask_benchmark
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
-# The shapes need one thread block or several. initcheck skips the cuBLAS variants, because it misses some stores of
-# cuBLAS and reports false errors.
+# The shapes need one thread block or several. initcheck skips the cuBLAS variants, because it misses some
+# stores of cuBLAS and reports false errors.
 for tool in memcheck initcheck synccheck; do
     followed=$others
     [ "$tool" != initcheck ] || followed=$(printf '%s\n' "$others" | grep -v blas)
@@ -242,14 +242,14 @@ for tool in memcheck initcheck synccheck; do
     }
     step "${tool}_jobs" sanitize "$tool" --variant naive --variant simt --shapes tiny --thin 40
 done
-# The argument 3 runs every third case, which still covers every shape, layout and kind of error. initcheck gets
-# matrices of fewer rows, because it checks each copied row and is slow.
+# The argument 3 runs every third case, which still covers every shape, layout and kind of error. initcheck
+# gets matrices of fewer rows, because it checks each copied row and is slow.
 for tool in memcheck initcheck synccheck racecheck; do
     [ "$tool" = initcheck ] && rows_max=1000 || rows_max=
     # shellcheck disable=SC2086
     step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3 $rows_max
 done
-# racecheck runs few cases, because it compares all accesses to shared memory and is slow for large thread blocks.
+# racecheck runs few cases, because comparing all accesses to shared memory is slow.
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do

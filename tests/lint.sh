@@ -1,12 +1,12 @@
 #!/bin/sh
 # Runs static analysis: gcc's analyzer, clang-tidy and cppcheck for C, shellcheck for scripts. Also checks the format
 # of the C sources with clang-format. Call it through ./dev lint.
-# Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. --quick skips
-# clang-tidy and gcc's analyzer, which take longest.
+# Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. --quick
+# skips clang-tidy and gcc's analyzer, which take longest.
 #
-# Disabled checks and the reasons are in .clang-tidy, tests/.clang-tidy and tests/cppcheck.supp, and for gcc in the
-# CMakeLists.txt of tests/unit and tests/kernels. Only cppcheck reads gpu/cuda/, because the other tools need CUDA's
-# headers.
+# Disabled checks and the reasons are in .clang-tidy, tests/.clang-tidy and tests/cppcheck.supp, and for gcc
+# in the CMakeLists.txt of tests/unit and tests/kernels. Only cppcheck reads gpu/cuda/, because the other
+# tools need CUDA's headers.
 set -eu
 
 jobs=$1
@@ -35,8 +35,8 @@ analyzer() {
     return 1
 }
 
-# Copies the compile commands of the project's files to another database, each file once. Several targets may compile
-# a file.
+# Copies the compile commands of the project's files to another database, each file once. Several targets may
+# compile a file.
 list_sources() {
     jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|bench|tests)/"))] |
         unique_by(.file)' \
@@ -51,8 +51,8 @@ tidy() {
             tidy "$database"
 }
 
-# Style checks are off, because they differ between versions of cppcheck. Each folder has its own process, because
-# cppcheck's option -j leaves cores idle.
+# Style checks are off, because they differ between versions of cppcheck. Each folder has its own process,
+# because cppcheck's option -j leaves cores idle.
 # shellcheck disable=SC2086
 check_cpp() {
     printf '%s\n' $folders | xargs -n 1 -P "$jobs" cppcheck --quiet --std=c11 --enable=warning,performance,portability \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs tests that take hours: clang-tidy, a failure of each memory allocation, valgrind, fuzzing, and an hour of mixed
-# load with injected faults. Call it through ./dev nightly. All parts run, even after one has failed.
+# Runs tests that take hours: clang-tidy, a failure of each memory allocation, valgrind, fuzzing, and an hour
+# of mixed load with injected faults. Call it through ./dev nightly. All parts run, even after one has failed.
 set -u
 
 cd "$(dirname "$0")/.." || exit

@@ -1,5 +1,6 @@
-"""Compares clients/python with a plain socket that sends the same bytes. Multiplies float32 matrices of EDGE×EDGE
-elements COUNT times with each. Prints `client MS` and `socket MS`, the median times. Usage: client.py PORT EDGE COUNT"""
+"""Compares clients/python with a plain socket that sends the same bytes. Multiplies float32 matrices of
+EDGE×EDGE elements COUNT times with each. Prints `client MS` and `socket MS`, the median times. Usage:
+client.py PORT EDGE COUNT"""
 
 import pathlib
 import socket

@@ -1,6 +1,6 @@
-"""Multiplies several kinds of data with the variant fp32_tensor. For each kind, prints the number of repaired elements,
-the median kernel times of fp32_tensor and simt in ms, and the error ‖C−R‖/‖R‖ in the Frobenius norm. R is NumPy's
-product in float64. Usage: data.py PORT EDGE COUNT"""
+"""Multiplies several kinds of data with the variant fp32_tensor. For each kind, prints the number of
+repaired elements, the median kernel times of fp32_tensor and simt in ms, and the error ‖C−R‖/‖R‖ in the
+Frobenius norm. R is NumPy's product in float64. Usage: data.py PORT EDGE COUNT"""
 
 import pathlib
 import statistics

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs slow clients, which send heads or bodies, or read replies, a few bytes at a time. Prints `ready` when all clients
-have begun. At the end prints for each kind the number of clients, how many connections the service has closed, and when
-it closed the first and the last one: heads=N ended=N first_s=SECONDS last_s=SECONDS
+"""Runs slow clients, which send heads or bodies, or read replies, a few bytes at a time. Prints `ready` when
+all clients have begun. At the end prints for each kind the number of clients, how many connections the
+service has closed, and when it closed the first and the last one: heads=N ended=N first_s=SECONDS
+last_s=SECONDS
 """
 
 import argparse

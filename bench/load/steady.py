@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Sends one request repeatedly and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
 
-By default each connection sends its next request after the reply (a closed loop). This program starts wrk for small
-bodies, because Python would be too slow, and sends large bodies itself, because wrk reads only 8 KiB at a time. With
---rate, requests are sent at fixed times (an open loop), and the time of a request counts from when it was due.
+By default each connection sends its next request after the reply (a closed loop). This program starts wrk for
+small bodies, because Python would be too slow, and sends large bodies itself, because wrk reads only 8 KiB at
+a time. With --rate, requests are sent at fixed times (an open loop), and the time of a request counts from
+when it was due.
 
-"refused" counts replies 429 and 503 with Retry-After. "unsent" counts requests that were due while all connections were
-busy. --spans adds the mean of each span in Server-Timing, outside_ms (median of a request's time minus its kernel time)
-and rest_ms (duration of the run minus the sum of kernel times).
+"refused" counts replies 429 and 503 with Retry-After. "unsent" counts requests that were due while all
+connections were busy. --spans adds the mean of each span in Server-Timing, outside_ms (median of a request's
+time minus its kernel time) and rest_ms (duration of the run minus the sum of kernel times).
 """
 
 import argparse

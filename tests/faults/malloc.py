@@ -1,14 +1,14 @@
-"""Makes allocations of a server fail with the preloaded library failing.c. For each allocation there are two runs:
-in one only this allocation fails, in the other all later allocations fail too.
+"""Makes allocations of a server fail with the preloaded library failing.c. For each allocation there are two
+runs: in one only this allocation fails, in the other all later allocations fail too.
 
     malloc.py CONTROL requests PORT GROUP MOST [CERTIFICATE]    while a server answers requests
     malloc.py CONTROL start MOST OUTPUT PROGRAM [OPTION…]       while a server starts; OUTPUT is a file for its log
     malloc.py CONTROL arm FIRST LAST                            allocations FIRST to LAST will fail
     malloc.py CONTROL disarm                                    prints how many allocations failed
 
-Tests at most MOST allocations, evenly spread. MOST 0 means all. A request must get its normal reply, a problem with
-status 500 or 503, or a closed connection. The next request must succeed. A start must fail with exit status 1 or 2 and
-a sentence, or the server must become ready and end normally on SIGTERM.
+Tests at most MOST allocations, evenly spread. MOST 0 means all. A request must get its normal reply, a
+problem with status 500 or 503, or a closed connection. The next request must succeed. A start must fail with
+exit status 1 or 2 and a sentence, or the server must become ready and end normally on SIGTERM.
 """
 
 import json
@@ -42,7 +42,7 @@ class Control:
             self.words = memoryview(mmap.mmap(file.fileno(), 48)).cast("Q")
 
     def arm(self, first, last, least_bytes=0):
-        """Makes the allocations with numbers first to last fail. Only allocations of least_bytes or more count."""
+        """Makes allocations number first to last fail, counting only those of least_bytes or more."""
         for word, value in enumerate((least_bytes, first, last, 0, 0), self.BYTES):
             self.words[word] = value
         self.words[self.ARMED] = 1
@@ -87,8 +87,9 @@ class Reply:
 
 
 def talk(connection, request):
-    """Sends and reads at the same time, because a server that rejects early does not read the whole request. If the
-    request says Connection: close, waits until the server closes, because the server has then freed its memory."""
+    """Sends and reads at the same time, because a server that rejects early does not read the whole
+    request. If the request says Connection: close, waits until the server closes, because the server has
+    then freed its memory."""
     until, sent, to_end = time.monotonic() + PATIENCE_S, 0, CLOSE.encode() in request
     reply = Reply("hung")
     connection.setblocking(False)

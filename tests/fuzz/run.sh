@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs fuzz targets in parallel. An input that fails is saved in the corpus. Call this script through ./dev
 # fuzz.
-# Usage: run.sh JOBS [SECONDS] [TARGET], or run.sh JOBS --total SECONDS, in the top folder, with the preset fuzz built.
+# Usage: run.sh JOBS [SECONDS] [TARGET], or run.sh JOBS --total SECONDS, in the top folder, with the preset
+# fuzz built.
 set -eu
 
 build=build/fuzz

@@ -129,7 +129,7 @@ ask /v1/benchmark -d '{"m":600,"k":600,"n":600}'
 expect "a benchmark" 413 code too_large .limit 3932160
 reach "$used" 0 && stop
 
-# --- An upload reserves memory in steps of 64 KiB. A request that needs at most 2 MiB reserves all of it at once.
+# --- An upload reserves memory in steps of 64 KiB, or at once if the request needs at most 2 MiB.
 start --backend cpu --memory-budget 16MiB --receive-timeout-ms 600000
 dawdle --bodies 16 --shape 1x262144x1 --every-ms 600000
 dawdles=$dawdle
@@ -150,7 +150,7 @@ expect "12 MiB beside small claims" 200
 leave "$dawdle"
 reach "$used" 0 && stop
 
-# --- A large body waits for memory before it is read. A chunked body begins in the sixteenth for small requests.
+# --- A large body waits for memory before it is read.
 start_held --backend cpu --memory-budget 4MiB --memory-wait-ms 60000
 hold first cpu 2 245759 2
 reach "$used" 3932160

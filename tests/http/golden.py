@@ -1,8 +1,9 @@
-"""Sends the cases of a golden folder to a server and checks the replies. golden/README.md describes the format.
+"""Sends the cases of a golden folder to a server and checks the replies. golden/README.md has the format.
 
-After each case a small product is sent over the same connection, which must still work unless the reply closed it.
-Usage: golden.py FOLDER URL EXCHANGES [CASE…]. Prints what is wrong, and ends with status 1 if anything is. Saves each
-request and reply in the folder EXCHANGES for validate.py as CASE.request, CASE.head and CASE.body.
+After each case a small product is sent over the same connection, which must still work unless the reply
+closed it. Usage: golden.py FOLDER URL EXCHANGES [CASE…]. Prints what is wrong, and ends with status 1 if
+anything is. Saves each request and reply in the folder EXCHANGES for validate.py as CASE.request, CASE.head
+and CASE.body.
 """
 
 import http.client
@@ -20,7 +21,7 @@ NEXT = b'{"a":[[2]],"b":[[3]]}'
 
 
 def split_message(text):
-    """Returns the first line, the header lines, and the text after the first empty line (None without such a line)."""
+    """Returns the first line, the header lines, and the body after the first empty line, or None for the body."""
     head, empty, text = text.partition("\n\n")
     first, *lines = head.removesuffix("\n").split("\n")
     return first, lines, text if empty else None
@@ -91,8 +92,9 @@ def is_number(value):
 
 
 def differences(path, expected, got, rounds):
-    """Yields the differences of two JSON values. Objects in `got` may have additional members. "*" stands for any value.
-    `detail` must contain the expected text or texts. If `rounds`, numbers are rounded to float32 first."""
+    """Yields the differences of two JSON values. Objects in `got` may have additional members. "*" stands
+    for any value. `detail` must contain the expected text or texts. If `rounds`, numbers are rounded to
+    float32 first."""
     if expected == "*":
         if got is None:
             yield f"{path}: expected any value, got none"

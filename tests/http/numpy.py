@@ -1,7 +1,9 @@
-"""Compares the service with NumPy: numpy.py URL FOLDER. NumPy writes the files that curl sends, and reads the replies.
+"""Compares the service with NumPy, which writes the files that curl sends, and reads the replies.
+Usage: numpy.py URL FOLDER.
 
-Operands are in C and Fortran order, as forms, raw data and JSON. Products of random numbers of every type must be within
-an error bound. Products and stacks of integers must equal np.matmul's. Transposes must have equal bits, also as CSV.
+Operands are in C and Fortran order, as forms, raw data and JSON. Products of random numbers of every type
+must be within an error bound. Products and stacks of integers must equal np.matmul's. Transposes must have
+equal bits, also as CSV.
 """
 
 import itertools

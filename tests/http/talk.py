@@ -3,9 +3,9 @@
 
     talk.py HOST PORT PIECE [LEAVE | HALF | FOREVER | UNREAD | PAUSE_MS]
 
-Writes PIECE bytes at a time, with pauses of PAUSE_MS milliseconds (default 2). After stdin, LEAVE closes the connection
-without waiting for a reply, HALF closes only the sending side, and FOREVER sends zeros until the connection breaks.
-UNREAD reads nothing for a minute and has a small receive buffer.
+Writes PIECE bytes at a time, with pauses of PAUSE_MS milliseconds (default 2). After stdin, LEAVE closes the
+connection without waiting for a reply, HALF closes only the sending side, and FOREVER sends zeros until the
+connection breaks. UNREAD reads nothing for a minute and has a small receive buffer.
 """
 
 import select

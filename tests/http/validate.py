@@ -1,8 +1,9 @@
 """Checks an OpenAPI document, and the replies of a server against the document.
 
 validate.py DOCUMENT checks the references, and that examples and defaults conform to their schemas.
-validate.py DOCUMENT EXCHANGES [DOCUMENT EXCHANGES]… checks the replies in folders. NAME.head is the status line and
-headers of a reply, NAME.body its body, and NAME.request the request in the format of golden/README.md.
+validate.py DOCUMENT EXCHANGES [DOCUMENT EXCHANGES]… checks the replies in folders. NAME.head is the status
+line and headers of a reply, NAME.body its body, and NAME.request the request in the format of
+golden/README.md.
 
 Prints the first error and ends with status 1.
 """

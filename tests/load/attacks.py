@@ -1,13 +1,15 @@
 """Measures how many requests matmuld answers while clients attack its memory.
 
-For each attack the script starts a server. An honest client sends small products before, during and after the attack,
-and checks every product. The attack comes from another process on the same address, and reconnects whenever the server
-closes a connection. The last table is no attack: 1,000 connections request more products than the server can compute.
-Its second row shows the rate with 1,000 connections and enough memory. The script shares no code with the service.
+For each attack the script starts a server. An honest client sends small products before, during and after the
+attack, and checks every product. The attack comes from another process with the same address, and reconnects
+whenever the server closes a connection. The last table is no attack: 1,000 connections request more products
+than the server can compute. Its second row shows the rate with 1,000 connections and enough memory. The
+script shares no code with the service.
 
-Columns: "answered" is the percentage of honest requests that got the right product within 30 s. "p50" and "p99" are
-their times in ms. "used" is the part of the memory budget in use during the attack, mean and peak. "replies" counts how
-connections of the attack ended: a status, or a closed connection without a complete reply.
+Columns: "answered" is the percentage of honest requests that got the right product within 30 s. "p50" and
+"p99" are their times in ms. "used" is the part of the memory budget in use during the attack, mean and peak.
+"replies" counts how connections of the attack ended: a status, or a closed connection without a complete
+reply.
 
 Results below about 4 MiB need no memory of the server, because the kernel buffers them (net.ipv4.tcp_wmem).
 """

@@ -1,8 +1,9 @@
 """Sends mixed requests to a running service and checks each reply. soak.sh starts a service for this script.
 
-Each client is a process. Clients request random products in JSON and raw formats with every variant, send invalid
-requests, and sometimes leave early. All clients use the same stored matrices. The script shares no code with the
-service. Elements are integers times a power of two, so products are exact in any order of summation.
+Each client is a process. Clients request random products in JSON and raw formats with every variant, send
+invalid requests, and sometimes leave early. All clients use the same stored matrices. The script shares no
+code with the service. Elements are integers times a power of two, so products are exact in any order of
+summation.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def chance(percent):
 
 
 def draw_shape(edge_max, is_small, multiple_of):
-    """Often returns shapes that cause errors: empty, one row, one column, k = 0, near a multiple of the tile size."""
+    """Often returns shapes that cause errors: empty, one row, one column, k = 0, almost a multiple of a tile."""
     kind = random.randrange(100)
     if not is_small and random.randrange(1000) == 0:
         shape = [random.randint(1, LARGE_MAX) for _ in range(3)]
@@ -176,7 +177,7 @@ class Product:
         return [row_of.unpack(row_of.pack(*row)) for row in rows]
 
     def check_elements(self, rows):
-        """Checks C·x = A·(B·x) for a random x (Freivalds), exactly in float64. Accepts a wrong C once in a million."""
+        """Checks C·x = A·(B·x) exactly for a random x (Freivalds). Accepts a wrong C once in a million times."""
         x = [random.randrange(1, 1 << 20) for _ in range(self.n)]
         scale = self.a.scale * self.b.scale
         for row, (got, right) in enumerate(zip(rows, self.a.times(self.b.times(x)))):

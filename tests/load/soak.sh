@@ -4,11 +4,11 @@
 # Usage: soak.sh MATMULD [options of mixed.py]. For a long run:
 #   SOAK_WARM_UP_S=60 sh tests/load/soak.sh build/cpu-only/server/matmuld --clients 100 --seconds 3600 --leave 10
 # Variables:
-# SOAK_WARM_UP_S: seconds of load before the first look at memory, default 2.
-# SOAK_GROWTH_MAX_KIB: KiB by which resident memory may grow afterwards, or "any". The default, 16384, is the size of
-#   an arena whose pages are allocated on first use and then kept. A load after which memory grew more is
-#   run up to three times, because only a leak makes memory grow each time.
-# SOAK_SERVER_OPTIONS: further options of matmuld.
+#   SOAK_WARM_UP_S       seconds of load before the first look at memory, default 2
+#   SOAK_GROWTH_MAX_KIB  KiB by which resident memory may grow afterwards, or "any". The default, 16384, is the
+#                        size of an arena whose pages are allocated on first use and then kept.
+#   SOAK_SERVER_OPTIONS  further options of matmuld
+# If memory grows more, the load is repeated, because only a leak makes memory grow each time.
 MATMULD=$1
 shift
 # shellcheck source=tests/http/server.sh

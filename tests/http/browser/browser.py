@@ -1,7 +1,8 @@
 """Functions for the tests of the page in headless Chromium.
 
-A test opens a Page with a width and a colour scheme, uses it, and calls finish(). This takes a screenshot. It fails on an
-error in the console, a request to another host, an accessibility problem found by axe, or a page wider than its window."""
+A test opens a Page with a width and a colour scheme, uses it, and calls finish(). This takes a screenshot.
+It fails on an error in the console, a request to another host, an accessibility problem found by axe, or a
+page wider than its window."""
 
 import json
 import pathlib

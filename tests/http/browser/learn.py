@@ -1,4 +1,4 @@
-"""Tests the view Learn: lessons open, react to their controls, and agree with the API. Their curl commands work."""
+"""Tests the view Learn: lessons open, react to controls, agree with the API, and have working curl commands."""
 
 import json
 import re

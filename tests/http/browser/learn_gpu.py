@@ -1,5 +1,5 @@
-"""Tests the view Learn with a GPU. While another benchmark runs, the page waits without an error. Then it shows
-the measured times."""
+"""Tests the view Learn with a GPU. While another benchmark runs, the page waits without an error. Then it
+shows the measured times."""
 
 import http.client
 import json

@@ -129,7 +129,8 @@ def follows_a_real_server(browser):
 
 
 def made_up(start, requests, slow, waiting):
-    """Returns metrics of a server with two GPUs. `slow` requests take longer than the last bucket, the others 1 to 2 ms."""
+    """Returns metrics of a server with two GPUs. `slow` requests take longer than the last bucket, the
+    others 1 to 2 ms."""
     lines = [f"process_start_time_seconds {start}", 'matmuld_build_info{version="9.9"} 1', f"matmuld_queue_jobs {waiting}"]
     counts = {".001": 0, ".002": requests, "+Inf": requests + slow}
     for route, code in (("/v1/matmul", 200), ("/metrics", 200)):

@@ -1,5 +1,5 @@
-"""Tests the view Try: all kinds of operands, products that agree with the API, times, command lines, links, files,
-errors and API keys."""
+"""Tests the view Try: all kinds of operands, products that agree with the API, times, command lines,
+links, files, errors and API keys."""
 
 import ast
 import json
@@ -271,7 +271,7 @@ def files(browser):
 
 
 def made(browser):
-    """With large generated or stored operands the page shows a corner of the product. The download is complete."""
+    """The page shows only a corner of a large product of generated operands, but the download is complete."""
     page = browser.open("/#try?a_from=uniform(7)&b_from=uniform(2)&m=700&k=40&n=20")
     page.wait(lambda page: page.find("#try-times table"), "the product of random matrices")
     request = {"a": {"from": "uniform(7)"}, "b": {"from": "uniform(2)"}, "m": 700, "k": 40, "n": 20}
