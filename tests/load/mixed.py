@@ -21,9 +21,9 @@ import urllib.request
 HOST = "127.0.0.1"
 JSON, RAW = "application/json", "application/octet-stream"
 REPLY_WAIT_S = 120  # the service answers within 60 s, its --timeout-ms
-REQUESTS_MIN, FAILURES_MAX = 20, 10  # limits for each client
+REQUESTS_MIN, FAILURES_MAX = 20, 10  # fewest requests and most failures of each client
 EDGE_MAX, SMALL_EDGE_MAX, LARGE_MAX = 96, 12, 512
-STORED_EDGES = [1, 7, 16, 40, 64, 200, 600, 800]  # lengths of the square matrices that clients store
+STORED_EDGES = [1, 7, 16, 40, 64, 200, 600, 800]  # numbers of rows of the square matrices that clients store
 EXPECT_BYTES = 1 << 20  # requests with longer bodies wait for 100 Continue
 LEAVE_S_MAX = 0.02
 
