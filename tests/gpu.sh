@@ -1,8 +1,8 @@
 #!/bin/sh
-# What only a machine with an NVIDIA GPU can show, in one run: the harness, the same bits over
-# a thousand repeats, compute-sanitizer's tools, the timing tables, and the server answering by CUDA.
-# usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build; exit 0 where all held.
-# A STEP is a name as it is printed, or a pattern of the shell for some ('time_*'); without any, all are run.
+# Runs all tests and benchmarks that need an NVIDIA GPU: kernels against a reference, kernels a thousand times
+# for equal bits, compute-sanitizer, timing tables, and the server with the CUDA backend.
+# Usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build. Exit status 0 if all
+# steps passed. STEP selects steps by name or by shell pattern ('time_*'). Without STEP, all steps run.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -22,7 +22,8 @@ is_wanted() {
     done | grep -q .
 }
 
-# step NAME COMMAND...: runs a command with its output in a log, and prints the result. 77: a tool is missing.
+# step NAME COMMAND...: runs a command with its output in a log, and prints the result. A command ends with
+# status 77 if a tool is missing.
 step() {
     name=$1
     shift
@@ -48,7 +49,6 @@ sanitize() {
     compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda "$@"
 }
 
-# serve LOG ARGUMENT...: starts the server, and waits until it is ready.
 serve() {
     stderr=$logs/$1.stderr
     shift
@@ -62,8 +62,8 @@ serve() {
     done
 }
 
-# together OPERATION REQUEST C: of two hundred requests at once some must share a launch, and all must be right. Sets
-# code.
+# together OPERATION REQUEST C: sends 200 equal requests at once. Sets code=1 unless all results equal C and
+# some requests were computed in one kernel launch.
 together() {
     curl -sS -Z --parallel-max 64 "$url/v1/$1#[1-200]" -H 'Content-Type: application/json' -d "$2" \
         >"$logs/together" || code=1
@@ -72,7 +72,7 @@ together() {
     grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
 }
 
-# goes A B PATH: the product of these by fp32_tensor uses this path. Sets code.
+# goes A B PATH: multiplies A by B with the variant fp32_tensor. Sets code=1 if the reply names another path.
 goes() {
     reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
         -d "{\"a\": $1, \"b\": $2, \"variant\": \"fp32_tensor\"}")
@@ -80,7 +80,6 @@ goes() {
     case $reply in *"\"path\": \"$3\""*) ;; *) code=1 ;; esac
 }
 
-# The server's answers with each backend. (The step describe multiplies by every variant.)
 ask_server() {
     serve server --backend cuda
     code=0
@@ -98,7 +97,7 @@ ask_server() {
     return $code
 }
 
-# benchmark REQUEST: prints the rows as a table, and gets them as JSON. All that ran must be right.
+# benchmark REQUEST: runs a benchmark once as text and once as JSON. Sets code=1 if a row has a wrong result.
 benchmark() {
     curl -sS --fail-with-body --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
     curl -fsS --max-time 300 "$url/v1/benchmark" -d "$1" -o "$logs/benchmark.json" || code=1
@@ -116,7 +115,6 @@ benchmark() {
     }
 }
 
-# Compares all variants of this GPU with the CPU's plain loop.
 ask_benchmark() {
     serve benchmark
     code=0
@@ -143,7 +141,7 @@ ask_benchmark() {
     return $code
 }
 
-# A row beyond its bound fails only if it claims float32 accuracy. The step shows the count of the last line.
+# Prints the table of errors. Fails only if simt or fp32_tensor exceed the bound of float32.
 measure_accuracy() {
     sh bench/accuracy.sh "$build" --backend cuda --into "$logs/bench" 2>"$logs/accuracy.stderr" \
         >"$logs/accuracy.rows" || return
@@ -155,10 +153,8 @@ step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
 step verify "$build/tests/kernels/verify" cuda
 step lesson_tiled "$build/tests/kernels/lesson_tiled"
-# All variants except those with tensor cores, which have their own steps, because a sanitizer takes minutes to rewrite
-# their kernels.
+# compute-sanitizer takes minutes to instrument kernels for tensor cores, so they have their own steps.
 others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')
-# Options are split into words.
 # shellcheck disable=SC2086
 {
     step harness "$kernels" --backend cuda --shapes small --thin 20 $threads
@@ -170,7 +166,7 @@ others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 
 step memories "$build/tests/kernels/memories"
 step accumulator "$build/tests/kernels/accumulator"
 bench="sh bench/kernels.sh $build --into $logs/bench"
-# After a change of fp32_tensor run these steps: 'guard_*' accumulator.
+# After a change of fp32_tensor, run the steps 'guard_*' and accumulator.
 step guard_search timeout 100 "$build/tests/kernels/guard" cuda
 # shellcheck disable=SC2086
 {
@@ -179,12 +175,13 @@ step guard_search timeout 100 "$build/tests/kernels/guard" cuda
     step guard_time_8192 timeout 40 $bench 8192 8192 8192 --backend cuda --variant blas --variant fp32_tensor
     step guard_time_short timeout 30 $bench 1024 1024 1024 --backend cuda --variant blas --variant fp32_tensor
 }
-# synccheck is left out for fp32_tensor and tensor, because it cannot follow their kernels.
+# synccheck is missing because it runs out of memory with the kernels of fp32_tensor and tensor.
 for tool in memcheck initcheck racecheck; do
     step "guard_$tool" timeout 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda \
         --variant fp32_tensor --thin 160 --shape 131 157 77 --shape 9 5 1
 done
-# After a change of tensor or tf32 run the steps 'tensor_*'.
+# After a change of tensor or tf32, run the steps 'tensor_*'.
+# by_tiles VARIANT TILE...: prints options that select the variant and its versions with these tile sizes.
 by_tiles() {
     variant=$1
     shift
@@ -207,13 +204,12 @@ some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
         step "tensor_$tool" sanitize "$tool" $tensor $some_types --shape 64 1024 64 --shape 300 1024 260 \
             --shape 129 640 131 --thin 300
     done
-    # Only products of this size showed a missing fence in float64.
+    # A memory fence was once missing in the float64 kernel. Only products of 4096 x 4096 failed.
     for turns in '' --transpose-a --transpose-b '--transpose-a --transpose-b'; do
         step "tensor_large$(printf %s "$turns" | sed 's/ *--transpose//g')" timeout 40 "$kernels" --backend cuda \
             --dtype float64 --variant tensor $turns --time 4096 4096 4096 --time 4096 4096 4096 --repeats 3
     done
 }
-# The script and its options are split into words.
 # shellcheck disable=SC2086
 for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
     step "time_${shape%% *}" $bench $shape
@@ -234,12 +230,11 @@ step benchmark ask_benchmark
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
-# Odd shapes of one block and of several, with some slabs of k; and whole jobs by two variants. Initcheck does not see
-# some stores of cuBLAS.
+# The shapes need one thread block or several. initcheck skips the cuBLAS variants, because it misses some
+# stores of cuBLAS and reports false errors.
 for tool in memcheck initcheck synccheck; do
     followed=$others
     [ "$tool" != initcheck ] || followed=$(printf '%s\n' "$others" | grep -v blas)
-    # The variants are split into words.
     # shellcheck disable=SC2086
     {
         step "$tool" sanitize "$tool" $followed --shapes tiny --thin 40 --repeat 2
@@ -247,15 +242,14 @@ for tool in memcheck initcheck synccheck; do
     }
     step "${tool}_jobs" sanitize "$tool" --variant naive --variant simt --shapes tiny --thin 40
 done
-# Every third case still has every shape, layout and flaw. Initcheck is slow because it follows each row of a copy.
+# The argument 3 runs every third case, which still covers every shape, layout and kind of error. initcheck
+# gets matrices of fewer rows, because it checks each copied row and is slow.
 for tool in memcheck initcheck synccheck racecheck; do
     [ "$tool" = initcheck ] && rows_max=1000 || rows_max=
-    # Expands to no word if empty.
     # shellcheck disable=SC2086
     step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3 $rows_max
 done
-# Racecheck compares all accesses to shared memory, which is slow for blocks of 1,024 threads: few cases, and no whole
-# jobs.
+# racecheck runs few cases, because comparing all accesses to shared memory is slow.
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do

@@ -1,7 +1,6 @@
 #!/bin/sh
-# What takes hours and finds what ./dev test may not: clang-tidy, every place where memory may run out, valgrind,
-# fuzzing, and an hour of mixed load with faults. ./dev nightly is the way to call this. It runs all parts, and fails
-# if one did.
+# Runs tests that take hours: clang-tidy, a failure of each memory allocation, valgrind, fuzzing, and an hour
+# of mixed load with injected faults. Call it through ./dev nightly. All parts run, even after one has failed.
 set -u
 
 cd "$(dirname "$0")/.." || exit
@@ -9,7 +8,6 @@ logs=build/nightly
 mkdir -p "$logs"
 failed=
 
-# part NAME COMMAND…
 part() {
     name=$1
     shift
