@@ -139,8 +139,8 @@ static int check_all(const struct options *options, struct mm_device *const *dev
         for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
             if (options->dtypes == 0 || (options->dtypes & MM_DTYPE_BIT(dtype)) != 0)
                 check_op(options, devices[index], MM_MATMUL, dtype, &totals);
-        check_op(options, devices[index], MM_TRANSPOSE, MM_FLOAT32,
-                 &totals); /* one call covers all element types */
+        /* This call tests transpositions of all element types. */
+        check_op(options, devices[index], MM_TRANSPOSE, MM_FLOAT32, &totals);
     }
     if (totals.variants == 0) {
         printf("FAIL: no variant was run\n");
