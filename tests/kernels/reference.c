@@ -188,8 +188,8 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
     if (c_dtype != sum_dtype) {
         arithmetic.unit = c.unit;
         arithmetic.step = 0.5 * c.least;
-        arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) /
-                                       (1.0 - c.unit)); /* half a rounding step above the largest number */
+        /* Half a rounding step above the largest number. */
+        arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit));
     }
     return arithmetic;
 }

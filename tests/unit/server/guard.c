@@ -1,9 +1,8 @@
-/* Tests the guard: which heads it accepts, and the error of each rejected one. (tests/http/conformance has
- * targets and HTTP/1.0.) */
+/* Tests which request headers are accepted, and the errors of the others. */
 #include "server/http/guard.h"
 #include "tests/unit/unit.h"
 
-/* Copies exactly the bytes, so a sanitizer reports reads past the end. */
+/* The copy has exactly the line's size, so a sanitizer reports reads past the end. */
 static enum mm_status check_header(struct mm_guard *guard, const char *line, size_t bytes) {
     size_t name_bytes = (size_t)((const char *)memchr(line, ':', bytes) - line);
     size_t value_bytes = bytes - name_bytes - 1;
@@ -19,7 +18,7 @@ static enum mm_status check_header(struct mm_guard *guard, const char *line, siz
     return status;
 }
 
-/* A head is a list of headers, each "name:value\n" without spaces around the value. */
+/* `head` is a list of headers "name:value\n" without spaces around the values. */
 static enum mm_status check(const char *version, const char *head, size_t bytes, struct mm_error *error) {
     struct mm_guard guard;
     memset(error, 0, sizeof *error);
@@ -33,7 +32,8 @@ static enum mm_status check(const char *version, const char *head, size_t bytes,
     return status == MM_OK ? mm_guard_end(&guard) : status;
 }
 
-/* The head is rejected with these words; NULL: accepted. */
+/* The headers must be rejected with an error that contains `words`. If `words` is NULL, they must be
+ * accepted. */
 static void expect(const char *version, const char *head, size_t bytes, const char *words) {
     struct mm_error error;
     const enum mm_status status = check(version, head, bytes, &error);
@@ -42,7 +42,8 @@ static void expect(const char *version, const char *head, size_t bytes, const ch
         fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
 }
 
-/* An HTTP/1.1 head with one of these parts is rejected with these words; NULL: accepted. */
+/* Each of `parts` between `before` and `after` makes the headers of an HTTP/1.1 request. They must be
+ * rejected with an error that contains `words`. If `words` is NULL, they must be accepted. */
 static const struct {
     const char *before, *parts, *after, *words;
 } heads[] = {
@@ -106,7 +107,7 @@ static void hosts(void **state) {
     expect("HTTP/1.1", "Host:a|b\n", 9, "but must be HOST");
 }
 
-/* A long value is cut in the error. */
+/* The error shortens a long value. */
 static void long_texts_are_cut(void **state) {
     enum { BYTES = 60000 };
     struct mm_error error;
