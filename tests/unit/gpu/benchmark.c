@@ -154,9 +154,8 @@ static void backends_have_their_turn(void **state) {
     assert_true(rows[2].max_error < 0.5);
     const size_t beside = judging + times;
     expect_host_bytes(&request, beside + 2 * set, 2 * set + beside);
-    expect_host_bytes(&request, beside + 2 * set - 1,
-                      set + beside);                       /* one byte too little for a second set */
-    expect_host_bytes(&request, beside - 1, set + beside); /* one set is always allowed */
+    expect_host_bytes(&request, beside + 2 * set - 1, set + beside); /* too little for a second set */
+    expect_host_bytes(&request, beside - 1, set + beside);           /* one set is always allowed */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
     /* A and B; 4·n numbers for vectors, 5 sums for each row of B, A and C, one row; and C. */
