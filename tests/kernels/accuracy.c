@@ -19,8 +19,7 @@ struct accuracy_row {
     struct exactness exactness;
 };
 
-/* A set of data, with the errors of the naive kernel and of the vendor's library. If the library cannot run,
- * its status is MM_UNSUPPORTED. */
+/* A set of data, with the errors of the naive kernel and, if it can run, of the vendor's library. */
 struct set {
     const struct family *family;
     struct shape shape;
@@ -54,8 +53,7 @@ struct survey {
     size_t left_out; /* shapes that were skipped because a variant does not support them */
 };
 
-/* Returns ‖C−R‖/‖R‖. Returns a negative number if there is no result, if it is not finite, or if ‖R‖ is about
- * 0. */
+/* Returns ‖C−R‖/‖R‖. Negative if there is no result, if it is not finite, or if ‖R‖ is about 0. */
 static double norm_of(const struct accuracy_row *row) {
     const struct exactness *exactness = &row->exactness;
     if (row->error.status != MM_OK || !isfinite(exactness->difference_squares) ||
@@ -64,8 +62,8 @@ static double norm_of(const struct accuracy_row *row) {
     return sqrt(exactness->difference_squares / exactness->sum_squares);
 }
 
-/* Returns the largest norm that counts as float32 accuracy. Returns a negative number if the naive kernel has
- * no norm, or if C is so small that its norm is a matter of chance. */
+/* Returns the largest norm that counts as float32 accuracy. Negative if the naive kernel has no norm, or if C
+ * is so small that its norm is a matter of chance. */
 static double norm_allowed(double naive, size_t elements) {
     enum { ELEMENTS_MIN = 256 };
     if (naive < 0.0 || elements < ELEMENTS_MIN)
@@ -165,8 +163,7 @@ static double count_norm_elements(const struct reference *reference) {
     return sum_squares > 0.0 ? sum * sum / sum_squares : 0.0;
 }
 
-/* Runs the subject as a whole job, like the service. C is filled with NaN first, so a missing element
- * shows. */
+/* Runs a whole job, like the service. C is filled with NaN first, so a missing element shows. */
 static struct accuracy_row run(const struct subject *subject, struct set *set) {
     struct mm_job job;
     const struct mm_product product = image_product(&set->a, &set->b, &set->c, &set->one, false);

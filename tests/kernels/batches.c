@@ -9,8 +9,7 @@ enum { JOBS = MM_BATCH_MAX, GUARD_WORDS = 64, ALIGNMENT_WORDS = 64 };
 
 static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation produces */
 
-/* Sizes next to multiples of the block size, and some whose job has about the most bytes that a batch
- * accepts. */
+/* Sizes next to multiples of the block size. Some jobs have about the most bytes that a batch accepts. */
 static const struct shape shapes[] = {
     {1, 1, 1},     {8, 8, 8},       {16, 16, 16},  {17, 15, 16},  {32, 32, 32},   {33, 31, 34},
     {2, 3, 0},     {40, 50, 0},     {64, 64, 64},  {5, 90, 7},    {90, 5, 7},     {31, 33, 100},
@@ -119,8 +118,7 @@ static void tell(struct subject *subject, const struct plan *plan, const struct 
     subject_fail(subject, plan, &one, "in a batch of %u", job->outcome.batched);
 }
 
-/* Runs the job alone to get its expected result. Copies to and from the device replace the page-locked
- * memory. */
+/* Runs the job alone and without page-locked memory, to get its expected result. */
 static void run_alone(struct member *member, struct subject *subject, const struct plan *plan) {
     struct mm_job *job = &member->job;
     member->is_done = true;

@@ -5,16 +5,14 @@
 
 #include <math.h>
 
-/* A benchmark of transpositions also times a plain copy. Returns the row of that copy, or NULL for
- * products. */
+/* Returns the row of the plain copy that transpositions are compared with, or NULL for products. */
 static inline const struct mm_benchmark_row *benchmark_copy(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
     return request->op == MM_TRANSPOSE ? &mm_benchmark_rows(benchmark)[request->subject_count] : NULL;
 }
 
 /* Returns whether the row's result is certainly wrong. A transposition must be exact. A product must keep the
- * error bound and a limit on its relative error. The relative error of fewer than 16 elements may be large by
- * chance, so it is ignored. */
+ * error bound and, if C has at least 16 elements, a limit on its relative error. */
 static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
                                       const struct mm_benchmark_row *row) {
     enum { ELEMENTS_MANY = 16 };

@@ -122,8 +122,7 @@ static void fill_huge_element(struct random *random, const struct lines *lines) 
         *at(lines, line, random_below(random, lines->depth)) *= 0x1p20;
 }
 
-/* A's elements are subnormal, except half of those in odd rows. Even columns of B make some products
- * normal. */
+/* A's elements are subnormal, except half of those in odd rows. B makes some products normal. */
 static void fill_subnormal(struct random *random, const struct lines *lines) {
     const struct range range = range_of(lines->dtype);
     FOR_EACH_ELEMENT(lines) {
@@ -232,8 +231,8 @@ static void fill_balanced(struct random *random, const struct lines *lines) {
     }
 }
 
-/* A's largest elements are multiplied by 0. B's largest element is multiplied by a 1 of A. Kernels that align
- * all products to the largest factors lose the small products. */
+/* A's largest elements are multiplied by 0. B's largest element is multiplied by a 1 of A. A kernel that
+ * aligns all products to the largest factors loses the small products. */
 static void set_largest(struct random *random, const struct lines *lines, double largest_of_b) {
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         for (size_t depth = 0; depth < lines->depth; depth += 4)

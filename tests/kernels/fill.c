@@ -1,5 +1,5 @@
-/* Every backend must fill device memory with the random numbers that the host generates, and write nothing
- * before or behind them. Exits with 77 if the backend has no device. */
+/* Every backend must fill device memory with the host's random numbers, and write nothing outside. Exits with
+ * 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/random.h"
 

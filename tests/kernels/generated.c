@@ -1,5 +1,5 @@
 /* A device must generate the operands that the host generates. Also tests parts and reductions of results.
- * Exits with 77 if the backend has no device. */
+ * Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/source.h"
 

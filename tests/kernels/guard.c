@@ -90,8 +90,8 @@ static void pair_split(struct pair *pair) {
     side_split(&pair->b, false);
 }
 
-/* Computes an element by the model. Returns whether the guard certifies it. Adds in the order of the kernels
- * for k up to 448; longer sums are divided among clusters. */
+/* Computes an element by the model, in the order of the kernels for k up to 448. Returns whether the guard
+ * certifies the element. */
 static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned model, float *value) {
     const enum tensor_core_alignment alignment = (enum tensor_core_alignment)model;
     const struct mm_fp32_line of_row = pair->a.lines[row], of_col = pair->b.lines[col];
@@ -156,8 +156,7 @@ static struct mm_device *device; /* NULL if only the model is tested */
 static size_t differing[TENSOR_CORE_ALIGNMENTS];
 static size_t compared;
 
-/* Computes a block of C on the GPU by fp32_tensor. Sets is_split to false if the fallback kernel simt
- * computed it. */
+/* Computes a block of C on the GPU. Sets is_split to false if the fallback kernel simt computed it. */
 static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t col, size_t cols, float *c,
                       bool *is_split) {
     const size_t k = pair->a.k;
@@ -301,7 +300,7 @@ static void search(size_t thin) {
     }
 }
 
-/* Fills lines with elements of four kinds. A kind has a random exponent in each line. All lines have the
+/* Fills lines with elements of four kinds, which have a random exponent in each line. All lines have the
  * kinds in the same places. */
 static void make_random(struct side *side, bool is_a, struct random *random, const unsigned *kinds) {
     for (size_t index = 0; index < side->count; index++) {

@@ -7,8 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* Exit statuses beside EXIT_SUCCESS and EXIT_FAILURE. EXIT_SKIPPED means that the requested backend has no
- * device here. */
+/* Exit statuses beside EXIT_SUCCESS and EXIT_FAILURE. 77 means that the requested backend has no device. */
 enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
 
 /* --- shapes.c: named lists of shapes ------------------------------------------------------------ */
@@ -103,8 +102,7 @@ struct expected {
     uint64_t whole;   /* R modulo 2^64, only for integers */
 };
 
-/* Expected elements of C. If all would take too long, these are a sample that includes C's corners and
- * edges. */
+/* Expected elements of C. If C is large, they are a sample that includes C's corners and edges. */
 struct reference {
     struct shape shape;
     enum mm_dtype dtype;       /* type of the operands */
@@ -210,8 +208,7 @@ void image_poison(const struct image *c, unsigned poison);
  * of the first changed byte, counted from C's first element. */
 bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte);
 
-/* Returns the product of three images. Its matrices are in device memory if on_device, else in host
- * memory. */
+/* Returns the product of three images, in device memory if on_device, else in host memory. */
 struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
                                 const struct one_case *one, bool on_device);
 
@@ -219,8 +216,7 @@ struct mm_product image_product(const struct image *a, const struct image *b, co
 enum mm_status image_to_device(struct image *image, struct mm_device *device, struct mm_error *error);
 enum mm_status image_upload(const struct image *image, struct mm_error *error);
 
-/* Returns whether the device's copy still equals the host's. `scratch` must have room for image->bytes
- * bytes. */
+/* Returns whether the device's copy equals the host's. `scratch` needs image->bytes bytes. */
 bool image_unchanged(const struct image *image, unsigned char *scratch);
 
 /* --- check.c and jobs.c: run one case ------------------------------------------------------------- */
@@ -250,8 +246,8 @@ struct plan {
     bool has_jobs;            /* also run small cases as whole jobs */
 };
 
-/* Takes the next unit of work for the calling thread. A unit is a shape with one family of data for products,
- * and a shape with one element type for transpositions. */
+/* Takes the next unit of work for the calling thread. A unit is a shape with one family of data, or with one
+ * element type for transpositions. */
 static inline size_t plan_next_unit(const struct plan *plan) {
     return atomic_fetch_add_explicit(plan->next_unit, 1, memory_order_relaxed);
 }

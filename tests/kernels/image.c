@@ -36,8 +36,7 @@ static void fill_pattern(const struct image *image, const unsigned char *pattern
         memcpy(image->host + filled, image->host, mm_size_min(filled, image->bytes - filled));
 }
 
-/* Allocates rows of cols + extra elements. The first row begins `shift` elements behind a 64-byte
- * boundary. */
+/* Allocates rows of cols + extra elements, `shift` elements behind a 64-byte boundary. */
 static void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
                        size_t shift) {
     *image = (struct image){0};

@@ -223,8 +223,7 @@ bool reference_check(const struct expected *expected, const struct arithmetic *a
     return *fraction <= 1.0;
 }
 
-/* Returns whether the error may be measured in units of roundoff. Near underflow and overflow these units
- * mean nothing. */
+/* Near underflow and overflow an error in units of roundoff means nothing. */
 static bool has_units(const struct expected *expected, const struct arithmetic *arithmetic, size_t k,
                       double value) {
     return expected->scale == 1.0 && expected->magnitude >= (double)k * arithmetic->sum_normal &&

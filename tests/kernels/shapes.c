@@ -59,8 +59,7 @@ static const struct shape small_transposes[] = {
     {256, 256, 0}, {100, 52, 0}, {68, 132, 0},  {132, 68, 0}, {130, 260, 0}, {320, 72, 0},
 };
 
-/* The shape with 4200001 rows needs more blocks than one launch can have. The last two shapes exceed
- * cpu_cost_max in main.c. */
+/* The shape with 4200001 rows needs two launches. The last two shapes exceed cpu_cost_max in main.c. */
 static const struct shape large_transposes[] = {
     {1, 100000, 0}, {100000, 1, 0}, {3, 70001, 0},  {70001, 3, 0},  {1000, 1000, 0}, {1023, 1025, 0},
     {1024, 768, 0}, {2048, 136, 0}, {136, 2048, 0}, {513, 2047, 0}, {4200001, 2, 0}, {4095, 4097, 0},

@@ -46,8 +46,7 @@ static void append(struct mm_shape *shape, size_t rows, size_t cols) {
     shape->dims[shape->rank++] = cols;
 }
 
-/* Returns a stack with elements -1, 0 or 1, or only 0 or 1 if the type has no sign. A stack to transpose gets
- * random bits. */
+/* Returns a stack of small integers that all types can represent. A stack to transpose gets random bits. */
 static struct mm_matrix make(const struct mm_shape *shape, enum mm_dtype dtype, enum mm_op op,
                              struct random *random) {
     struct mm_matrix matrix = mm_shape_view(shape, false, dtype);
@@ -79,8 +78,7 @@ static bool is_element_right(const struct mm_product *item, enum mm_op op, size_
     return mm_dtype_get(item->c.dtype, item->c.data, row * item->c.ld + col) == sum;
 }
 
-/* Finds the matrix of an operand for product `index`. Deliberately uses another method than
- * mm_product_item. */
+/* Finds the matrix of an operand for product `index`, by another method than mm_product_item. */
 static size_t matrix_of(const struct mm_shape *shape, const struct mm_shape *c, size_t index) {
     const unsigned rank = c->rank - 2, own = shape->rank - 2;
     size_t matrix = 0, weight = 1;

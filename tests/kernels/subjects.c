@@ -38,8 +38,8 @@ size_t devices_open(const struct options *options, struct mm_device *devices[DEV
     return count;
 }
 
-/* Returns whether the options select the subject, by its name or by the name of its variant. A variant that
- * is wrong on purpose runs only if it is named. */
+/* Returns whether the options select the subject. A variant that is wrong on purpose runs only if it is
+ * named. */
 static bool selected(const struct options *options, const struct subject *subject) {
     for (unsigned index = 0; index < options->variant_count; index++)
         if (strcmp(options->variants[index], subject->variant->name) == 0 ||

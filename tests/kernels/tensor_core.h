@@ -30,8 +30,7 @@ struct tensor_core {
 enum { TENSOR_CORE_DEPTH = 16 }; /* products that one float16 instruction adds */
 extern const struct tensor_core tensor_core_float16;
 
-/* Returns c + a·b. The arrays a and b have core->depth elements. The operand types must represent each
- * element exactly. */
+/* Returns c + a·b. a and b have core->depth elements, which the operand types represent exactly. */
 float tensor_core_add(const struct tensor_core *core, const float *a, const float *b, float c,
                       enum tensor_core_alignment alignment);
 

@@ -33,8 +33,7 @@ static uint64_t special_bits(struct random *random, size_t element_bytes) {
 static const struct pattern patterns[] = {{"any bits", any_bits}, {"NaN, zeros, subnormals", special_bits}};
 enum { PATTERN_COUNT = sizeof patterns / sizeof *patterns };
 
-/* There are 2^5 layouts: A is transposed or not, its rows and those of C are padded or not, and both matrices
- * are aligned or not. */
+/* There are 2^5 layouts. A is transposed or not. A and C each have padding or not, and are aligned or not. */
 static struct layout layout_of(unsigned index, uint64_t seed) {
     /* Odd numbers of extra elements break the alignment of rows. Multiples of 4 keep 16-byte alignment. */
     static const size_t extras[] = {1, 2, 3, 4, 5, 8, 16, 31};

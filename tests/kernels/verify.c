@@ -106,8 +106,8 @@ static void spoil(struct mm_product *product, enum flaw flaw) {
         mm_dtype_put(dtype, product->b.data, product->b.rows / 2 * product->b.ld, (double)INFINITY);
 }
 
-/* Returns whether the two relative errors agree. They may differ by rounding of float64 sums, which is
- * relative to the size of the rows. That size follows from the bound. */
+/* Compares the relative errors. They may differ by rounding of float64 sums, which is relative to the size of
+ * the rows. The size follows from the bound. */
 static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct mm_verification *got,
                            const struct mm_verification *expected) {
     const double here = mm_verification_relative_error(got);
@@ -199,8 +199,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     return good;
 }
 
-/* Returns whether the product can have the flaw. Integers are always finite, and a product with k = 0 is
- * always right. */
+/* Integers are always finite, and a product with k = 0 is always right. */
 static bool exists(const size_t *shape, enum flaw flaw) {
     const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
     if (flaw == LARGE || flaw == SMALL)
@@ -208,8 +207,7 @@ static bool exists(const size_t *shape, enum flaw flaw) {
     return flaw == NONE || (shape[1] > 0 && (!is_special || mm_dtype_is_float(dtype)));
 }
 
-/* Types other than float32 get fewer cases. On the host the check is compared with itself, so few cases
- * suffice. */
+/* On the host the check is compared with itself, so few cases suffice. */
 static unsigned thin_of(unsigned thin) {
     return dtype == MM_FLOAT32 ? thin : backend->is_host ? 31 * thin : 5 * thin;
 }

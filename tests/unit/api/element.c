@@ -50,8 +50,7 @@ static void every_element_reads_back(void **state) {
     }
 }
 
-/* Text with up to 150 digits may lie exactly between two elements. A single further digit decides the
- * rounding. */
+/* A number with 150 digits may lie exactly between two elements. One more digit decides the rounding. */
 static void midpoints_are_read_exactly(void **state) {
     for (size_t index = 0; index < COUNT(narrow); index++) {
         const enum mm_dtype dtype = narrow[index];

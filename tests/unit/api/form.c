@@ -222,8 +222,8 @@ static void begin(enum mm_op op) {
                           NULL); /* as if the query had this parameter */
 }
 
-/* Decodes a body of unknown length that arrives in chunks. The chunks received so far are always in memory of
- * exactly their size, so a sanitizer reports reads past the end. */
+/* Decodes a body of unknown length that arrives in chunks. The body so far has memory of exactly its size, so
+ * a sanitizer reports reads past its end. */
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
@@ -262,8 +262,7 @@ static void test_decoded(void **state) {
     }
 }
 
-/* An operand in a .npy file points into the body, which must be kept. Two operands in CSV do not need the
- * body. */
+/* An operand in a .npy file points into the body. Two operands in CSV do not need the body. */
 static void test_csv(void **state) {
     for (int alone = 0; alone < 2; alone++) {
         const struct text *text = text_of(alone ? CSV("a", "1,-2,3\n4,5,6") CSV("b", "7\n8\n0.5") END

@@ -64,8 +64,7 @@ static void test_memory_of_a_piece(void **state) {
     free(text);
 }
 
-/* A body in chunks reserves memory in increments. If the length of the body is known, its elements are never
- * moved. */
+/* A body in chunks reserves memory in increments. If its length is known, elements are not moved. */
 static void test_memory_of_pieces(void **state) {
     enum { COUNT = 40000, BYTES = COUNT * sizeof(float) };
     const struct mm_limits wide = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
@@ -86,8 +85,7 @@ static void test_memory_of_pieces(void **state) {
     free(text);
 }
 
-/* A body is validated even if there is no memory for its elements. The error tells how much memory the body
- * needs. Once there is memory, the body is decoded. */
+/* A body is validated even without memory for its elements. Its error names the memory that it needs. */
 static void test_room_comes_late(void **state) {
     enum { COUNT = 100, BYTES = COUNT * sizeof(double) };
     open_budget(BYTES + 1);
@@ -180,8 +178,7 @@ static void test_type_is_noticed(void **state) {
     close_budget();
 }
 
-/* The scan frees its memory when it finds an error or yields. It reserves no more memory than the limits
- * allow, whatever the number of commas. */
+/* The scan frees its memory on an error. Whatever the number of commas, it keeps the limits. */
 static void test_nothing_remains(void **state) {
     static const struct {
         struct mm_limits limits;
@@ -283,8 +280,7 @@ static clock_t refuse_members(size_t bytes) {
     return taken;
 }
 
-/* The time to reject a request is about proportional to its length. The best of several rounds counts,
- * because other processes disturb the measurement. */
+/* The time to reject a request is proportional to its length. The shortest of several times counts. */
 static void test_wrong_members_cost_little(void **state) {
     double few = CLOCKS_PER_SEC, many = CLOCKS_PER_SEC;
     for (int round = 0; round < 3 || (round < 50 && many >= 48 * few); round++) {

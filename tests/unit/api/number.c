@@ -116,8 +116,7 @@ static void decrement(char *digits, size_t count) {
     }
 }
 
-/* Writes the midpoint of two floats, or a number slightly above or below it. A midpoint has at most 113
- * digits. */
+/* Writes the midpoint of two floats, with at most 113 digits, or a number slightly beside it. */
 static void near_midpoint(uint64_t *random, uint32_t exponents, char *text) {
     uint32_t bits = (uint32_t)(next(random) % exponents) << 23 | (uint32_t)(next(random) & 0x7fffff);
     float below;

@@ -49,8 +49,7 @@ static void test_permuted(void **state) {
     assert_in_range(moved, 16, 32);
 }
 
-/* Computes the degree of conflict by marking each byte that a lane reads and counting the words of each
- * bank. */
+/* Marks each byte that a lane reads, and counts the words of each bank. */
 static unsigned marked_degree(const uint32_t *offsets, unsigned lanes, unsigned word_bytes,
                               unsigned bank_bytes) {
     bool marks[MM_ACCESS_BYTES_MAX] = {false};

@@ -1,5 +1,4 @@
-/* Tests benchmarks on a fake device: the order of runs, which operands each run uses, the results, and that
- * all memory is freed. */
+/* Tests benchmarks on a fake device: the order of runs, their operands, their results, and freed memory. */
 #include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"
 
@@ -26,8 +25,8 @@ static void expect_times(const struct mm_benchmark_row *row, double min, double 
 static void figures_are_of_the_runs_that_count(void **state) {
     struct mm_benchmark_request request = lab_product(16, 8, 4, 4, "naive blas");
     const struct mm_benchmark_row *rows = lab_run(&request);
-    /* After ten warm-up runs, row 0 has runs 10, 12, 14 and 16, and row 1 has runs 11, 13, 15 and 17. The
-     * fake times contain the number of the run. */
+    /* After ten warm-up runs, the rows have runs 10, 12, 14, 16 and 11, 13, 15, 17. Fake times end with the
+     * number of the run. */
     assert_int_equal(rows[0].repeats, 4);
     expect_times(&rows[0], 1010.0, 1013.0, 1016.0);
     expect_times(&rows[1], 111.0, 114.0, 117.0);
@@ -80,8 +79,7 @@ static uint64_t loads_of(size_t row) {
     return mm_benchmark_traffic(benchmark, row).figures[MM_GLOBAL_LOADS];
 }
 
-/* The expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles of size T = 1, 8, 4, and the size that tiled_8
- * chooses. */
+/* The expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles of 1, 8, 4, and as tiled_8 chooses. */
 static void loads_are_predicted(void **state) {
     static const struct {
         size_t m, k, n;
@@ -235,8 +233,7 @@ static void slow_rows_are_refused_alone(void **state) {
     assert_int_equal(rows[2].error.status, MM_OK); /* its rate is unknown */
 }
 
-/* On the host a long run is divided into parts, so other jobs can run between them. The time of the run is
- * the sum of its parts' times. */
+/* Other jobs may run between the parts of a long run on the host. Its time is the sum of its parts. */
 static void long_runs_are_cut_into_parts(void **state) {
     enum { EDGE = 40, REPEATS = 2, RUNS = 1 + REPEATS };
     struct mm_benchmark_request request = lab_product(EDGE, EDGE, EDGE, REPEATS, "cuts naive");

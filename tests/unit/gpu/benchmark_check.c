@@ -1,5 +1,4 @@
-/* Tests which results a benchmark finds wrong. Also tests that the check runs in slices and can be cancelled
- * between them. */
+/* Tests which results a benchmark finds wrong, and that its check can be cancelled between slices. */
 #include "tests/kernels/benchmark_wrong.h"
 #include "gpu/matrix/random.h"
 #include "gpu/store/store.h"
@@ -7,8 +6,8 @@
 
 #include <math.h>
 
-/* Upper estimate of the relative error of a float32 sum of k random terms. Each addition rounds by u/√3 of
- * the sum on average, so the error grows like √k. */
+/* Upper estimate of the error of a float32 sum of k random terms. The error grows like √k, because each
+ * addition rounds by u/√3 of the sum on average. */
 static double error_of_float32(size_t k) {
     return 0x1p-24 * sqrt((double)k / 6.0);
 }
@@ -17,8 +16,7 @@ static bool is_between(double low, double value, double high) {
     return low < value && value < high;
 }
 
-/* With so large a k, zeros are within the error bound, so only the relative error can show that C is
- * wrong. */
+/* For so large a k zeros are within the error bound. Only the relative error shows that C is wrong. */
 static void nothing_is_said_of_what_zeros_would_pass(void **state) {
     const size_t k = (size_t)1 << 18;
     const struct mm_benchmark_request request = lab_product(2, k, 2, 1, "naive no_slab nothing");
@@ -45,8 +43,8 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
-/* Elements that are not written must be found in every type. If only the last step of k is missing, the error
- * may be within the bound of tensor cores. */
+/* In every type elements that are not written are found. If only the last step of k is missing, the error may
+ * be within the bound of tensor cores. */
 static void wrong_results_of_every_type_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {

@@ -55,8 +55,7 @@ static void small_is_a_256th_or_64_kib(void **state) {
     assert_int_equal(large.small_bytes_max, MAIN / 4);
     mm_budget_close(&large);
 
-    /* Each row has the expected, reserved and requested bytes of a request, and whether the request counts as
-     * small. */
+    /* Rows: expected, reserved and requested bytes of a request, and whether the request counts as small. */
     static const size_t rows[][4] = {{0, 0, SMALL, 1},     {0, 0, SMALL + 1, 0}, {0, 9, SMALL - 9, 1},
                                      {0, 9, SMALL, 0},     {SMALL, 0, 1, 1},     {SMALL + 1, 0, 1, 0},
                                      {0, SMALL + 1, 0, 0}, {0, 1, SIZE_MAX, 0}};

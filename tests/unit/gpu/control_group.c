@@ -1,5 +1,4 @@
-/* Tests the limits of control groups, with fictitious files. Of all groups between the process's group and
- * the root, the smallest limit counts. */
+/* Tests limits of control groups. The smallest limit from the process's group up to the root counts. */
 #include "gpu/cpu/control_group.h"
 #include "tests/unit/unit.h"
 

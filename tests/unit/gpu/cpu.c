@@ -1,5 +1,4 @@
-/* Tests the CPU backend: memory, errors, the choice of `auto`, dividing products into parts, and the
- * self-test. */
+/* Tests the CPU backend: memory, errors, the choice of `auto`, products in parts, and the self-test. */
 #include "gpu/device/backend.h"
 #include "gpu/queue/job.h"
 #include "gpu/queue/self_test.h"
@@ -174,8 +173,7 @@ static void pieces_give_the_whole(void **state) {
     }
 }
 
-/* If a part took twice as long as expected, the next part is half as large. If the rate is unknown, the
- * product is not divided. */
+/* If a part took twice the expected time, the next is half as large. Without a rate there is one part. */
 static void sizes_follow_the_time(void **state) {
     struct mm_device device = *(const struct mm_device *)*state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];

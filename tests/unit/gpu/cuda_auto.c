@@ -1,5 +1,4 @@
-/* Tests which variant `auto` chooses on a GPU with 132 multiprocessors. The crossovers come from a fictitious
- * table. */
+/* Tests which variant `auto` chooses on a GPU with 132 multiprocessors, by a fictitious table. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 #include "tests/unit/unit.h"

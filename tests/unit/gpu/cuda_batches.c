@@ -96,8 +96,7 @@ static uint64_t key_of_shape(size_t m, size_t n) {
     return jobs[0]->work.batch_key;
 }
 
-/* A tall and a wide product have different keys. In one launch they would need a grid as tall as one and as
- * wide as the other. */
+/* A tall and a wide product may not share a launch, because its grid would be both tall and wide. */
 static void those_of_other_outlines_have_another_key(void **state) {
     static const struct {
         size_t m[2], n[2];
@@ -243,8 +242,7 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
 
-/* The job with the large k needs one byte too much. A job that failed with another one begins again alone, as
- * the queue's worker does it. */
+/* The job with the large k needs one byte too much. Jobs that failed together are begun again one by one. */
 static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
     static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
                                        {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},

@@ -210,8 +210,7 @@ static struct mm_product product_of(enum mm_dtype dtype, enum mm_dtype c_dtype, 
     return product;
 }
 
-/* Plans, prepares and launches the product. C must be right and all other memory unchanged. Returns the bytes
- * of the workspace. */
+/* Plans, prepares and launches the product. Only C may change. Returns the bytes of the workspace. */
 static size_t run(const struct mm_product *product) {
     static unsigned char operands[2][STORAGE_BYTES];
     struct mm_lane lane = {.device = &device, .scratch = workspace};

@@ -15,8 +15,7 @@ static void open_cards(void) {
     }
 }
 
-/* A transient error marks no device. A persistent error marks every open device on which the error occurs
- * again. Bits are indices of devices. */
+/* A persistent error marks every open device on which it occurs again. Bits are indices of devices. */
 static void an_error_fails_those_that_repeat_it(void **state) {
     static const struct {
         cudaError_t code;

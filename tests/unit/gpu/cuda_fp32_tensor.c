@@ -1,5 +1,4 @@
-/* Tests the workspace, kernel arguments and clusters of fp32_tensor. The kernels are fakes, so no product is
- * computed. */
+/* Tests the workspace, kernel arguments and clusters of fp32_tensor. Its kernels are fakes. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -147,8 +146,7 @@ static size_t offset_of(const void *piece) {
     return (size_t)((const char *)piece - scratch);
 }
 
-/* The parts of the workspace do not overlap, are aligned and are large enough. The parts to be zeroed come
- * first. */
+/* The parts of the workspace are aligned and do not overlap. Those to be zeroed come first. */
 static void expect_pieces(size_t bytes) {
     const struct mm_fp32_plan *plan = &seen.plan;
     const size_t blocks = (size_t)plan->schedule.clusters * MM_FP32_CLUSTER;
@@ -238,8 +236,7 @@ static void halves_are_kept(void **state) {
     memset(keeping, 0, sizeof keeping);
 }
 
-/* Vectors, k = 0 and sizes above all memory are left to simt, and so is everything if the halves find no
- * memory. */
+/* Vectors, k = 0 and huge sizes are left to simt, and all products if the halves find no memory. */
 static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
     static const struct {
         size_t m, k, n;

@@ -1,5 +1,4 @@
-/* Tests jobs on a fake CUDA runtime whose operands the device generates, or whose C is not returned. Nothing
- * is copied for them. */
+/* Tests jobs on a fake CUDA runtime whose operands are generated, or whose C is not returned. */
 #include "cuda_job.h"
 
 static struct test_job tests[2];
@@ -51,8 +50,7 @@ static void one_alone_copies_only_what_it_must(void **state) {
     }
 }
 
-/* The first job generates both operands and returns nothing. The second generates B and reads A from the
- * host. */
+/* The first job generates A and B and returns nothing. The second generates B and reads A. */
 static void they_share_launches(void **state) {
     make(0, true, true, false);
     make(1, false, true, true);
@@ -113,8 +111,7 @@ static void a_part_is_copied_alone(void **state) {
     }
 }
 
-/* A part of a stack is copied in one call. If its rows are too long for that, there is one call for each
- * matrix. */
+/* A part of a stack is copied in one call, or in one call for each matrix if its rows are too long. */
 static void parts_of_a_stack_are_copied_together(void **state) {
     static const struct mm_window part = {3, 4, 5, 1, 2, 2, 3};
     float from[3 * 4 * 5], to[3 * 2 * 3 + 1];

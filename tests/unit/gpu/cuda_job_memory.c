@@ -1,5 +1,4 @@
-/* Tests jobs that find too little device memory, on a fake CUDA runtime: each way to free memory, the errors,
- * and that nothing leaks. */
+/* Tests jobs that find too little device memory: how they free some, their errors, and leaks. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -123,8 +122,7 @@ static void unused_copies_go_first(void **state) {
     release_value();
 }
 
-/* While another job runs, a job does not take less workspace. It begins again when the other job has
- * ended. */
+/* While another job runs, a job does not take less workspace. It begins again later. */
 static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
     make(1, &ours, STORED_B);
     begin(1, other, MM_OK);
@@ -172,8 +170,7 @@ static void benchmarks_find_what_nobody_uses(void **state) {
     assert_int_equal(error.free_bytes, bytes);
 }
 
-/* A launch may run out of memory although enough seems free. CUDA does not tell how many bytes it needs, so
- * the error names the bytes of the job. */
+/* CUDA does not tell how many bytes a failed launch needs, so the error names the bytes of the job. */
 static void what_runs_out_elsewhere_has_the_same_message(void **state) {
     make(0, &ours, 0);
     fake_cuda.launch_fails = cudaErrorMemoryAllocation;

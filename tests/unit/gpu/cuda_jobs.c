@@ -185,8 +185,7 @@ static void begin_long(bool turned) {
     assert_int_equal(job->work.error.status, MM_OK);
 }
 
-/* Each band of rows is launched when the previous band has ended. C is copied after the last band. The time
- * limit of the watch applies to each band. */
+/* Each band is launched when the previous one has ended, and has its own time limit. C is copied last. */
 static void a_long_product_is_launched_in_bands(void **state) {
     for (int turned = 0; turned < 2; turned++) {
         begin_long(turned != 0);
@@ -277,8 +276,7 @@ static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
     }
 }
 
-/* This variant divides k into another number of parts if there are fewer rows. Bands would then change the
- * bits of C. */
+/* With fewer rows this variant divides k differently. Bands would then change the bits of C. */
 static enum mm_status plan_by_splits(const struct mm_product *product, struct mm_plan *plan,
                                      struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain,

@@ -172,8 +172,7 @@ static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
     return plan_of(&mm_cuda_variants[MM_CUDA_ROW_simt], &product);
 }
 
-/* A batch kernel divides k into the same parts as the single kernel. There is no batch kernel for large
- * tiles, vectors, or products with many parts. */
+/* A batch kernel divides k like the single kernel. Large tiles, vectors and many parts have none. */
 static void simt_tells_its_parts(void **state) {
     const struct mm_plan deep = plan_simt(256, 256, 256);
     assert_non_null(deep.layout.batch_kernel);

@@ -29,8 +29,7 @@ static struct mm_plan plan_of(size_t dynamic_bytes) {
                                        .dynamic_shared_bytes = dynamic_bytes}};
 }
 
-/* CUDA must be asked for more shared memory than the default, but only once. Too much is unsupported. A
- * launch itself asks for nothing. */
+/* A kernel that needs more than the default shared memory asks for it once, not at each launch. */
 static void shared_memory_is_asked_for_once(void **state) {
     static const struct {
         size_t static_bytes, block_max;
@@ -91,8 +90,7 @@ static void tall_products_are_cut_into_bands(void **state) {
     }
 }
 
-/* A kernel may start early only if it waits itself for the previous kernel, and only from compute capability
- * 9.0. */
+/* A kernel starts early only if it waits itself for the previous one, from compute capability 9.0 on. */
 static void only_those_that_wait_begin_before(void **state) {
     static const struct {
         bool follows;
@@ -126,8 +124,7 @@ static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan
 static const struct mm_variant turn = {
     .name = "turn", .op = MM_TRANSPOSE, .plan = {[0 ... MM_DTYPE_COUNT - 1] = plan_turn}};
 
-/* Each product of a stack is a layer of the grid, up to the grid's limit. Tall products are launched in bands
- * of rows. */
+/* Each product of a stack is a layer of the grid. Tall products are launched in bands of rows. */
 static void a_stack_is_one_launch(void **state) {
     static const struct {
         size_t count, n;
@@ -156,8 +153,7 @@ static void a_stack_is_one_launch(void **state) {
     }
 }
 
-/* Copies int64 in as few calls as possible. If rows are farther apart than the runtime allows, each row is a
- * call. */
+/* Copies int64 in as few calls as possible. If the rows are too far apart, each one is a call. */
 static void a_plain_transposition_is_a_copy(void **state) {
     enum { PITCH_MAX = 1000, WORDS = 400 };
     static uint64_t a[WORDS], c[WORDS], expected[WORDS];

@@ -1,5 +1,4 @@
-/* Tests jobs with a stored B or C on a fake CUDA runtime. A stored value is copied to the device only
- * once. */
+/* Tests jobs with a stored B or C. A stored value is copied to the fake device only once. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -295,8 +294,8 @@ static void results_share_a_launch(void **state) {
     assert_int_equal(jobs[0]->work.batch_key, 0); /* C is also returned */
 }
 
-/* Two jobs have a stored C, but memory suffices only for one. The first job begins. If memory does not
- * suffice for one, both errors name the bytes that one job needs. */
+/* Two jobs have a stored C, but memory suffices only for the first. If it suffices for none, both errors name
+ * the bytes that one job needs. */
 static void results_give_way_to_one_that_fits(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
     for (unsigned missing = 0; missing <= 1; missing++) {

@@ -206,8 +206,8 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
-/* Checks that the shares of the clusters are consecutive and not empty. If each tile has equally many
- * clusters, no share continues into a second tile. */
+/* The shares of the clusters are consecutive. If tiles have equally many clusters, none continues into a
+ * second tile. */
 static void expect_shares(const struct mm_schedule *schedule) {
     const unsigned tiles = mm_shared_tiles(schedule);
     unsigned begin = 0, at_edges = 0, continuing = 0;
@@ -230,8 +230,7 @@ static void expect_shares(const struct mm_schedule *schedule) {
 
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
-/* Plans and enqueues a product, or the last product of a stack that needs several launches. Checks that all
- * data fits into the workspace. */
+/* Plans and enqueues a product, or the last launch of a stack. All data must fit into the workspace. */
 static void launch(const struct mm_product *product) {
     struct mm_lane lane = {.device = &device, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head};
@@ -386,8 +385,7 @@ static void tiles_are_chosen(void **state) {
     }
 }
 
-/* A stack is one launch, unless its matrices must be copied with padding. Then each product is a launch and
- * uses the same workspace. */
+/* A stack is one launch, unless its matrices need padded copies. Then each product is a launch. */
 static void stacks_have_their_memory(void **state) {
     const struct mm_stack stack = {.count = 6,
                                    .a_count = 6,

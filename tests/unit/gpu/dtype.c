@@ -22,8 +22,7 @@ static const struct {
               {MM_FLOAT8_E4M3FN, 4, 3, false},
               {MM_FLOAT8_E5M2, 5, 2, true}};
 
-/* Computes 2^(exponent − bias) · 1.mantissa. A subnormal has 0.mantissa, and an exponent that is larger by
- * one. */
+/* 2^(exponent − bias) · 1.mantissa; a subnormal has 0.mantissa and an exponent larger by one. */
 static double value_by_fields(size_t which, unsigned bits) {
     const int exponent_bits = narrow[which].exponent_bits, mantissa_bits = narrow[which].mantissa_bits;
     const int highest = (1 << exponent_bits) - 1, bias = highest / 2;
@@ -42,8 +41,7 @@ static bool is_same(double a, double b) {
     return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
 }
 
-/* A value of the type rounds to itself. A number between two values rounds to the nearer one. The midpoint
- * rounds to the even one. */
+/* Numbers round to the nearest value of the type, and midpoints to the even value. */
 static void every_encoding_is_read_and_rounded_to(void **state) {
     for (size_t which = 0; which < COUNT(narrow); which++) {
         const enum mm_dtype dtype = narrow[which].dtype;

@@ -1,5 +1,4 @@
-/* Tests when the engine rejects long products, with two devices. Also tests the error for a backend without
- * devices. */
+/* Tests when the engine rejects long products, and its error for a backend without devices. */
 #include "gpu/device/backend.h"
 #include "gpu/device/engine.h"
 #include "tests/unit/unit.h"

@@ -44,8 +44,8 @@ struct fake_cuda {
 };
 extern struct fake_cuda fake_cuda;
 
-/* Addresses that stand for kernels. `plain` and `transposed` also have kernels for batches. A block computes
- * FAKE_BLOCK × FAKE_BLOCK elements. */
+/* Stand for kernels, which compute blocks of FAKE_BLOCK × FAKE_BLOCK elements. `lonely` has none for
+ * batches. */
 struct fake_kernels {
     char plain, transposed, plain_batch, transposed_batch, lonely;
 };

@@ -57,8 +57,7 @@ static void the_best_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
-/* Products with vectors move many bytes per operation. They set the rate of bytes, and must not make large
- * products look slow. */
+/* Products with vectors move many bytes per operation. They must not make large products look slow. */
 static void a_thin_product_tells_of_its_bytes_alone(void **state) {
     const struct mm_job large = job_of(4 * TELLING, 0);
     struct mm_job thin = job;
@@ -173,8 +172,7 @@ static void copies_count_by_their_bytes(void **state) {
     expect_us(4.0, &job, 0);
 }
 
-/* An assumed rate is used until the first job was measured. A first job that was far slower than assumed is
- * ignored, because its rate would make the server reject large products. */
+/* A first job far slower than the assumed rate is ignored, or large products would be rejected. */
 static void a_rate_is_assumed_first(void **state) {
     for (int is_far = 0; is_far < 2; is_far++) {
         set_up(state);
@@ -210,8 +208,7 @@ static void one_run_that_is_held_up_is_not_assumed(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 1990 * US, 2010 * US);
 }
 
-/* The rate is one nanosecond per operation or byte. A product of edge e has 2·e³ operations, and a
- * transposition moves 2·e²·bytes. */
+/* The rate is 1 ns per operation or byte: 2·e³ for a product of edge e, 2·e²·bytes for a transposition. */
 static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};

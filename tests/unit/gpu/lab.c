@@ -164,8 +164,7 @@ static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype
     return mm_cpu_backend.fill(NULL, memory, dtype, count, seed, error);
 }
 
-/* The fake time is 100 ns for blas, 200 ns for a plain copy and 1000 ns for others. The number of the run is
- * added. */
+/* The fake time: blas 100 ns, a plain copy 200 ns, others 1000 ns, plus the number of the run. */
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     const struct mm_variant *variant = plan->variant;

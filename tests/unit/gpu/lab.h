@@ -1,5 +1,4 @@
-/* A fake device for tests of benchmarks. It computes on the host, rightly or wrongly, and returns fake
- * times. */
+/* A fake device for tests of benchmarks. It computes on the host and returns fake times. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"

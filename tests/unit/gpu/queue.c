@@ -1,5 +1,4 @@
-/* Tests the queue: limits, deadlines, the choice of the device, and jobs that end without running. Each job's
- * done callback must be called once. */
+/* Tests the queue: limits, deadlines, the choice of the device, and jobs that end without running. */
 #include "scene.h"
 #include "gpu/store/store.h"
 #include "tests/unit/few_threads.h"

@@ -94,8 +94,7 @@ static void those_that_wait_go_together(void **state) {
         struct row rows[6];
     } cases[] = {
         {4, 6, {TOGETHER(5, 3), TOGETHER(5, 3), TOGETHER(7, 2), TOGETHER(5, 3), TOGETHER(7, 2), {0, 1}}},
-        /* Two products of 1 MiB fill a launch. The third one shares a launch with the small product behind
-         * it. */
+        /* Two products of 1 MiB fill a launch. The third shares one with the small product behind it. */
         {3, 4, {LARGE, LARGE, LARGE, TOGETHER(5, 2)}},
         {2, 3, {STORED, STORED, STORED}}, /* stored operands are not copied */
         /* A product that fails alone leaves the others unharmed. If all fail, their lane is free again. */

@@ -1,5 +1,4 @@
-/* Tests the lanes of a device: how many products run at once, which run alone, and how long others must
- * wait. */
+/* Tests how many products run at once, which run alone, and how long others must wait. */
 #include "scene.h"
 
 #include <unistd.h>
@@ -56,8 +55,7 @@ static void who_wants_all_keeps_its_turn(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* After a failure the job that must run alone moves to a larger device. The other jobs of the failed device
- * must not wait for it. */
+/* After a failure the job that runs alone moves to the larger device. The other jobs need not wait for it. */
 static void who_wants_all_is_passed_on(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     fakes[1].device.memory_bytes = 1;
@@ -193,8 +191,8 @@ static void what_is_over_is_told_before_the_thread_computes(void **state) {
     job_wait(&jobs[1], MM_OK);
 }
 
-/* The failing device has three jobs of 5 s. One of them ends. Another one moves to the other device, which
- * needs only 5 ms. So 5 s remain. */
+/* The failing device has three jobs of 5 s. One ends, and one moves to the other device, which needs only 5
+ * ms. So 5 s remain. */
 static void the_wait_of_a_failed_device_falls(void **state) {
     open_scene((struct setting){.devices = 2, .lanes = 2, .closed = true});
     fakes[0].kernel_ns = 10 * SECOND;

@@ -187,8 +187,7 @@ static void a_cancelled_task_ends_before_those_that_wait(void **state) {
     assert_int_equal(task->begun_at_end, 1);
 }
 
-/* A task that is cancelled after its first slice is called once more to release its resources. A task that
- * has not begun has none. */
+/* A task that is cancelled after its first slice is called once more to release its resources. */
 static void a_task_ends_after_its_slice(void **state) {
     enum { CANCELLED, LATE, FAILING, STOPPED, DEVICE_FAILED };
     static const struct {
@@ -248,8 +247,7 @@ static void a_last_slice_cannot_be_cancelled(void **state) {
     }
 }
 
-/* A product in parts ends after its current part if it is cancelled or late, or if the queue closes. After
- * its last part it is complete. */
+/* A product in parts ends between two parts if it is cancelled or late, or if the queue closes. */
 static void a_product_ends_between_its_pieces(void **state) {
     enum { CANCELLED, CANCELLED_IN_THE_LIST, LATE, ABORTED, LAST };
     static const struct {

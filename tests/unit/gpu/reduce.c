@@ -176,8 +176,7 @@ static void whole_sums_are_exact(void **state) {
     assert_true(max_abs.whole.low == UINT64_C(1) << 63 && max_abs.whole.high == 0);
 }
 
-/* The part has rows 1 and 2 and columns 2 to 4 of three 4×5 matrices. Packing it and the step size must not
- * change its reductions. */
+/* Packing the part must not change its reductions. It has 2 rows and 3 columns of three 4×5 matrices. */
 static void a_part_is_packed_where_it_lies(void **state) {
     enum { MATRICES = 3, ROWS = 4, COLS = 5 };
     const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};

@@ -86,8 +86,7 @@ static void large_results_are_sampled_within_bounds(void **state) {
     }
 }
 
-/* Derived by hand. The last sum is off by three times the bound, and the middle one by a possible
- * underflow. */
+/* Derived by hand. The last sum is off by three bounds, and the middle one by a possible underflow. */
 static void errors_are_parts_of_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};

@@ -222,8 +222,7 @@ static void a_single_wrong_element_is_found(void **state) {
     }
 }
 
-/* All elements of a row of 512 have the largest allowed error, in the same direction. An error in a single
- * element would be found even if it were smaller. */
+/* All elements of a wide row have the largest allowed error. A smaller error in one element is found. */
 static void a_wide_row_is_checked_by_its_sum(void **state) {
     enum { K = 10, WIDE = 512 };
     double sum = 0.0;
@@ -244,8 +243,8 @@ static void a_wide_row_is_checked_by_its_sum(void **state) {
     assert_true(verification.residual > 0.74 * sum && verification.bound < 0.65 * sum);
 }
 
-/* The errors cancel, so all four random vectors miss them once in 16 times. That is about 63 of 1000 checks,
- * with a standard deviation of 7.7. */
+/* The errors cancel, so four random vectors miss them once in 16 times: in about 63 of 1000 checks, with a
+ * standard deviation of 7.7. */
 static void swapped_columns_are_mostly_found(void **state) {
     unsigned missed = 0;
     make(20, 20, 20, 0);
@@ -296,8 +295,7 @@ static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
-/* 3e38·10 overflows float32 unless two such products cancel. A finite element in this place exceeds every
- * bound. */
+/* 3e38·10 overflows float32 unless two such products cancel. A finite element here exceeds every bound. */
 static void what_float32_may_overflow_in_is_left_out(void **state) {
     make(2, 2, 1, 0);
     sample.a[0] = 3e38F;
@@ -353,8 +351,7 @@ static void scale(float factor) {
             *element_of_c(row, col) *= factor;
 }
 
-/* The sum of 160 squares from 40 rows has a standard deviation of a ninth of its mean, so the limits are
- * wide. */
+/* The sum of 160 squares has a standard deviation of a ninth of its mean, so the limits are wide. */
 static void the_error_of_the_whole_is_estimated(void **state) {
     for (unsigned layout = 0; layout < 32; layout++) {
         make(40, 30, 50, layout);
@@ -546,8 +543,7 @@ static void rounding_to_the_result_is_allowed_for(void **state) {
     }
 }
 
-/* For integers the residual is the number of wrong rows. All 32 vectors miss an error of 2^31 once in 2^32
- * checks. */
+/* For integers the residual is the number of wrong rows. All 32 vectors miss 2^31 once in 2^32 checks. */
 static void wrong_rows_of_whole_numbers_are_counted(void **state) {
     static const enum mm_dtype dtypes[] = {MM_INT8, MM_UINT8, MM_BOOL, MM_INT32, MM_INT64};
     static const size_t shape[] = {20, 30, 10};

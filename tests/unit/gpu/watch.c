@@ -127,8 +127,7 @@ static void some_are_never_given_up(void **state) {
     }
 }
 
-/* Two devices have six jobs, of which two run. The first device hangs or fails. The other device then gets
- * its waiting jobs and all later ones. */
+/* The first of two devices hangs or fails. The other device gets its waiting jobs and all later ones. */
 static void who_waits_goes_to_the_other(void **state) {
     for (int hangs = 0; hangs < 2; hangs++) {
         watch_scene((struct setting){.devices = 2, .closed = true}, hangs ? HANG : 0, 0);

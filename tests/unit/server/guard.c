@@ -32,8 +32,7 @@ static enum mm_status check(const char *version, const char *head, size_t bytes,
     return status == MM_OK ? mm_guard_end(&guard) : status;
 }
 
-/* The headers must be rejected with an error that contains `words`. If `words` is NULL, they must be
- * accepted. */
+/* The headers must be rejected with an error that contains `words`, or accepted if `words` is NULL. */
 static void expect(const char *version, const char *head, size_t bytes, const char *words) {
     struct mm_error error;
     const enum mm_status status = check(version, head, bytes, &error);
@@ -42,8 +41,8 @@ static void expect(const char *version, const char *head, size_t bytes, const ch
         fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
 }
 
-/* Each of `parts` between `before` and `after` makes the headers of an HTTP/1.1 request. They must be
- * rejected with an error that contains `words`. If `words` is NULL, they must be accepted. */
+/* The request has `before`, one of `parts`, and `after` as headers. It must be rejected with an error that
+ * contains `words`, or accepted if `words` is NULL. */
 static const struct {
     const char *before, *parts, *after, *words;
 } heads[] = {

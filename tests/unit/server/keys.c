@@ -1,5 +1,4 @@
-/* Tests API keys: the syntax of key files, limits, lookup, reloading while threads use the keys, and
- * counters. */
+/* Tests API keys: the syntax of key files, limits, lookup, concurrent reloading, and counters. */
 #include "server/auth/keys.h"
 #include "tests/unit/unit.h"
 
@@ -240,8 +239,7 @@ static uint64_t space_of(struct mm_keys *keys, const char *key) {
     return space;
 }
 
-/* Keys with the same name share a namespace of stored matrices. A nameless key has its own. A dropped
- * namespace never returns. */
+/* Keys of one name share a namespace. A nameless key has its own. A dropped namespace never returns. */
 static void namespaces_belong_to_names_or_keys(void **state) {
     const struct mm_options options = {.api_key_file = path};
     uint64_t spaces[MM_KEYS_MAX], newest;

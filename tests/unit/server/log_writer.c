@@ -29,8 +29,7 @@ static void expect_lines(int end) {
     }
 }
 
-/* Lines are written immediately. When the reader stops reading, closing the log waits at most about a
- * second. */
+/* Lines are written immediately. If nobody reads them, closing the log waits about a second. */
 static void test_wall_clock_set_back(void **state) {
     static char text[4 * PIPE_BYTES];
     int ends[2];

@@ -85,8 +85,7 @@ static void test_buckets(void **state) {
 #define FAILED                                                                                               \
     { .is_done = true, .residual = 2.0, .bound = 1.0, .rows_checked = 1 }
 
-/* A repaired product counts once, whatever the number of its repaired elements. A failed product has no path
- * and no result of a check. */
+/* A repaired product counts once. A failed product has no path and no result of a check. */
 static void test_paths_and_checks(void **state) {
     static const struct {
         enum mm_path_kind path;
@@ -137,8 +136,7 @@ static void *count(void *argument) {
     return NULL;
 }
 
-/* There are more threads than copies of the counters. The number of requests in flight must never be
- * negative. */
+/* There are more threads than copies of the counters. Requests in flight are never negative. */
 static void test_threads(void **state) {
     pthread_t threads[THREADS];
     const uint64_t total = THREADS * ROUNDS;

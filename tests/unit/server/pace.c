@@ -1,5 +1,4 @@
-/* Tests when a client is too slow. It may be two seconds behind the required rate, however fast it was
- * before. */
+/* Tests when a client is too slow. It may be two seconds behind, however fast it was before. */
 #include "server/http/pace.h"
 #include "tests/unit/unit.h"
 

@@ -204,8 +204,7 @@ static void share_again(struct mm_pool_task *work) {
     __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
 }
 
-/* Tasks divide work among threads while other tasks wait. Each task and each part runs once. One thread runs
- * the tasks in their order. */
+/* Tasks divide work among threads while others wait. Each task and each part runs once. */
 static void the_pool_itself_shares(void **state) {
     enum { MANY = 2000 };
     static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};
