@@ -181,7 +181,7 @@ static void edges(void **state) {
     expect(&traffic, "tiled_32",
            (uint64_t[]){228 * 240 * 4 + 240 * 112 * 8, 228 * 30 * 4 + 240 * 14 * 8, 228 * 14,
                         blocks * warps * (32 + 8 * 2), blocks * warps * 2, 0});
-    /* 100 rows of A have 4 warps each. Rows begin anywhere in a sector, so 32 words lie in 5 sectors. */
+    /* 4 warps read the 100 words of a row of A. In every second row, 32 words lie in 5 sectors. */
     traffic = predict(mm_traffic_transpose_shared, &odd, 0);
     assert_int_equal(traffic.figures[MM_SHARED_LOAD_PASSES], 100 * (32 + 18));
     assert_int_equal(traffic.figures[MM_BANK_CONFLICT_PASSES], 100 * (31 + 17));
