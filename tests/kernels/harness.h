@@ -1,5 +1,5 @@
-/* The kernel test program. One test and one benchmark serve every variant of every backend. They use the
- * backend's interface and the error bounds, but know no kernel. */
+/* The kernel test program. The same tests and benchmarks run every variant of every backend, through the
+ * interface of the backends. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"
@@ -257,8 +257,8 @@ void subject_print(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Handles an error `status` of a run. Counts a refusal and returns true if the variant claims no support for
- * the case. Otherwise counts a failure. */
+/* Returns whether the variant does not support the case. If so, counts a refusal, or a failure if `status` is
+ * not MM_UNSUPPORTED. */
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 

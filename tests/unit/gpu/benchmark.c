@@ -139,7 +139,7 @@ static void backends_have_their_turn(void **state) {
     lab_open(&request);
     assert_int_equal(mm_benchmark_host_bytes(benchmark), 2 * set + judging + times);
     assert_true(lab_run_next(&lab_host));
-    assert_int_equal(lab.runs, 2 * 2); /* twice a warm-up run */
+    assert_int_equal(lab.runs, 2 * 2); /* a warm-up and a counted run of each row */
     assert_int_equal(lab.held_bytes, 2 * set);
     assert_true(lab_run_next(&lab_device));
     assert_int_equal(lab.runs, 2 * 2 + 6);

@@ -92,8 +92,6 @@ static void blas_refuses_sizes_past_an_int(void **state) {
     assert_non_null(strstr(job.work.error.detail, "2147483648"));
 }
 
-/* In parts, every variant except blas gives the same bits as the whole product. */
-
 /* Rows have padding. */
 static struct mm_matrix matrix_of(float *data, size_t rows, size_t cols, bool transposed) {
     struct mm_matrix matrix =
@@ -152,7 +150,8 @@ static void expect_same(const struct mm_device *device, const struct mm_variant 
             assert_true(fabsf(pieces_of[row * LD + col] - whole[row * LD + col]) <= 1e-5F * (float)k);
 }
 
-/* A part has whole rows of C. If a row is too long, a part has only some columns of one row. */
+/* Parts give the same bits as the whole product, except with blas. A part has whole rows of C, or only some
+ * columns of one row if a row is too long. */
 static void pieces_give_the_whole(void **state) {
     const struct mm_device *device = *state;
     for (size_t row = 0; row < mm_cpu_backend.variant_count; row++) {

@@ -277,7 +277,7 @@ static void what_suits_is_left_as_it_is(void **state) {
         {MM_FLOAT8_E4M3FN, MM_FLOAT32, 16, 4, 1, 0},  {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 8, 1, 0},
         {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 12, 1, 1}, /* rows of C are not aligned to 16 bytes */
     };
-    /* Operands to transpose, for each combination of transposes. */
+    /* Number of operands that the library needs transposed, for each combination of transposes. */
     static const unsigned wrong_ways[] = {1, 2, 0, 1};
     for (size_t index = 0; index < COUNT(cases); index++) {
         for (unsigned transposes = 0; transposes < 4; transposes++) {

@@ -116,7 +116,6 @@ static void types_share_no_kernel(void **state) {
             assert_ptr_not_equal(kernels[index], kernels[other]);
 }
 
-/* The error differs with and without cuBLAS. */
 static void blas_refuses_what_cublas_lacks(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;

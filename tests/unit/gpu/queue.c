@@ -240,7 +240,7 @@ static void an_empty_product_needs_no_device(void **state) {
         assert_int_equal(mm_verification_verdict(&job->outcome.verification), MM_VERDICT_PASSED);
         assert_string_equal(job->outcome.ran->name, "naive");
         assert_true(mm_outcome_rate(&job->outcome) == 0.0);
-        assert_int_equal(begun_by(fake), index == 2); /* k = 0 also writes zeros */
+        assert_int_equal(begun_by(fake), index == 2); /* with k = 0 it must write zeros */
     }
 }
 

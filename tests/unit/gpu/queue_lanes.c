@@ -176,7 +176,7 @@ static void a_wait_may_be_unknown_or_endless(void **state) {
     assert_int_equal(mm_queue_look(queue).wait_ns, SECOND * SECOND);
     open_gate(fake);
     wait_all(jobs + 1, 2);
-    assert_int_equal(mm_queue_look(queue).wait_ns, 0); /* sums are rounded */
+    assert_int_equal(mm_queue_look(queue).wait_ns, 0);
 }
 
 /* Job 0 must be reported before the only thread computes job 1, which waits for the gate. */
@@ -197,7 +197,7 @@ static void the_wait_of_a_failed_device_falls(void **state) {
     open_scene((struct setting){.devices = 2, .lanes = 2, .closed = true});
     fakes[0].kernel_ns = 10 * SECOND;
     fakes[1].kernel_ns = SECOND / 100;
-    for (unsigned index = 0; index < 2; index++) { /* to set both rates */
+    for (unsigned index = 0; index < 2; index++) { /* so both devices have a rate */
         submit(long_job(index, "naive", 2));
         wait_begun(&fakes[index], 1);
     }

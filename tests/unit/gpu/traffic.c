@@ -169,8 +169,8 @@ static void transpositions_of_4096(void **state) {
     }
 }
 
-/* Blocks at the edges of C and tiles at the end of k are only partly used. The model ignores the shifted
- * elements of the narrow transposition. */
+/* Blocks at the edges of C and the last tile of k are only partly used. There is no model for narrow elements
+ * that are not aligned. */
 static void edges(void **state) {
     const struct mm_product product = make_product(228, 240, 112, 0, MM_FLOAT32);
     const struct mm_product odd = make_transposition(100, 50, MM_FLOAT32),
