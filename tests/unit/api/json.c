@@ -213,7 +213,7 @@ static const struct refused products[] = {
     {"{`a`: [[[]],[[{`x`:[1]}]]]" B, "a", 1, 24, "a[1][0] has 1 element, but a[0][0] has 0"},
     {"{`a`: [[[[[[[[[1]]]]]]]]]" B, "a", 1, 15, "a has more than 8 dimensions, but the limit is 8"},
     {"{`a`: [[[[[[[[[]],[1]]]]]]]]" B, "a", 1, 15, "a has more than 8 dimensions"},
-    /* Elements that are not numbers or out of range. */
+    /* Elements that are not numbers or are out of range. */
     {"{`a`: [[1,null]]" B, "a", 1, 11, "a[0][1] is null"},
     {"{`a`: [[1],[true]]" B, "a", 1, 13, "a[1][0] is true"},
     {"{`a`: [[1],[{}]]" B, "a", 1, 13, "a[1][0] is an object"},

@@ -151,7 +151,7 @@ static void test_decode(void **state) {
         const char *query;
         enum mm_status status;
         size_t a[3], b[3]; /* rows, columns, leading dimension */
-        size_t b_start;    /* in floats */
+        size_t b_start;    /* index of the first float of b */
     } cases[] = {
         {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=6&transpose_a=0", MM_OK, {2, 3, 5}, {3, 4, 6}, 10},
         {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=4&transpose_a=1&transpose_b=1", MM_BAD_REQUEST},

@@ -156,7 +156,7 @@ static void backends_have_their_turn(void **state) {
     expect_host_bytes(&request, beside - 1, set + beside);           /* one set is always allowed */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
-    /* A and B; 4·n numbers for vectors, 5 sums for each row of B, A and C, one row; and C. */
+    /* Memory of A and B, 4·n numbers for vectors, 5 sums for each row of B, A and C, one row, and C. */
     request.sources[MM_OPERAND_A].kind = request.sources[MM_OPERAND_B].kind = MM_SOURCE_IDENTITY;
     expect_host_bytes(&request, LAB_MEMORY_MAX, 2048 + (4 * 16 + 5 * (16 + 16 + 1) + 16) * 8 + 1024 + times);
 }

@@ -230,7 +230,6 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
         .name = "split", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_splits};
     make(0, &split, 17, 17, 17);
     make(1, &split, 17, 17, 17);
-    /* A batch would read its operands in this memory. */
     fake_cuda.memory_max = 2 * mm_cuda_aligned(mm_matrix_bytes(&jobs[0]->product.a));
     mm_cuda_begin(&device.head, 0, jobs, 2);
     assert_int_equal(jobs[0]->work.error.status, MM_OK);

@@ -176,7 +176,7 @@ static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
 
 /* When a job that needs the device alone is cancelled, the jobs behind it begin. */
 static void a_cancel_lets_others_begin(void **state) {
-    const struct timespec while_ = {.tv_nsec = 20000000}; /* enough for the thread to look at all jobs */
+    const struct timespec while_ = {.tv_nsec = 20000000}; /* time for the thread to look at all jobs */
     open_async(2);
     submit_first();
     submit_keyed(1, 0, ALONE_N);
@@ -200,7 +200,7 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
                 [LATE] = {MM_TIMEOUT, 2},
                 [CANCELLED] = {MM_STOPPING, 2},
                 [DEVICE_FAILED] = {MM_NOT_READY, 2}};
-    const struct timespec while_ = {.tv_nsec = 20000000}; /* enough to begin the job again */
+    const struct timespec while_ = {.tv_nsec = 20000000}; /* time to begin the job again */
     for (int way = 0; way <= DEVICE_FAILED; way++) {
         open_async(2);
         submit_first();

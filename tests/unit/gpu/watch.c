@@ -81,7 +81,7 @@ static void who_hangs_is_given_up_once(void **state) {
     submit_product(&jobs[0], 2);
     wait_begun(fake, 1);
     submit_product(&jobs[1], 2);
-    expect_quiet(100); /* its time begins */
+    expect_quiet(100); /* the time of the job begins */
     expect_quiet(100 + HANG);
     assert_false(mm_device_has_failed(&fake->device));
     assert_int_equal(look(101 + HANG), MM_DEVICE_FAILED);
