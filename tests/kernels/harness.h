@@ -301,7 +301,7 @@ struct timing {
     enum mm_op op;
     enum mm_dtype dtype;
     unsigned repeats; /* runs of each row, at least 1 */
-    unsigned seconds; /* a row that took longer is not repeated; not 0 */
+    unsigned seconds; /* a row is repeated no longer than this; not 0 */
     bool transpose_a; /* A is stored transposed */
     bool transpose_b;
 };

@@ -13,7 +13,7 @@
 /* Larger products are sampled, because computing all elements takes too long. */
 enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
 
-/* Sums of adjacent elements of a row. The members mean what they mean in struct expected. */
+/* Sums of adjacent elements of a row. Each array has one member of struct expected. */
 struct sums {
     double *sum;
     double *low;

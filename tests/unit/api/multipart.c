@@ -154,7 +154,7 @@ static void test_parts_limit(void **state) {
     }
 }
 
-/* The headers of a part may have a limited length. Also tests one byte more. */
+/* The headers of a part have a limited length. */
 static void test_headers_limit(void **state) {
     static const char head[] = "--B\r\n" DISPOSITION("a") "X: ";
     for (size_t excess = 0; excess <= 3; excess++) {

@@ -83,7 +83,7 @@ static const struct plan plans[] = {
     {"a_shape=18446744073709551616&b_shape=1&dtype=int8", 0, MM_TOO_LARGE, "a"},
 };
 
-/* A transposition of A, which is stored as m×n. */
+/* Requests to transpose an A of m×n. */
 static const struct plan transpositions[] = {
     /* A and C have at most 2^20 bytes each. */
     {"m=512&n=512", 1048576},
@@ -144,7 +144,7 @@ static void test_overflow(void **state) {
     }
 }
 
-/* Operands point into a body of 28 floats. The memory budget is empty, because they need no memory. */
+/* Operands point into a body of 28 floats and need no other memory, so the memory budget is empty. */
 static void test_decode(void **state) {
     static const struct {
         enum mm_op op;

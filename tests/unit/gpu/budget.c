@@ -140,7 +140,7 @@ static void the_count_is_exact(void **state) {
     expect_reserved(400004, 0);
     mm_reservation_trim(&first);
     expect_reserved(200001, 0);
-    mm_reservation_close(&first); /* before its buffer is freed */
+    mm_reservation_close(&first); /* the buffer is freed later */
     expect_reserved(0, 0);
     mm_buffers_release(budget.buffers, &grown);
 }

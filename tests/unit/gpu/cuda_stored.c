@@ -291,7 +291,7 @@ static void results_share_a_launch(void **state) {
     job_init(&tests[0], &ours, 18, 20, 17);
     tests[0].job.stores_c = true;
     plan_job(&tests[0]);
-    assert_int_equal(jobs[0]->work.batch_key, 0); /* C is also returned */
+    assert_int_equal(jobs[0]->work.batch_key, 0); /* C is also returned, so no batch */
 }
 
 /* Two jobs have a stored C, but memory suffices only for the first. If it suffices for none, both errors name

@@ -146,7 +146,7 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     job->verify = false;
     assert_true(run_now(2000, 2, 2)); /* 16000 operations are allowed, but not one row more */
     assert_false(run_now(2001, 2, 2));
-    assert_false(run_now(1, 5000, 1)); /* 10000 operations, but 40 KB to read */
+    assert_false(run_now(1, 5000, 1)); /* fewer operations, but 40 KB to read */
     assert_true(run_now(0, 2, 2));
     assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 0);
     fake->fail_measure = true;

@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-/* The time of the tests passes only as they tell the watch. */
+/* The watch does not read the clock. Each test tells it the time. */
 enum { REST = 1000000000, HANG = 5000000 };
 
 /* The fake result of a self-test, and how many variants the self-tests tried. */
@@ -50,7 +50,7 @@ static void expect_quiet(uint64_t now_ns) {
     assert_int_equal(look(now_ns), MM_OK);
 }
 
-/* Lets the watch look until the self-tests have ended with these results and reports. */
+/* Lets the watch look until the numbers of results and of reports are as given. */
 static void expect_proofs(uint64_t passed, uint64_t failed, uint64_t undone, unsigned times_told) {
     const struct timespec pause = {.tv_nsec = 100000};
     struct mm_watch_counts counts;

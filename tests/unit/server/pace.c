@@ -1,4 +1,4 @@
-/* Tests when a client is too slow. It may be two seconds behind, however fast it was before. */
+/* Tests when a client is too slow: when it is over two seconds behind the required rate. */
 #include "server/http/pace.h"
 #include "tests/unit/unit.h"
 
