@@ -45,7 +45,7 @@ static int exponent(struct random *random, int limit) {
     return (int)random_below(random, 2 * (size_t)limit + 1) - limit;
 }
 
-/* least_normal and largest are exponents; digits are binary. */
+/* Exponents of a type's smallest normal and largest numbers, and how many binary digits the type has. */
 struct range {
     int least_normal;
     int largest;

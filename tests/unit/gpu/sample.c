@@ -112,7 +112,7 @@ static struct mm_bounds bounds_of(enum mm_dtype dtype, enum mm_dtype c_dtype, en
     return mm_bounds_of(&product, arithmetic);
 }
 
-/* Derived by hand: 2·(92 + 8) = 200. */
+/* With k = 92 the bound is 2·(92 + 8) = 200 units of roundoff. */
 static void bounds_are_those_of_the_types(void **state) {
     assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, MM_CUT_OFF).relative == 200.0 * 0x1p-24);
     assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, MM_CUT_OFF).relative == 200.0 * 0x1p-53);

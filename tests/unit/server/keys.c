@@ -264,7 +264,7 @@ static void namespaces_belong_to_names_or_keys(void **state) {
     write_file("a " STAYS "\n");
     mm_keys_reload(keys);
     assert_int_equal(mm_keys_spaces(keys, spaces, &newest), 1);
-    assert_int_equal(newest, 6); /* counts keys that were removed since */
+    assert_int_equal(newest, 6); /* includes keys that were removed */
     mm_keys_close(keys);
 }
 
