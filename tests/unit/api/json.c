@@ -282,7 +282,7 @@ static const struct refused transpositions[] = {
     {"{`a`: [[`NaN`]], `dtype`: `int8`}", "a", 1, 0, "int8 takes whole numbers from -128 to 127"},
     {"{`a`: [[true]], `dtype`: `float64`}", "a", 1, 0, "a[0][0] is true, but float64 takes"},
     {"{`a`: [[1.7976931348623159e308]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
-    /* Negative numbers beyond the range of float64. */
+    /* Very large negative numbers. */
     {"{`a`: [[1, -1.7976931348623158e308]], `dtype`: `int64`}", "a", 1, 0, "a[0][1]"},
     {"{`a`: [[1]], `timeout_ms`: -1.7976931348623158e308}", "timeout_ms", 1, 0, "whole"},
     {"{`a`: [[1], [2, 3]], `dtype`: `float17`}", "a", 1, 0, "a[1] has 2"},

@@ -240,7 +240,7 @@ static void expect(enum mm_dtype dtype, struct mm_shape shape, unsigned parts) {
     free(elements);
 }
 
-/* Large arrays are split into parts. Small arrays, single rows and single columns are not. */
+/* Large arrays are split into parts. Small arrays and single rows are not. */
 static void test_parts_make_the_same_text(void **state) {
     static const struct {
         struct mm_shape shape;

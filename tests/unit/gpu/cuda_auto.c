@@ -64,7 +64,7 @@ static void products_cross_where_the_table_says(void **state) {
         {31, 513, 31, "simt"},
         {100, 127, 100, "tiled_16"},
         {100, 128, 100, "tiled_16", TURNED_B},
-        {352, 8, 353, "tiled_16"}, /* 132 blocks of 32×32, and 144 */
+        {352, 8, 353, "tiled_16"},
         /* The first row of the table that is wide and deep enough decides, whichever side is narrow. */
         {64, 640, 1000000, "simt"}, /* the table never allows fp32_tensor here */
         {64, 641, 4096, "simt"},
@@ -121,8 +121,8 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
         {MM_FLOAT64, MM_FLOAT64, 4, 4, 4, "tiled_16"},
         {MM_FLOAT64, MM_FLOAT64, 31, 4096, 1000000, "tiled_16", NO_TENSOR_CORES},
         {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32", NO_TENSOR_CORES},
-        {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32×32, and 144 */
-        {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES},
+        {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32×32 */
+        {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES}, /* 144 blocks of 32×32 */
         {MM_INT8, MM_INT32, 256, 256, 240, "tiled_16"},
         {MM_INT8, MM_INT32, 256, 256, 256, "tensor"},
         {MM_INT8, MM_INT32, 128, 256, 128, "tiled_16"}, /* the largest k without tensor cores */

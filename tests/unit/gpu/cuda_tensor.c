@@ -206,7 +206,7 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
-/* The shares of the clusters are consecutive. If tiles have equally many clusters, none continues into a
+/* The shares of the clusters are consecutive. If tiles have equally many clusters, no share continues into a
  * second tile. */
 static void expect_shares(const struct mm_schedule *schedule) {
     const unsigned tiles = mm_shared_tiles(schedule);

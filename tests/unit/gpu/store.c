@@ -420,7 +420,7 @@ static void a_device_alone_has_a_value(void **state) {
     mm_store_release(store, value);
     assert_int_equal(released, 1);
     expect_totals(0, 0, 0, 0);
-    struct mm_store_content on_host = content; /* too small for the value */
+    struct mm_store_content on_host = content; /* exceeds the limit of host memory by one byte */
     on_host.only_copy = NULL;
     slot = (struct mm_store_slot){.bytes = VALUE};
     assert_int_equal(mm_store_reserve(store, &slot, "h", now_ns, &error), MM_OK);
