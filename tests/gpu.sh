@@ -91,7 +91,7 @@ ask_server() {
     fi
     reply=$(curl -sS -X POST "$url/v1/matmul?m=512&k=512&n=512&a_from=uniform(1)&b_from=uniform(2)&reply=none&variant=tiled_racy&verify=1")
     printf '%s\n' "$reply"
-    case $reply in *'"variant": "tiled_racy"'*'"passed": false'*) ;; *) code=1 ;; esac # wrong on purpose
+    case $reply in *'"variant": "tiled_racy"'*'"passed": false'*) ;; *) code=1 ;; esac # tiled_racy is wrong on purpose
     together matmul '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "tiled_16"}' '[[19,22],[43,50]]'
     together transpose '{"a": [[1,2],[3,4]], "dtype": "int64", "variant": "padded"}' '[[1,3],[2,4]]'
     kill "$server" && wait "$server" || code=1
@@ -158,7 +158,7 @@ step lesson_tiled "$build/tests/kernels/lesson_tiled"
 # All variants except those with tensor cores. These have their own steps, because a sanitizer takes minutes to
 # instrument their kernels.
 others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')
-# Options are split into words.
+# The shell must split these options into words.
 # shellcheck disable=SC2086
 {
     step harness "$kernels" --backend cuda --shapes small --thin 20 $threads
@@ -213,7 +213,7 @@ some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
             --dtype float64 --variant tensor $turns --time 4096 4096 4096 --time 4096 4096 4096 --repeats 3
     done
 }
-# The script and its options are split into words.
+# The shell must split these commands and options into words.
 # shellcheck disable=SC2086
 for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
     step "time_${shape%% *}" $bench $shape
@@ -239,7 +239,7 @@ step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/f
 for tool in memcheck initcheck synccheck; do
     followed=$others
     [ "$tool" != initcheck ] || followed=$(printf '%s\n' "$others" | grep -v blas)
-    # The variants are split into words.
+    # The shell must split these options into words.
     # shellcheck disable=SC2086
     {
         step "$tool" sanitize "$tool" $followed --shapes tiny --thin 40 --repeat 2
@@ -250,7 +250,7 @@ done
 # Every third case still covers every shape, layout and flaw. initcheck is slow, so it gets smaller matrices.
 for tool in memcheck initcheck synccheck racecheck; do
     [ "$tool" = initcheck ] && rows_max=1000 || rows_max=
-    # Expands to no word if empty.
+    # An empty rows_max must not become an argument.
     # shellcheck disable=SC2086
     step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3 $rows_max
 done

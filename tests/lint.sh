@@ -50,7 +50,7 @@ tidy() {
             tidy "$database"
 }
 
-# Style checks are off, because they differ between versions. Each folder is a process, because cppcheck -j leaves
+# Style checks are off, because they differ between versions. Each folder has a process, because cppcheck -j leaves
 # cores idle.
 # shellcheck disable=SC2086
 check_cpp() {

@@ -197,7 +197,7 @@ static void fill(enum mm_dtype dtype, void *elements, size_t count, bool longest
 
 /* Runs the parts in reverse order, because helping threads may run them in any order. */
 struct backwards {
-    struct mm_helpers head; /* must be first */
+    struct mm_helpers head; /* must be first, so its address can be cast */
     unsigned count;         /* parts of the last call; 0 if there was none */
 };
 

@@ -40,7 +40,7 @@ cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t p
     char *piece = aligned_alloc(HEAD, HEAD + (bytes + HEAD - 1) / HEAD * HEAD);
     assert_non_null(piece);
     memcpy(piece, &bytes, sizeof bytes);
-    memset(piece + HEAD, 0xff, bytes); /* NaN */
+    memset(piece + HEAD, 0xff, bytes); /* fills with NaN */
     fake_cuda.memory_used += bytes;
     fake_cuda.allocations++;
     *memory = piece + HEAD;

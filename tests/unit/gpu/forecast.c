@@ -178,7 +178,8 @@ static void a_rate_is_assumed_first(void **state) {
         set_up(state);
         mm_forecast_assume(&device, &variants[0], &job.product, 1000.0 * US);
         expect_us(1000.0, &job, 0);
-        job.outcome.span_ns[MM_SPAN_KERNEL] = is_far ? 33000 * US : 50 * US - 1; /* better, but too short */
+        /* 33 ms is far slower than assumed. Less than 50 µs is faster, but too short to count. */
+        job.outcome.span_ns[MM_SPAN_KERNEL] = is_far ? 33000 * US : 50 * US - 1;
         mm_forecast_learn(&device, &job);
         expect_us(1000.0, &job, 0);
         learn(is_far ? 31000 : 3000);

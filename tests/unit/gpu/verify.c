@@ -107,7 +107,7 @@ static struct mm_verification check_product(const struct mm_product *product, ui
     const size_t bytes = mm_verify_bytes(product);
     void *memory = malloc(bytes);
     assert_non_null(memory);
-    memset(memory, 0xff, bytes); /* NaN */
+    memset(memory, 0xff, bytes); /* fills with NaN */
     mm_verify(product, MM_ROUNDED, seed, memory, &verification);
     if (product->k > 0)
         expect_in_steps(product, memory, &verification);
@@ -524,7 +524,7 @@ static void a_narrow_result_may_overflow(void **state) {
     mm_dtype_put(MM_FLOAT16, typed.c, typed.product.c.ld, 65504.0);
     assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 1);
     compute_typed();
-    mm_dtype_put(MM_FLOAT16, typed.c, 2 * typed.product.c.ld + 1, (double)INFINITY); /* with small operands */
+    mm_dtype_put(MM_FLOAT16, typed.c, 2 * typed.product.c.ld + 1, (double)INFINITY);
     assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 2);
 }
 

@@ -49,7 +49,7 @@ static const struct {
     {"", "Host:a\n", ""},
     {"", "|Accept:*/*\n", "", "has no Host header"},
     {"Host:a\n", "Host:a|hOST:b", "\n", "Host appears twice"},
-    /* RFC 9110, 8.6 */
+    /* Content-Length: RFC 9110, section 8.6. */
     {"Host:a\nContent-Length:", "5|0|0005|9223372036854775807|0009223372036854775807", "\n"},
     {"Host:a\nContent-Length:", "9223372036854775808|18446744073709551621|99999999999999999999999999", "\n",
      "under 2^63"},
@@ -58,7 +58,7 @@ static const struct {
     {"Host:a\nContent-Length:", "", "\n", "'', but must be digits alone"},
     {"Host:a\nContent-Length:5\n", "content-length:5|X:y\nContent-Length:6", "\n",
      "Content-Length appears twice"},
-    /* RFC 9112, 6.1 */
+    /* Transfer-Encoding: RFC 9112, section 6.1. */
     {"Host:a\n", "Transfer-Encoding:chunked|transfer-encoding:CHUNKED", "\n"},
     {"Host:a\n", "Transfer-Encoding:chunked\nContent-Length:5|Content-Length:5\nTransfer-Encoding:chunked",
      "\n", "has Content-Length and Transfer-Encoding"},
@@ -68,7 +68,7 @@ static const struct {
      "must be 'chunked'"},
     {"Host:a\nTransfer-Encoding:chunked\n", "Transfer-Encoding:chunked", "\n",
      "Transfer-Encoding appears twice"},
-    /* RFC 9112, 5 and RFC 9110, 5.5 */
+    /* Syntax of headers: RFC 9112, section 5, and RFC 9110, section 5.5. */
     {"Host:a\n", "X:|X:a\tb c\xff", "\n"},
     {"Host:a\n", "X :b", "\n", "name is 'X '"},
     {"Host:a\n", " X:b|:b|X\x7f:b|\xc3\xa9:b|X(Y):b", "\n", "a header's name"},
@@ -89,7 +89,7 @@ static void heads_of_http_1_1(void **state) {
     expect("HTTP/1.1", token, sizeof token - 1, NULL);
 }
 
-/* RFC 9110, 7.2 and RFC 3986, 3.2.2. */
+/* The syntax of Host: RFC 9110, section 7.2, and RFC 3986, section 3.2.2. */
 static void hosts(void **state) {
     static const char good[] = "|a|A.example-1_~|127.0.0.1|127.0.0.1:8080|a:|a%20b:1|[::1]|[::1]:8080|[v1.a:"
                                "b]|a!$&'()*+;=|[::ffff:127.0.0.1]:1|test \t|xn--nxa";

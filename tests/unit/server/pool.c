@@ -12,7 +12,7 @@ enum { THREADS = 3, PARTS_MAX = 100 };
 
 /* A task that keeps its thread busy until the test posts `end`. */
 struct held {
-    struct mm_pool_task work; /* must be first */
+    struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
     struct held *next; /* task to add when this one runs; NULL if none */
     sem_t begun, end;
@@ -134,7 +134,7 @@ static void help_that_does_not_come_is_not_waited_for(void **state) {
 
 /* A task that the pool's thread adds while it helps the caller. The caller waits until the task has run. */
 struct patience {
-    struct mm_pool_task work; /* must be first */
+    struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
     pthread_t caller;
     bool has_help; /* set when the pool's thread helps; atomic */
@@ -182,7 +182,7 @@ static void who_helps_leaves_for_other_work(void **state) {
 
 /* A task that itself divides work among threads. */
 struct sharing {
-    struct mm_pool_task work; /* must be first */
+    struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
     int sums[8]; /* atomic */
     int runs;    /* atomic */
