@@ -1,6 +1,6 @@
 #!/bin/sh
-# Counts which lines of gpu/, api/ and server/ run on the CPU backend in the unit tests, the HTTP tests and
-# the fuzz corpora. Call it through ./dev coverage. It fails if a test fails or if too few lines of api/ run.
+# Counts which lines of gpu/, api/ and server/ run in the unit tests, the HTTP tests and the fuzz corpora, on
+# the CPU backend. Fails if a test fails, or if too few lines of api/ run. ./dev coverage calls this script.
 # Usage: coverage.sh JOBS, in the top folder, with the preset coverage built.
 set -eu
 
@@ -9,7 +9,7 @@ api_percent=95
 build=build/coverage
 counts=$build/coverage.json
 
-# Each process adds its counts to the files of earlier processes, so files of earlier runs are deleted.
+# Each process adds its counts to these files, so old counts must be deleted.
 find "$build" -name '*.gcda' -delete
 code=0
 ctest --preset coverage --parallel "$1" --tests-regex '^(unit|http|fuzz)/' || code=$?

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs all tests and benchmarks that need an NVIDIA GPU: kernels against a reference, kernels a thousand times
-# for equal bits, compute-sanitizer, timing tables, and the server with the CUDA backend.
-# Usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build. Exit status 0 if all
-# steps passed. STEP selects steps by name or by shell pattern ('time_*'). Without STEP, all steps run.
+# Runs all tests that need an NVIDIA GPU: the kernel tests, a thousand repeats with equal bits,
+# compute-sanitizer's tools, the timing tables, and the server with CUDA.
+# usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build. Exits with 0 if all pass.
+# A STEP is a printed name or a shell pattern like 'time_*'. Without any STEP all steps run.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -22,8 +22,8 @@ is_wanted() {
     done | grep -q .
 }
 
-# step NAME COMMAND...: runs a command with its output in a log, and prints the result. A command ends with
-# status 77 if a tool is missing.
+# step NAME COMMAND...: runs a command with its output in a log, and prints the result. An exit status of 77 means that
+# a tool is missing.
 step() {
     name=$1
     shift
@@ -49,6 +49,7 @@ sanitize() {
     compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda "$@"
 }
 
+# serve LOG ARGUMENT...: starts the server, and waits until it is ready.
 serve() {
     stderr=$logs/$1.stderr
     shift
@@ -62,8 +63,8 @@ serve() {
     done
 }
 
-# together OPERATION REQUEST C: sends 200 equal requests at once. Sets code=1 unless all results equal C and
-# some requests were computed in one kernel launch.
+# together OPERATION REQUEST C: sends the request 200 times at once. Sets code to 1 unless some requests shared a
+# launch and each response contains C.
 together() {
     curl -sS -Z --parallel-max 64 "$url/v1/$1#[1-200]" -H 'Content-Type: application/json' -d "$2" \
         >"$logs/together" || code=1
@@ -72,7 +73,7 @@ together() {
     grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
 }
 
-# goes A B PATH: multiplies A by B with the variant fp32_tensor. Sets code=1 if the reply names another path.
+# goes A B PATH: multiplies A by B with fp32_tensor. Sets code to 1 unless the response reports this path.
 goes() {
     reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
         -d "{\"a\": $1, \"b\": $2, \"variant\": \"fp32_tensor\"}")
@@ -90,14 +91,14 @@ ask_server() {
     fi
     reply=$(curl -sS -X POST "$url/v1/matmul?m=512&k=512&n=512&a_from=uniform(1)&b_from=uniform(2)&reply=none&variant=tiled_racy&verify=1")
     printf '%s\n' "$reply"
-    case $reply in *'"variant": "tiled_racy"'*'"passed": false'*) ;; *) code=1 ;; esac # wrong on purpose
+    case $reply in *'"variant": "tiled_racy"'*'"passed": false'*) ;; *) code=1 ;; esac # tiled_racy is wrong on purpose
     together matmul '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "tiled_16"}' '[[19,22],[43,50]]'
     together transpose '{"a": [[1,2],[3,4]], "dtype": "int64", "variant": "padded"}' '[[1,3],[2,4]]'
     kill "$server" && wait "$server" || code=1
     return $code
 }
 
-# benchmark REQUEST: runs a benchmark once as text and once as JSON. Sets code=1 if a row has a wrong result.
+# benchmark REQUEST: prints the rows as a table, and gets them as JSON. Sets code to 1 if a row is wrong.
 benchmark() {
     curl -sS --fail-with-body --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
     curl -fsS --max-time 300 "$url/v1/benchmark" -d "$1" -o "$logs/benchmark.json" || code=1
@@ -115,6 +116,7 @@ benchmark() {
     }
 }
 
+# Compares all variants of this GPU with the CPU's plain loop.
 ask_benchmark() {
     serve benchmark
     code=0
@@ -141,7 +143,7 @@ ask_benchmark() {
     return $code
 }
 
-# Prints the table of errors. Fails only if simt or fp32_tensor exceed the bound of float32.
+# Only simt and fp32_tensor promise float32 accuracy, so only their inexact rows are failures.
 measure_accuracy() {
     sh bench/accuracy.sh "$build" --backend cuda --into "$logs/bench" 2>"$logs/accuracy.stderr" \
         >"$logs/accuracy.rows" || return
@@ -153,8 +155,10 @@ step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
 step verify "$build/tests/kernels/verify" cuda
 step lesson_tiled "$build/tests/kernels/lesson_tiled"
-# compute-sanitizer takes minutes to instrument kernels for tensor cores, so they have their own steps.
+# All variants except those with tensor cores. These have their own steps, because a sanitizer takes minutes to
+# instrument their kernels.
 others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')
+# The shell must split these options into words.
 # shellcheck disable=SC2086
 {
     step harness "$kernels" --backend cuda --shapes small --thin 20 $threads
@@ -166,7 +170,7 @@ others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 
 step memories "$build/tests/kernels/memories"
 step accumulator "$build/tests/kernels/accumulator"
 bench="sh bench/kernels.sh $build --into $logs/bench"
-# After a change of fp32_tensor, run the steps 'guard_*' and accumulator.
+# After a change of fp32_tensor run these steps: 'guard_*' accumulator.
 step guard_search timeout 100 "$build/tests/kernels/guard" cuda
 # shellcheck disable=SC2086
 {
@@ -175,13 +179,12 @@ step guard_search timeout 100 "$build/tests/kernels/guard" cuda
     step guard_time_8192 timeout 40 $bench 8192 8192 8192 --backend cuda --variant blas --variant fp32_tensor
     step guard_time_short timeout 30 $bench 1024 1024 1024 --backend cuda --variant blas --variant fp32_tensor
 }
-# synccheck is missing because it runs out of memory with the kernels of fp32_tensor and tensor.
+# Without synccheck, which cannot follow the kernels of fp32_tensor and tensor.
 for tool in memcheck initcheck racecheck; do
     step "guard_$tool" timeout 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda \
         --variant fp32_tensor --thin 160 --shape 131 157 77 --shape 9 5 1
 done
-# After a change of tensor or tf32, run the steps 'tensor_*'.
-# by_tiles VARIANT TILE...: prints options that select the variant and its versions with these tile sizes.
+# After a change of tensor or tf32 run the steps 'tensor_*'.
 by_tiles() {
     variant=$1
     shift
@@ -204,12 +207,13 @@ some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
         step "tensor_$tool" sanitize "$tool" $tensor $some_types --shape 64 1024 64 --shape 300 1024 260 \
             --shape 129 640 131 --thin 300
     done
-    # A memory fence was once missing in the float64 kernel. Only products of 4096 x 4096 failed.
+    # Smaller products did not show that a fence was missing.
     for turns in '' --transpose-a --transpose-b '--transpose-a --transpose-b'; do
         step "tensor_large$(printf %s "$turns" | sed 's/ *--transpose//g')" timeout 40 "$kernels" --backend cuda \
             --dtype float64 --variant tensor $turns --time 4096 4096 4096 --time 4096 4096 4096 --repeats 3
     done
 }
+# The shell must split these commands and options into words.
 # shellcheck disable=SC2086
 for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
     step "time_${shape%% *}" $bench $shape
@@ -230,11 +234,12 @@ step benchmark ask_benchmark
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
-# The shapes need one thread block or several. initcheck skips the cuBLAS variants, because it misses some
-# stores of cuBLAS and reports false errors.
+# The shapes are not multiples of the block size. Two variants also run whole jobs. initcheck does not see some stores
+# of cuBLAS, so blas is left out.
 for tool in memcheck initcheck synccheck; do
     followed=$others
     [ "$tool" != initcheck ] || followed=$(printf '%s\n' "$others" | grep -v blas)
+    # The shell must split these options into words.
     # shellcheck disable=SC2086
     {
         step "$tool" sanitize "$tool" $followed --shapes tiny --thin 40 --repeat 2
@@ -242,14 +247,14 @@ for tool in memcheck initcheck synccheck; do
     }
     step "${tool}_jobs" sanitize "$tool" --variant naive --variant simt --shapes tiny --thin 40
 done
-# The argument 3 runs every third case, which still covers every shape, layout and kind of error. initcheck
-# gets matrices of fewer rows, because it checks each copied row and is slow.
+# Every third case still covers every shape, layout and flaw. initcheck is slow, so it gets smaller matrices.
 for tool in memcheck initcheck synccheck racecheck; do
     [ "$tool" = initcheck ] && rows_max=1000 || rows_max=
+    # An empty rows_max must not become an argument.
     # shellcheck disable=SC2086
     step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3 $rows_max
 done
-# racecheck runs few cases, because comparing all accesses to shared memory is slow.
+# Racecheck is slow for blocks of 1024 threads, so it gets few cases and no whole jobs.
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do

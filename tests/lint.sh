@@ -1,12 +1,11 @@
 #!/bin/sh
-# Runs static analysis: gcc's analyzer, clang-tidy and cppcheck for C, shellcheck for scripts. Also checks the format
-# of the C sources with clang-format. Call it through ./dev lint.
-# Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. --quick
-# skips clang-tidy and gcc's analyzer, which take longest.
+# Checks C files with gcc's analyzer, clang-tidy, cppcheck and clang-format, and scripts with shellcheck. ./dev lint
+# calls this script.
+# Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. --quick skips
+# clang-tidy and gcc's analyzer, which take longest.
 #
-# Disabled checks and the reasons are in .clang-tidy, tests/.clang-tidy and tests/cppcheck.supp, and for gcc
-# in the CMakeLists.txt of tests/unit and tests/kernels. Only cppcheck reads gpu/cuda/, because the other
-# tools need CUDA's headers.
+# Disabled warnings are listed in .clang-tidy, tests/.clang-tidy, tests/cppcheck.supp, and in the CMakeLists.txt of
+# tests/unit and tests/kernels. Only cppcheck reads gpu/cuda/, because the other tools need CUDA's headers.
 set -eu
 
 jobs=$1
@@ -16,7 +15,7 @@ folders='gpu api server bench tests'
 database=build/lint
 done='' skipped='' failed=''
 
-# check NAME COMMAND ARG…: runs a command. Its exit status is 77 if the tool is not installed.
+# check NAME COMMAND ARG…: runs one check. The command exits with 77 if its tool is missing.
 check() {
     name=$1
     shift
@@ -35,31 +34,31 @@ analyzer() {
     return 1
 }
 
-# Copies the compile commands of the project's files to another database, each file once. Several targets may
-# compile a file.
+# Writes a list in which each file occurs once, although several targets may compile it.
 list_sources() {
     jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|bench|tests)/"))] |
         unique_by(.file)' \
         build/cpu-only/compile_commands.json >"$database/compile_commands.json"
 }
 
-# Runs clang-tidy once for each file, because it reports false va_list errors if one run reads several files.
+# Runs clang-tidy on one file per process, because it misunderstands va_list if a run has several files.
 tidy() {
+    # The inner shell expands the $.
     # shellcheck disable=SC2016
     jq -j '.[].file + "\u0000"' "$database/compile_commands.json" |
         xargs -0 -n 1 -P "$jobs" sh -c 'found=$(clang-tidy --quiet -p "$1" "$2" 2>&1) || { echo "$found"; exit 1; }' \
             tidy "$database"
 }
 
-# Style checks are off, because they differ between versions of cppcheck. Each folder has its own process,
-# because cppcheck's option -j leaves cores idle.
+# Style checks are off, because they differ between versions. Each folder has a process, because cppcheck -j leaves
+# cores idle.
 # shellcheck disable=SC2086
 check_cpp() {
     printf '%s\n' $folders | xargs -n 1 -P "$jobs" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
         --inline-suppr --suppressions-list=tests/cppcheck.supp --error-exitcode=1 -D_GNU_SOURCE -I .
 }
 
-# Uses only version 14 of clang-format, because other versions format some lines differently.
+# Only version 14 is used, because versions format differently.
 # shellcheck disable=SC2086
 check_format() {
     for clang_format in clang-format-14 clang-format; do

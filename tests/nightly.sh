@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs tests that take hours: clang-tidy, a failure of each memory allocation, valgrind, fuzzing, and an hour
-# of mixed load with injected faults. Call it through ./dev nightly. All parts run, even after one has failed.
+# Runs the checks that take hours: clang-tidy, a failure of every allocation, valgrind, fuzzing, and an hour of mixed
+# load with faults. Runs all of them even if one fails, and then fails itself. ./dev nightly calls this script.
 set -u
 
 cd "$(dirname "$0")/.." || exit
@@ -8,6 +8,7 @@ logs=build/nightly
 mkdir -p "$logs"
 failed=
 
+# part NAME COMMAND…: runs the command with its output in a log, and prints the result.
 part() {
     name=$1
     shift
