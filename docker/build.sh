@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the image from the Dockerfile with the version and revision of the tree. Uses docker, or buildah
-# without a docker daemon. Installs nothing.
+# Builds the image with docker, or with buildah if there is no docker daemon. Labels the image with the
+# version and the git revision of the source tree. Installs nothing.
+#
 #   docker/build.sh [--tool docker|buildah] [--tag TAG] [-- further arguments of the tool's build]
 set -eu
 cd "$(dirname "$0")/.."
@@ -56,7 +57,7 @@ version=$(sed -n 's/^project(matmuld VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 revision=$(git rev-parse HEAD 2>/dev/null) || revision=unknown
 [ -z "$(git status --porcelain 2>/dev/null)" ] || revision=$revision-modified
 
-# buildah's default image format has no health check.
+# buildah gets --format docker, because its default image format has no health check.
 if [ "$tool" = docker ]; then set -- build "$@"; else set -- bud --format docker "$@"; fi
 echo "docker/build.sh: $tool builds $tag: version $version, revision $revision" >&2
 exec "$tool" "$@" --tag "$tag" --build-arg VERSION="$version" --build-arg REVISION="$revision" .

@@ -1,10 +1,10 @@
-# Shared by smoke.sh and verify.sh: prints and counts checks, and starts a slow product. Source it. The script
-# defines `beside`, which runs a command that can reach the service at $url.
+# Functions for smoke.sh and verify.sh, which source this file. Each check prints a line. The caller defines
+# `beside`, which runs a command on a network where $url is reachable.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 checks=0 failures=0
 
-# check WHAT COMMAND…: runs a command that must succeed. Prints its output if it fails.
+# check WHAT COMMAND…: runs the command, which must succeed. Prints the output if the command fails.
 check() {
     what=$1
     shift
@@ -18,8 +18,8 @@ check() {
     fi
 }
 
-# multiply_zeros SIDE ARGUMENT…: multiplies two square matrices of zeros by the slowest variant. The arguments
-# are curl's.
+# multiply_zeros SIDE ARGUMENT...: multiplies two square matrices of zeros with the slowest variant. ARGUMENTs
+# go to curl.
 multiply_zeros() {
     side=$1
     shift
@@ -28,8 +28,8 @@ multiply_zeros() {
         --data-binary "@$scratch/zeros" "$url/v1/matmul?m=$side&k=$side&n=$side&backend=cpu&variant=naive"
 }
 
-# Starts a product of about four seconds, estimated from a smaller one. Sets `slow`, the process that waits
-# for it and writes the status to $scratch/slow.
+# Starts a product of about four seconds in the background. Times a small product to choose the size. Sets
+# $slow to the background process, which writes the HTTP status to $scratch/slow.
 begin_slow_product() {
     multiply_zeros 400 -D "$scratch/timing" || :
     milliseconds=$(sed -n 's/^Server-Timing:.*kernel;dur=\([0-9.]*\).*/\1/Ip' "$scratch/timing")

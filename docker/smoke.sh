@@ -1,9 +1,11 @@
 #!/bin/sh
-# Tests an image with docker or podman: runs it with a read-only root and without capabilities, requests a
-# product, and stops the container during another product. Prints a line for each check. The exit status is 0
-# if all passed. Needs curl. CONTAINER_TOOL selects docker or podman.
-#   docker/smoke.sh [IMAGE]          with all GPUs, which must multiply; IMAGE is matmuld by default
-#   docker/smoke.sh --cpu [IMAGE]    on a host without a GPU
+# Checks an image with docker or podman: starts a container with a read-only root and no capabilities,
+# requests a product, and stops the container during another product. Exit status 0 if all checks passed.
+#
+#   docker/smoke.sh [--cpu] [IMAGE]        IMAGE: matmuld
+#
+# Without --cpu the container gets all GPUs, and products must run on a GPU. The variable CONTAINER_TOOL
+# selects docker or podman. Needs curl.
 set -eu
 
 backend=cuda image=matmuld
@@ -49,7 +51,7 @@ start() {
     container=$("$tool" run "$@") && url=http://$("$tool" port "$container" 8080/tcp | head -n 1)
 }
 
-# await SECONDS COMMAND…: repeats the command until it succeeds. Prints its output if it never does.
+# await SECONDS COMMAND…: repeats the command every second until it succeeds.
 await() {
     seconds=$1
     shift
@@ -64,7 +66,8 @@ is_ready() {
     curl -fsS --max-time 5 "$url/readyz"
 }
 
-# docker runs health checks itself. podman would need timers of systemd, which may be missing.
+# docker runs health checks itself. podman needs systemd timers for that, which may be missing, so podman is
+# asked to run the check now.
 is_healthy() {
     case $tool in
     podman) podman healthcheck run "$container" ;;
@@ -72,7 +75,7 @@ is_healthy() {
     esac
 }
 
-# The reply must contain the right numbers and the device.
+# multiplies BACKEND EXPECTED: the reply has the right product and names the expected backend.
 multiplies() {
     curl -fsS --max-time 30 -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"backend\": \"$1\"}" \
         "$url/v1/matmul" >"$scratch/reply" 2>&1 || { cat "$scratch/reply" && return 1; }

@@ -1,13 +1,16 @@
 #!/bin/sh
-# Builds the image without a registry or daemon, runs it, and checks what the README promises. Prints a line
-# for each check. Needs root, buildah, mmdebstrap, jq, curl, iproute2 and util-linux.
+# Checks what the README says about the image. Builds the image with buildah, without a registry or daemon,
+# and starts it without a container engine. Needs root, buildah, mmdebstrap, jq, curl, iproute2 and
+# util-linux.
+#
 #   docker/verify.sh [--base ROOTFS.tar] [--cuda]
-# --base   use this archive of a root file system instead of a minimal Debian 12
-# --cuda   build the CUDA backend with this machine's /usr/local/cuda, for two architectures
+#
+# --base   root file system for both base images (default: a minimal Debian 12, made with mmdebstrap)
+# --cuda   also builds the CUDA backend, with /usr/local/cuda of this machine, for two architectures
 set -eu
 cd "$(dirname "$0")/.."
 
-limit_bytes=60000000 # beyond the base image
+limit_bytes=60000000 # maximum size that the image may add to its base image
 base='' cuda=no
 while [ $# -gt 0 ]; do
     case $1 in
@@ -36,7 +39,7 @@ trap 'exit 130' INT TERM HUP
 # shellcheck source=docker/checks.sh
 . docker/checks.sh
 
-# vfs is the storage driver that needs no kernel support.
+# Keeps buildah's images in $scratch. The driver vfs works on any kernel.
 cat >"$scratch/storage.conf" <<END
 [storage]
 driver = "vfs"
@@ -75,7 +78,7 @@ bytes_of() {
     du -sb "$1" | cut -f 1
 }
 
-# said JQ: prints a value of the image's configuration.
+# said JQ: prints a value of the image's configuration. JQ is a filter of jq.
 said() {
     buildah inspect --type image localhost/matmuld | jq -r ".Docker.config$1"
 }
@@ -106,20 +109,16 @@ check_size() {
     check "at most $limit_bytes bytes over its base" [ "$over" -le "$limit_bytes" ]
 }
 
-# unshare makes the namespaces of a container, its root is read-only, and setpriv drops privileges.
-
-# Prints a command that runs another command with the image's environment and user, and without privileges. jq
-# quotes the environment.
+# Prints the command that gives a process the image's environment and user, and drops all privileges.
 confined() {
     user=$(said .User)
     printf "/usr/bin/env -i HOME=/ %s /usr/bin/setpriv --reuid ${user%%:*} --regid ${user##*:} --clear-groups \
         --inh-caps=-all --bounding-set=-all --no-new-privs" "$(said '.Env | @sh')"
 }
 
-# start COMMAND…: starts a container. Sets holder, a process that ends with the command's status, and process,
-# the command.
+# start COMMAND…: runs the command in new namespaces, with the image as read-only root. Sets $process to the
+# command's process. Sets $holder to a process that ends with the command's exit status.
 start() {
-    # The inner shell expands the $.
     # shellcheck disable=SC2016
     unshare --mount --net --pid --fork --kill-child sh -euc '
         root=$1
@@ -141,7 +140,8 @@ start() {
     process=${process% }
 }
 
-# inside COMMAND…: runs a command in the container. beside COMMAND…: runs it only on the container's network.
+# inside COMMAND…: runs a command in the container.
+# beside COMMAND…: runs a command of this machine on the container's network.
 inside() {
     eval "nsenter --target $process --mount --net --pid --root --wd=/ $(confined) \"\$@\""
 }

@@ -1,8 +1,7 @@
 #!/bin/sh
 # Counts which lines of gpu/, api/ and server/ run in the unit tests, the HTTP tests and the fuzz corpora, on
-# the CPU backend. ./dev coverage is the way to call this.
-# Usage: coverage.sh JOBS, in the top folder, with the preset coverage built. It fails where a test does, or where
-# less of api/ runs than it says below.
+# the CPU backend. Fails if a test fails, or if too few lines of api/ run. ./dev coverage calls this script.
+# Usage: coverage.sh JOBS, in the top folder, with the preset coverage built.
 set -eu
 
 api_percent=95
@@ -10,7 +9,7 @@ api_percent=95
 build=build/coverage
 counts=$build/coverage.json
 
-# A child that is killed writes no counts. Every other process adds its counts to the files.
+# Each process adds its counts to these files, so old counts must be deleted.
 find "$build" -name '*.gcda' -delete
 code=0
 ctest --preset coverage --parallel "$1" --tests-regex '^(unit|http|fuzz)/' || code=$?

@@ -1,8 +1,8 @@
 #!/bin/sh
-# What only a machine with an NVIDIA GPU can show, in one run: the harness, the same bits over
-# a thousand repeats, compute-sanitizer's tools, the timing tables, and the server answering by CUDA.
-# usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build; exit 0 where all held.
-# A STEP is a name as it is printed, or a pattern of the shell for some ('time_*'); without any, all are run.
+# Runs all tests that need an NVIDIA GPU: the kernel tests, a thousand repeats with equal bits,
+# compute-sanitizer's tools, the timing tables, and the server with CUDA.
+# usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build. Exits with 0 if all pass.
+# A STEP is a printed name or a shell pattern like 'time_*'. Without any STEP all steps run.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -22,7 +22,8 @@ is_wanted() {
     done | grep -q .
 }
 
-# step NAME COMMAND...: runs a command with its output in a log, and prints the result. 77: a tool is missing.
+# step NAME COMMAND...: runs a command with its output in a log, and prints the result. An exit status of 77 means that
+# a tool is missing.
 step() {
     name=$1
     shift
@@ -62,8 +63,8 @@ serve() {
     done
 }
 
-# together OPERATION REQUEST C: of two hundred requests at once some must share a launch, and all must be right. Sets
-# code.
+# together OPERATION REQUEST C: sends the request 200 times at once. Sets code to 1 unless some requests shared a
+# launch and each response contains C.
 together() {
     curl -sS -Z --parallel-max 64 "$url/v1/$1#[1-200]" -H 'Content-Type: application/json' -d "$2" \
         >"$logs/together" || code=1
@@ -72,7 +73,7 @@ together() {
     grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
 }
 
-# goes A B PATH: the product of these by fp32_tensor uses this path. Sets code.
+# goes A B PATH: multiplies A by B with fp32_tensor. Sets code to 1 unless the response reports this path.
 goes() {
     reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
         -d "{\"a\": $1, \"b\": $2, \"variant\": \"fp32_tensor\"}")
@@ -80,7 +81,6 @@ goes() {
     case $reply in *"\"path\": \"$3\""*) ;; *) code=1 ;; esac
 }
 
-# The server's answers with each backend. (The step describe multiplies by every variant.)
 ask_server() {
     serve server --backend cuda
     code=0
@@ -91,14 +91,14 @@ ask_server() {
     fi
     reply=$(curl -sS -X POST "$url/v1/matmul?m=512&k=512&n=512&a_from=uniform(1)&b_from=uniform(2)&reply=none&variant=tiled_racy&verify=1")
     printf '%s\n' "$reply"
-    case $reply in *'"variant": "tiled_racy"'*'"passed": false'*) ;; *) code=1 ;; esac # wrong on purpose
+    case $reply in *'"variant": "tiled_racy"'*'"passed": false'*) ;; *) code=1 ;; esac # tiled_racy is wrong on purpose
     together matmul '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "tiled_16"}' '[[19,22],[43,50]]'
     together transpose '{"a": [[1,2],[3,4]], "dtype": "int64", "variant": "padded"}' '[[1,3],[2,4]]'
     kill "$server" && wait "$server" || code=1
     return $code
 }
 
-# benchmark REQUEST: prints the rows as a table, and gets them as JSON. All that ran must be right.
+# benchmark REQUEST: prints the rows as a table, and gets them as JSON. Sets code to 1 if a row is wrong.
 benchmark() {
     curl -sS --fail-with-body --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
     curl -fsS --max-time 300 "$url/v1/benchmark" -d "$1" -o "$logs/benchmark.json" || code=1
@@ -143,7 +143,7 @@ ask_benchmark() {
     return $code
 }
 
-# A row beyond its bound fails only if it claims float32 accuracy. The step shows the count of the last line.
+# Only simt and fp32_tensor promise float32 accuracy, so only their inexact rows are failures.
 measure_accuracy() {
     sh bench/accuracy.sh "$build" --backend cuda --into "$logs/bench" 2>"$logs/accuracy.stderr" \
         >"$logs/accuracy.rows" || return
@@ -155,10 +155,10 @@ step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
 step verify "$build/tests/kernels/verify" cuda
 step lesson_tiled "$build/tests/kernels/lesson_tiled"
-# All variants except those with tensor cores, which have their own steps, because a sanitizer takes minutes to rewrite
-# their kernels.
+# All variants except those with tensor cores. These have their own steps, because a sanitizer takes minutes to
+# instrument their kernels.
 others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 'tensor$\|^tf32$\|racy' | sort -u | sed 's/^/--variant /')
-# Options are split into words.
+# The shell must split these options into words.
 # shellcheck disable=SC2086
 {
     step harness "$kernels" --backend cuda --shapes small --thin 20 $threads
@@ -179,7 +179,7 @@ step guard_search timeout 100 "$build/tests/kernels/guard" cuda
     step guard_time_8192 timeout 40 $bench 8192 8192 8192 --backend cuda --variant blas --variant fp32_tensor
     step guard_time_short timeout 30 $bench 1024 1024 1024 --backend cuda --variant blas --variant fp32_tensor
 }
-# synccheck is left out for fp32_tensor and tensor, because it cannot follow their kernels.
+# Without synccheck, which cannot follow the kernels of fp32_tensor and tensor.
 for tool in memcheck initcheck racecheck; do
     step "guard_$tool" timeout 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda \
         --variant fp32_tensor --thin 160 --shape 131 157 77 --shape 9 5 1
@@ -207,13 +207,13 @@ some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
         step "tensor_$tool" sanitize "$tool" $tensor $some_types --shape 64 1024 64 --shape 300 1024 260 \
             --shape 129 640 131 --thin 300
     done
-    # Only products of this size showed a missing fence in float64.
+    # Smaller products did not show that a fence was missing.
     for turns in '' --transpose-a --transpose-b '--transpose-a --transpose-b'; do
         step "tensor_large$(printf %s "$turns" | sed 's/ *--transpose//g')" timeout 40 "$kernels" --backend cuda \
             --dtype float64 --variant tensor $turns --time 4096 4096 4096 --time 4096 4096 4096 --repeats 3
     done
 }
-# The script and its options are split into words.
+# The shell must split these commands and options into words.
 # shellcheck disable=SC2086
 for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
     step "time_${shape%% *}" $bench $shape
@@ -234,12 +234,12 @@ step benchmark ask_benchmark
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
-# Odd shapes of one block and of several, with some slabs of k; and whole jobs by two variants. Initcheck does not see
-# some stores of cuBLAS.
+# The shapes are not multiples of the block size. Two variants also run whole jobs. initcheck does not see some stores
+# of cuBLAS, so blas is left out.
 for tool in memcheck initcheck synccheck; do
     followed=$others
     [ "$tool" != initcheck ] || followed=$(printf '%s\n' "$others" | grep -v blas)
-    # The variants are split into words.
+    # The shell must split these options into words.
     # shellcheck disable=SC2086
     {
         step "$tool" sanitize "$tool" $followed --shapes tiny --thin 40 --repeat 2
@@ -247,15 +247,14 @@ for tool in memcheck initcheck synccheck; do
     }
     step "${tool}_jobs" sanitize "$tool" --variant naive --variant simt --shapes tiny --thin 40
 done
-# Every third case still has every shape, layout and flaw. Initcheck is slow because it follows each row of a copy.
+# Every third case still covers every shape, layout and flaw. initcheck is slow, so it gets smaller matrices.
 for tool in memcheck initcheck synccheck racecheck; do
     [ "$tool" = initcheck ] && rows_max=1000 || rows_max=
-    # Expands to no word if empty.
+    # An empty rows_max must not become an argument.
     # shellcheck disable=SC2086
     step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3 $rows_max
 done
-# Racecheck compares all accesses to shared memory, which is slow for blocks of 1,024 threads: few cases, and no whole
-# jobs.
+# Racecheck is slow for blocks of 1024 threads, so it gets few cases and no whole jobs.
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do

@@ -1,12 +1,11 @@
 #!/bin/sh
-# Looks for mistakes in the code without running it: by gcc's analyzer, clang-tidy and cppcheck in C, by shellcheck in
-# scripts; and holds the C sources against clang-format. ./dev lint is the way to call this.
-# Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. Quick is without
-# clang-tidy and gcc's analyzer, which take longer than all the others.
+# Checks C files with gcc's analyzer, clang-tidy, cppcheck and clang-format, and scripts with shellcheck. ./dev lint
+# calls this script.
+# Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. --quick skips
+# clang-tidy and gcc's analyzer, which take longest.
 #
-# What is not asked for, and why, is in .clang-tidy and tests/.clang-tidy, in tests/cppcheck.supp, and for gcc in the
-# CMakeLists.txt of tests/unit and tests/kernels. Of gpu/cuda/ cppcheck alone looks at the C files: the others would
-# need CUDA's headers.
+# Disabled warnings are listed in .clang-tidy, tests/.clang-tidy, tests/cppcheck.supp, and in the CMakeLists.txt of
+# tests/unit and tests/kernels. Only cppcheck reads gpu/cuda/, because the other tools need CUDA's headers.
 set -eu
 
 jobs=$1
@@ -16,7 +15,7 @@ folders='gpu api server bench tests'
 database=build/lint
 done='' skipped='' failed=''
 
-# check NAME COMMAND ARG…: runs one part. Exit status 77: its tool is missing.
+# check NAME COMMAND ARG…: runs one check. The command exits with 77 if its tool is missing.
 check() {
     name=$1
     shift
@@ -35,15 +34,14 @@ analyzer() {
     return 1
 }
 
-# Each of our files once, although several targets compile it, because clang-tidy makes mistakes about va_list across
-# files of one run.
+# Writes a list in which each file occurs once, although several targets may compile it.
 list_sources() {
     jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|bench|tests)/"))] |
         unique_by(.file)' \
         build/cpu-only/compile_commands.json >"$database/compile_commands.json"
 }
 
-# Prints the messages of a file at once.
+# Runs clang-tidy on one file per process, because it misunderstands va_list if a run has several files.
 tidy() {
     # The inner shell expands the $.
     # shellcheck disable=SC2016
@@ -52,15 +50,15 @@ tidy() {
             tidy "$database"
 }
 
-# Without style checks, which differ between versions. Each folder has its own run, because cppcheck's -j leaves cores
-# idle.
+# Style checks are off, because they differ between versions. Each folder has a process, because cppcheck -j leaves
+# cores idle.
 # shellcheck disable=SC2086
 check_cpp() {
     printf '%s\n' $folders | xargs -n 1 -P "$jobs" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
         --inline-suppr --suppressions-list=tests/cppcheck.supp --error-exitcode=1 -D_GNU_SOURCE -I .
 }
 
-# Only version 14 decides, because versions differ in details.
+# Only version 14 is used, because versions format differently.
 # shellcheck disable=SC2086
 check_format() {
     for clang_format in clang-format-14 clang-format; do
@@ -75,7 +73,6 @@ check_format() {
     return 77
 }
 
-# Every shell script of the project.
 check_shell() {
     command -v shellcheck >/dev/null || return 77
     find . \( -name '.?*' ! -name .ci -o -path ./build \) -prune -o \

@@ -1,7 +1,6 @@
 #!/bin/sh
-# What takes hours and finds what ./dev test may not: clang-tidy, every place where memory may run out, valgrind,
-# fuzzing, and an hour of mixed load with faults. ./dev nightly is the way to call this. It runs all parts, and fails
-# if one did.
+# Runs the checks that take hours: clang-tidy, a failure of every allocation, valgrind, fuzzing, and an hour of mixed
+# load with faults. Runs all of them even if one fails, and then fails itself. ./dev nightly calls this script.
 set -u
 
 cd "$(dirname "$0")/.." || exit
@@ -9,7 +8,7 @@ logs=build/nightly
 mkdir -p "$logs"
 failed=
 
-# part NAME COMMAND…
+# part NAME COMMAND…: runs the command with its output in a log, and prints the result.
 part() {
     name=$1
     shift

@@ -1,6 +1,6 @@
-"""Multiplies several kinds of data by fp32_tensor. Prints the repaired elements, the median time of the
-kernels in ms beside simt's, and the error ‖C−R‖/‖R‖ (Frobenius norm), where R is NumPy's product in float64.
-Usage: data.py PORT EDGE COUNT"""
+"""Multiplies several kinds of data with the variant fp32_tensor. For each kind, prints the number of
+repaired elements, the median kernel times of fp32_tensor and simt in ms, and the error ‖C−R‖/‖R‖ in the
+Frobenius norm. R is NumPy's product in float64. Usage: data.py PORT EDGE COUNT"""
 
 import pathlib
 import statistics
@@ -65,7 +65,7 @@ KINDS = {
 
 
 def run(a, b, variant):
-    """Returns the product, its path, and the time of the kernels in ms."""
+    """Returns the product, its path, and the kernels' time in ms."""
     c = client.matmul(a, b, variant=variant)
     return c, client.last.path, client.last.timing["kernel"]
 

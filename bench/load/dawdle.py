@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Slow clients, each on its own connection: they send heads or bodies, or read replies, a few bytes at a
-time. Prints `ready` when all have begun. At the end, prints how many connections of each kind the service has
-closed, and when: heads=N ended=N first_s=SECONDS last_s=SECONDS
+"""Runs slow clients, which send heads or bodies, or read replies, a few bytes at a time. Prints `ready` when
+all clients have begun. At the end prints for each kind the number of clients, how many connections the
+service has closed, and when it closed the first and the last one: heads=N ended=N first_s=SECONDS
+last_s=SECONDS
 """
 
 import argparse
@@ -11,7 +12,7 @@ import time
 
 TICK_S = 0.02
 CLAIM_MIN = 65536
-RECEIVE_BUFFER_BYTES = 8192  # small, so unread bytes wait in the service
+RECEIVE_BUFFER_BYTES = 8192  # small, so unread bytes stay in the service
 
 
 def parse():
@@ -40,7 +41,7 @@ def make_product_head(m, k, n):
 
 
 def claimed(claim, index):
-    """Returns k of the client's product. The clients' sizes are --claim, half of it, a quarter, …"""
+    """Returns k of a product whose operands have as many bytes as this client's part of --claim."""
     claims = [claim]
     while claims[-1] // 2 >= CLAIM_MIN:
         claims.append(claims[-1] // 2)
@@ -67,7 +68,7 @@ class Caller:
             if kind == "readers":
                 self.socket.sendall(self.left)
         except OSError:
-            pass  # the next poll reports a client that was refused
+            pass  # a refused client is found when it is checked
         self.socket.setblocking(False)
 
     def go_on(self, count):

@@ -1,11 +1,11 @@
-// Sends products at a constant rate (an open loop). Time counts from when a request was due, so a stall of
-// the service lengthens every request that it delays (no coordinated omission).
+// Requests products at a constant rate, also while the service is slow (an open loop). Times count from when a request
+// was due, so a pause of the service delays every request that was due in it (no coordinated omission).
 //
 //   k6 run -e RATE=500 -e EDGE=64 -e FORM=raw -e DURATION=30s -e URL=http://127.0.0.1:8080 bench/load/k6.js
 //
-// FORM is raw, json, made (the server generates the matrices) or stored (the matrix named `load` times
-// itself). made and stored return no elements. If dropped_iterations is not 0, latencies are too short,
-// because k6 had no free user for some requests; raise VUS (200).
+// FORM is raw, json, made (the server generates the operands) or stored (the stored matrix `load` times itself). With
+// made and stored the reply has no matrix. If dropped_iterations is not 0, the times are too low, because k6 had too few
+// virtual users (VUS, default 200) to send every request.
 import http from 'k6/http';
 import { check } from 'k6';
 
@@ -35,7 +35,7 @@ const query = (FORM === 'stored' ? [] : [`m=${edge}&k=${edge}&n=${edge}`]).conca
 const target = json ? '/v1/matmul' : `/v1/matmul?${query}`;
 const body = json
   ? JSON.stringify({ a: matrix(), b: matrix() })
-  : had ? null : Float32Array.from({ length: 2 * edge * edge }, element).buffer; // both matrices
+  : had ? null : Float32Array.from({ length: 2 * edge * edge }, element).buffer; // A, then B
 const headers = { 'Content-Type': json ? 'application/json' : 'application/octet-stream' };
 
 export default function () {

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Repeats one request and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
+"""Sends one request repeatedly and prints a line of figures: requests=N ok=N refused=N ... p99_ms=MS.
 
-A closed loop sends the next request on a connection after the reply. wrk runs the loop if bodies are small,
-because Python is too slow for that. This program sends large bodies itself, because wrk reads only 8 KiB at a
-time. An open loop (--rate) sends requests at a constant rate, and counts the time from when a request was
-due. "refused" counts 429 and 503 with Retry-After. "unsent" counts requests that were due while all
-connections were busy. --spans adds the means of the spans in Server-Timing, the median of a request's time
-without its kernel (outside_ms), and the time of the run without all kernels (rest_ms).
+By default each connection sends its next request after the reply (a closed loop). This program starts wrk for
+small bodies, because Python would be too slow, and sends large bodies itself, because wrk reads only 8 KiB at
+a time. With --rate, requests are sent at fixed times (an open loop), and the time of a request counts from
+when it was due.
+
+"refused" counts replies 429 and 503 with Retry-After. "unsent" counts requests that were due while all
+connections were busy. --spans adds the mean of each span in Server-Timing, outside_ms (median of a request's
+time minus its kernel time) and rest_ms (duration of the run minus the sum of kernel times).
 """
 
 import argparse
@@ -27,8 +29,8 @@ import threading
 import time
 
 SPANS = ("receive", "decode", "queue", "upload", "kernel", "download", "encode", "total")
-WRK_BYTES_MAX = 1 << 20  # body and reply; with more, wrk is the bottleneck
-BLOCK = 65521  # random values before they repeat; prime, so rows differ
+WRK_BYTES_MAX = 1 << 20  # body and reply; beyond it wrk is the bottleneck
+BLOCK = 65521  # number of random values that repeat; prime, so rows differ
 NPY_HEAD_BYTES = 128
 REPLY_S = 120
 LUA = """
@@ -74,7 +76,7 @@ def parse():
 
 
 class Message:
-    """The request, and a check of its reply."""
+    """The request, and the data to check the product."""
 
     def __init__(self, options):
         self.options, m, k, n = options, options.m, options.k, options.n
@@ -132,7 +134,7 @@ class Message:
 
 
 class Connection:
-    """Sends requests one after another. Its buffer is reused, so the pages are already mapped."""
+    """Sends requests one after another. All replies go to one buffer, so its pages are mapped already."""
 
     def __init__(self, message):
         self.message, self.options = message, message.options
@@ -152,7 +154,7 @@ class Connection:
         self.socket = None
 
     def was_closed(self):
-        """Whether the server has closed the connection since the last request."""
+        """Returns True if the server has closed the connection since the last reply."""
         if self.socket is None:
             return False
         poll = select.poll()
@@ -200,7 +202,7 @@ class Connection:
         return int(first.split()[1]), headers, body
 
     def ask(self, due=None):
-        """Sends a request. Returns its outcome, its time in ms, its Server-Timing, and what was wrong."""
+        """Sends one request. Returns the outcome, milliseconds, Server-Timing, and what was wrong."""
         begun = due or time.monotonic()
         try:
             if self.was_closed():
@@ -225,7 +227,7 @@ class Connection:
 
 
 class Tally:
-    """Counts the outcomes of requests, for all threads."""
+    """Counts how requests ended. Threads share it."""
 
     def __init__(self):
         self.times = {fate: [] for fate in ("ok", "refused", "bad", "lost")}
@@ -326,7 +328,7 @@ def run_open(message, tally):
         if options.kill and counts and due >= begun + options.after:
             for index in range(options.burst):
                 if index == options.burst // 2:
-                    time.sleep(0.05)  # so the first half of the requests arrives before SIGTERM
+                    time.sleep(0.05)  # half of the requests have time to arrive
                 begin(time.monotonic())
             counts = False
             os.kill(options.kill, signal.SIGTERM)
@@ -340,7 +342,7 @@ def run_open(message, tally):
 
 
 def run_wrk(message):
-    """Checks one product, then runs wrk and prints its figures."""
+    """Checks one product, then prints wrk's figures."""
     options = message.options
     fate, _, _, told = Connection(message).ask()
     if fate != "ok":

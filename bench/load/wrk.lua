@@ -1,10 +1,11 @@
--- wrk -t 2 -c 64 -d 10s --latency -s bench/load/wrk.lua http://127.0.0.1:8080 -- EDGE FORM
--- Multiplies square matrices of the edge (4), sent as `raw` or `json`. With `made` the server generates the
--- matrices, and with `stored` it uses the matrix named `load`; both return no elements.
+-- wrk -t 2 -c 64 -d 10s --latency -s bench/load/wrk.lua http://127.0.0.1:8080 -- 64 json
+-- Arguments after --: number of rows of the square matrices (default 4), and raw, json, made or stored (default raw).
+-- made: the server generates the operands. stored: the stored matrix `load` times itself. With made and stored the reply
+-- has no matrix.
 local ffi = require "ffi"
 local forms = {}
 
--- Little-endian float32 in [-1, 1), in the byte order of this machine.
+-- Copies floats from memory as they are, because machines with LuaJIT are little-endian.
 function forms.raw(edge)
     local elements = ffi.new("float[?]", 2 * edge * edge)
     for index = 0, 2 * edge * edge - 1 do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the promises of the image and the compose files that docker/verify.sh cannot see. Run in the top folder.
+# Checks the Dockerfile, .dockerignore and the compose files without building an image. Run in the top folder.
 set -eu
 
 failed=0
@@ -9,26 +9,24 @@ fail() {
     failed=$((failed + 1))
 }
 
-# The images 13.0.3-devel-ubuntu24.04 and 13.0.3-base-ubuntu24.04 must have one CUDA version and one distribution.
+# Both base images must have one CUDA version and one distribution.
 built_on=$(sed -n 's/^ARG BUILD_IMAGE=//p' Dockerfile | sed 's/-devel-/-/')
 run_on=$(sed -n 's/^ARG RUN_IMAGE=//p' Dockerfile | sed 's/-base-/-/')
 if [ -z "$built_on" ] || [ "$built_on" != "$run_on" ]; then
     fail "Dockerfile: the default bases are of one CUDA and distribution: $built_on, $run_on"
 fi
 
-# The default port is exposed, and the licence is the tree's.
 port=$(sed -n 's/^  --port PORT .*(default: \([0-9]*\))$/\1/p' docs/operations.md)
 grep -qx "EXPOSE $port" Dockerfile || fail "Dockerfile: EXPOSE is not the default port, $port"
 grep -q '^MIT License$' LICENSE || fail "LICENSE is not the MIT that the label says"
 
-# The build context has exactly the files that the build reads.
+# The build context must contain every file that the build reads.
 for needed in CMakeLists.txt CMakePresets.json api gpu server $(sed -n 's/^install(FILES \(.*\) DESTINATION.*/\1/p' CMakeLists.txt); do
     grep -qx "!$needed" .dockerignore || fail ".dockerignore leaves out $needed, which the build needs"
 done
 grep -qx '\*' .dockerignore || fail ".dockerignore does not begin with everything"
 
-# Docker kills the process after stop_grace_period, so the drain must be shorter. The compose files publish to this host
-# only, without TLS and keys.
+# Docker kills the process after stop_grace_period, so the drain time must be shorter.
 drain_s=$(sed -n 's/^  --drain-timeout-ms .*(default: \([0-9]*\)000)$/\1/p' docs/operations.md)
 for file in docker/compose.yaml docker/compose.cpu.yaml; do
     grace_s=$(sed -n 's/^ *stop_grace_period: \([0-9]*\)s$/\1/p' "$file")

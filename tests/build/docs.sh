@@ -1,8 +1,7 @@
 #!/bin/sh
-# Compares docs/ with the program: --help's options, the tables of variants between comments like <!-- options --> and
-# <!-- end -->, the picture, and links. A new variant may lack figures. Each curl command must show an error's body.
+# Compares the options and tables of variants in docs/ with the program. Checks the chart, links and curl
+# commands.
 # Usage: docs.sh MATMULD LIST_VARIANTS, in the top folder.
-# The backquotes in the patterns below are Markdown's.
 # shellcheck disable=SC2016
 set -eu
 
@@ -17,12 +16,11 @@ fail() {
     failed=$((failed + 1))
 }
 
-# block FILE NAME: the lines between the comment NAME and the next end.
+# block FILE NAME: prints the lines from the comment NAME to the next comment end.
 block() {
     sed -n "/^<!-- $2 -->\$/,/^<!-- end -->\$/p" "$1"
 }
 
-# compare FILE WHAT: the document (-) against the program (+).
 compare() {
     diff -u "$scratch/document" "$scratch/program" || fail "^ $1 (-) and the program (+) differ in $2"
 }
@@ -34,7 +32,7 @@ compare docs/operations.md "the options"
 "$list_variants" >"$scratch/variants"
 cut -d '|' -f 1 "$scratch/variants" | sort -u >"$scratch/tables"
 while read -r op backend; do
-    # | `name` | summary | figures | ...
+    # Rows of the document have the form: | `name` | summary | figures | ...
     block docs/kernels.md "$op $backend" | sed -n 's/^| `\([^`]*\)` | \([^|]*\) |.*/\1|\2/p' >"$scratch/document"
     sed -n "s/^$op $backend|//p" "$scratch/variants" >"$scratch/all"
     cut -d '|' -f 1 "$scratch/document" >"$scratch/names"

@@ -1,12 +1,11 @@
 #!/bin/sh
-# Each public header compiles alone as C11 without a warning. One with __BEGIN_DECLS, whose functions CUDA sources call or
-# define, also does as C++17, with all that it includes.
+# Compiles each public header alone as C11, without warnings. Headers with __BEGIN_DECLS must also compile as
+# C++17, because CUDA sources include them.
 # Usage: headers.sh C-COMPILER, in the top folder.
 set -eu
 
 c_compiler=$1
 cxx_compiler=${CXX:-$(command -v c++ || command -v g++ || command -v clang++)}
-# The compiler and the options for libraries are split into words.
 library_flags=$(pkg-config --cflags libmicrohttpd jansson)
 
 failed=0
@@ -14,7 +13,7 @@ checked=0
 for header in gpu/*.h gpu/[!c]*/*.h gpu/cpu/*.h gpu/check/*.h api/*.h api/*/*.h server/*.h server/*/*.h; do
     [ -f "$header" ] || continue
     checked=$((checked + 1))
-    # Includes the header twice to check its guard.
+    # Including the header twice checks its include guard.
     program=$(printf '#include "%s"\n#include "%s"\n' "$header" "$header")
     # shellcheck disable=SC2086
     printf '%s\n' "$program" | "$c_compiler" -std=c11 -Wall -Wextra -Wstrict-prototypes -Wundef -Werror -I. \

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Checks that includes follow server -> api -> gpu, and that each outside library stays in its folder. Run in the top
-# folder.
+# Checks that server/ may include api/ and api/ may include gpu/, but not the reverse, and that each outside
+# library is used in one folder only. Run in the top folder.
 set -eu
 
 failed=0
 
-# refuse WHAT PATTERN FOLDER…: no source in the folders may have a line that matches.
+# refuse WHAT PATTERN FOLDER…: fails if a source in the folders has a line that matches the pattern.
 refuse() {
     what=$1
     pattern=$2
@@ -32,7 +32,7 @@ if [ "$(printf '%s\n' "$asking" | wc -w)" -ne 1 ]; then
     failed=$((failed + 1))
 fi
 
-# Names of kernel files must be unique, because documents, compilers and ptxas reports name them without folders.
+# Names of kernel files must be unique, because ptxas reports name files without their folders.
 twice=$(find gpu/cuda -name '*.cu' | sed 's|.*/||' | sort | uniq -d)
 if [ -n "$twice" ]; then
     echo "two kernel files have one name: $twice"

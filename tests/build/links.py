@@ -1,4 +1,4 @@
-"""Prints the links of Markdown files that lead to no file, or to no heading of it: links.py FILE..."""
+"""Prints the links of Markdown files that lead to no file or no heading: links.py FILE..."""
 
 import pathlib
 import re
@@ -6,13 +6,13 @@ import sys
 
 
 def anchor(heading):
-    """Returns GitHub's anchor of a heading: lower case, no punctuation, hyphens for spaces."""
+    """Returns the anchor that GitHub gives a heading."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
 def prose(path):
-    """Removes fenced code."""
+    """Returns the text of a file without its code blocks."""
     return re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 

@@ -1,5 +1,5 @@
-/* Prints the kernels that the CUDA variants plan for compute capability 8.0 and 9.0, one a line, by address
- * in this program. Planning opens no device. */
+/* Prints the kernels that CUDA variants use on GPUs of compute capability 8.0 and 9.0, a line each. A line
+ * begins with the kernel's address in this program. Opens no device. */
 #include "gpu/cuda/variants.h"
 #include "gpu/device/backend.h"
 

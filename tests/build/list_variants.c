@@ -1,4 +1,4 @@
-/* Prints the variants of all known backends, one a line: op backend|name|summary. Opens no device. */
+/* Prints the variants of all backends, a line each: op backend|name|summary. Opens no device. */
 #include "gpu/device/backend.h"
 
 #include <stdio.h>

@@ -1,16 +1,15 @@
 #!/bin/sh
-# What ptxas, the assembler behind nvcc, says of each kernel file: kept from the build, and checked. Every file has a report
-# with a kernel in it, nothing spills registers to local memory, and nothing was warned of. A file excuses the spills of
-# its kernel or function NAME by a line that says why, and then NAME must spill:
+# Keeps and checks the reports of ptxas, the assembler of nvcc, for each kernel file. A report must contain a
+# kernel, no warning, and no registers that spill to local memory. A file may allow the spills of its kernel
+# or function NAME by this line, and then NAME must spill:
 #
 #     /* ptxas: spills NAME: reason */
 #
-#   ptxas.sh keep REPORTS COMMAND…     runs a compiler; what it says of gpu/cuda/FILE.cu goes to REPORTS/gpu/cuda/FILE.cu.txt
+#   ptxas.sh keep REPORTS COMMAND…     runs a compiler; writes the report of FILE.cu to REPORTS/gpu/cuda/FILE.cu.txt
 #   ptxas.sh check REPORTS FILE.cu…    in the top folder
 set -eu
 
-# A report belongs to an object, so an old one is removed first. Compilers run at once and write to their own files
-# until they end. The build shows remarks only.
+# Runs the compiler and writes its messages to the report. Prints only warnings and errors.
 keep() {
     folder=$1
     shift
@@ -21,8 +20,6 @@ keep() {
         previous=$word
     done
     [ -n "$object" ] || exec "$@"
-    # The object is gpu/cuda/CMakeFiles/TARGET.dir/FILE.cu.o in the build folder. The report's path keeps folders, so
-    # two files of one name do not share a report.
     report=$folder/$(printf '%s' "${object%.o}" | sed 's|CMakeFiles/[^/]*\.dir/||').txt
     mkdir -p "$(dirname "$report")"
     rm -f "$report"
@@ -36,8 +33,9 @@ keep() {
     return "$code"
 }
 
-# read_report REPORT: prints "spill FUNCTION ARCHITECTURE WORDS" for each function that spills, and "wrong WORDS" for
-# each other defect. Two remarks mean that wgmma was serialized, which halves its speed or worse.
+# read_report REPORT: prints "spill FUNCTION ARCHITECTURE WORDS" for each function that spills, and "wrong
+# WORDS" for other defects. Remarks C7510 and C7511 mean that ptxas serialized wgmma, which at least halves
+# the speed.
 read_report() {
     awk '
         /^ptxas (warning|error)/ || /\(C751[01]\)/ || /serialized/ { print "wrong " $0 }
@@ -57,13 +55,13 @@ read_report() {
         }' "$1"
 }
 
-# excuses FILE: prints the kernels and functions whose spills the file excuses.
+# excuses FILE: prints the names whose spills the file allows.
 excuses() {
     sed -n 's|^/\* ptxas: spills \([A-Za-z0-9_]*\): [^ ].* \*/$|\1|p' "$1"
 }
 
-# is_excused FUNCTION FILE: the file excuses this function. The linker's name has the function's name after its length,
-# or alone if it is extern "C".
+# is_excused FUNCTION FILE: succeeds if the file allows the spills of this function. FUNCTION is the linker's
+# name: either the plain name (extern "C") or a mangled one, where the name follows its length.
 is_excused() {
     excuses "$2" | {
         while read -r excuse; do
@@ -73,7 +71,8 @@ is_excused() {
     }
 }
 
-# check_excuses FILE REPORT: rejects an excuse without a spill, because it would hide a later one.
+# check_excuses FILE REPORT: fails if a named function does not spill, because the line would hide a later
+# spill.
 check_excuses() {
     excuses "$1" | while read -r excuse; do
         read_report "$2" | grep -qE "^spill ($excuse|[^ ]*[^0-9 ]${#excuse}${excuse}[^ ]*) " ||

@@ -1,19 +1,18 @@
 #!/bin/sh
-# gpu/cuda/compiled.h, the table of what ptxas reported of the kernels, from the reports of a build (ptxas.sh). A kernel of
-# list_kernels has its address there; nm turns the address into the name by which ptxas reports the kernel.
+# Writes or checks gpu/cuda/compiled.h, a table of what ptxas reported for each kernel. list_kernels prints
+# the address of each kernel, and nm gives the name at this address, which ptxas uses in its reports.
 #
-#   ptxas_table.sh write REPORTS LIST_KERNELS VERSION     in the top folder; VERSION is that of nvcc
-#   ptxas_table.sh check REPORTS LIST_KERNELS VERSION     compares; skipped (77) if another nvcc wrote the table
+#   ptxas_table.sh write REPORTS LIST_KERNELS VERSION     in the top folder; VERSION is nvcc's version
+#   ptxas_table.sh check REPORTS LIST_KERNELS VERSION     skipped (77) if another version of nvcc wrote the table
 #
-# A build for other architectures than the table has checks those that both have.
+# The check compares only architectures that are both in the table and in the build.
 set -eu
 
 table=gpu/cuda/compiled.h
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# read_reports REPORTS: prints a line for each kernel: name, compute capability, registers, static shared bytes, stack
-# frame, bytes of spill stores and loads.
+# read_reports REPORTS: prints for each kernel: name, compute capability, registers and bytes of memory.
 read_reports() {
     find "$1" -name '*.txt' -exec cat {} + | awk '
         /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; capability = quoted[4] }
@@ -29,8 +28,8 @@ read_reports() {
         }'
 }
 
-# print_rows REPORTS LIST_KERNELS: prints a row for each kernel and architecture. The build's architectures are those of
-# the first kernel. ptxas omits the L that marks local functions in symbols.
+# print_rows REPORTS LIST_KERNELS: prints a row for each kernel and architecture. In nm's output the names of
+# local functions have an additional L, which ptxas omits.
 print_rows() {
     read_reports "$1" >"$scratch/reports"
     nm "$2" | sed 's/\(_GLOBAL__N__[0-9a-z_]*\)L\([0-9]\)/\1\2/' >"$scratch/symbols"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds a release without cmocka: optimised, without assertions, and hardened (PIE, RELRO, no executable stack, stack
-# protector, fortified buffers).
+# Builds a release on a system without cmocka. The program must be optimised, without assertions, and
+# hardened: PIE, RELRO, no executable stack, stack protector, fortified buffers.
 # Usage: release.sh C_COMPILER, in the top folder.
 set -eu
 
@@ -9,7 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 failures=0
 program=$scratch/build/server/matmuld
 
-# wants WHAT TEXT OPTION: readelf with this option prints the text.
+# wants WHAT TEXT OPTION: fails with WHAT unless readelf OPTION prints the text.
 wants() {
     readelf --wide "$3" "$program" | grep -q -- "$2" || {
         echo "it $1"
@@ -17,7 +17,7 @@ wants() {
     }
 }
 
-# Replaces pkg-config by one that does not know cmocka.
+# This pkg-config finds no cmocka.
 # shellcheck disable=SC2016
 printf '#!/bin/sh\ncase "$*" in *cmocka*) exit 1 ;; esac\nexec pkg-config "$@"\n' >"$scratch/pkg-config"
 chmod +x "$scratch/pkg-config"

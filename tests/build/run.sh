@@ -1,6 +1,5 @@
 #!/bin/sh
-# Tests that ./dev run compiles for the GPUs that nvidia-smi finds, and without CUDA if there are none. Fakes of
-# nvidia-smi, cmake, apt-get and sudo come first on PATH. Run in the top folder.
+# Tests for which GPUs ./dev run compiles, with fake versions of nvidia-smi, cmake, apt-get and sudo on PATH.
 set -eu
 
 scratch=$(mktemp -d)
@@ -18,7 +17,7 @@ END
 printf '#!/bin/sh\nexit 1\n' | tee "$scratch/apt-get" >"$scratch/sudo"
 chmod +x "$scratch"/*
 
-# Compute capabilities of the GPUs | expected arguments of cmake.
+# Each row: compute capabilities of the GPUs | expected arguments of cmake
 while IFS='|' read -r GPUS arguments; do
     export GPUS
     PATH=$scratch:$PATH ./dev run >"$scratch/out" 2>&1 || :

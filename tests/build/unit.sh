@@ -1,6 +1,5 @@
 #!/bin/sh
-# Checks the systemd unit: it names the installation's prefix, systemd accepts it with the drop-in of its comment, and
-# its exposure is 3.0 at most. Does not start it.
+# Checks the systemd unit without starting it. systemd-analyze must rate its exposure 3.0 or lower.
 # Usage: unit.sh BUILD, a build folder.
 set -eu
 
@@ -21,7 +20,7 @@ unit=$scratch/lib/systemd/system/matmuld.service
 for line in "ExecStart=$scratch/bin/matmuld" "Documentation=file://$scratch/share/doc/matmuld/README.md"; do
     grep -qx "$line" "$unit" || fail "the unit has no line $line"
 done
-# An older systemd-analyze cannot check single files, and prints its usage.
+# Old versions of systemd-analyze cannot check single files.
 systemd-analyze --help | grep -q -- --offline || {
     echo "systemd-analyze is too old"
     exit 77

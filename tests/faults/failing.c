@@ -1,6 +1,6 @@
-/* A library for LD_PRELOAD that makes chosen allocations of a process fail, from any library and thread.
- * Starting a thread counts as an allocation, because it needs a stack. Other calls go to the next library.
- * Without a test nothing fails. */
+/* A library for LD_PRELOAD that makes chosen allocations of a process fail, in any library and thread.
+ * Starting a thread counts as an allocation, because a thread needs a stack. Without the variable
+ * MATMULD_TEST_FAULTS no allocation fails. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,24 +14,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Memory shared with malloc.py: the file named by MATMULD_TEST_FAULTS. All access is __atomic. */
+/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. Access here is __atomic. */
 struct control {
-    uint64_t armed; /* nothing is counted and nothing fails while this is 0 */
-    uint64_t bytes; /* smaller allocations are not counted */
-    uint64_t first; /* first and last allocation to fail, from 1, since armed */
+    uint64_t armed; /* while this is 0, no allocation is counted or fails */
+    uint64_t bytes; /* smaller allocations are neither counted nor fail */
+    uint64_t first; /* number of the first allocation that fails, from 1 */
     uint64_t last;
     uint64_t seen;
     uint64_t failed;
 };
 
-static struct control *control; /* NULL before `begin`, and without a test */
+static struct control *control; /* NULL if no allocation must fail */
 
-/* Whether the thread's allocations count. Before its start function runs, a sanitizer allocates, which would
- * end the process on failure. */
-static _Thread_local bool is_counted __attribute__((tls_model("initial-exec"))); /* needs no allocation */
+/* True after the thread's start function began. Allocations before come from a sanitizer and must succeed. */
+static _Thread_local bool is_counted __attribute__((tls_model("initial-exec")));
 
-/* Addresses of libraries that end the process without memory (OpenBLAS may retry forever), so their
- * allocations must not fail. */
+/* Allocations of these libraries must succeed, because the libraries end the process without memory. */
 static const char *const spared_names[] = {"libopenblas", "libgmp", "libtasn1"};
 enum { SPARED = sizeof spared_names / sizeof spared_names[0] };
 static struct { uintptr_t from, to; } spared[SPARED];
@@ -73,7 +71,7 @@ __attribute__((constructor)) static void begin(void) {
         __atomic_store_n(&control, memory, __ATOMIC_RELEASE);
 }
 
-/* The size of a thread's stack is unknown here. */
+/* A thread's stack counts as an allocation of this size, because its real size is unknown here. */
 enum { THREAD_BYTES = 1 << 16 };
 
 static bool fails(size_t bytes, const void *caller) {
@@ -94,8 +92,7 @@ static bool fails(size_t bytes, const void *caller) {
 
 #define fails_here(bytes) fails(bytes, __builtin_return_address(0))
 
-/* Sets `next` to the following library's function. Each call looks it up, because calls come before any
- * constructor. */
+/* Sets `next` to the replaced function. Programs allocate before any constructor could do that. */
 #define FIND_NEXT(name)                                                                                      \
     static __typeof__(name) *found;                                                                          \
     __typeof__(name) *next = __atomic_load_n(&found, __ATOMIC_RELAXED);                                      \
@@ -110,7 +107,7 @@ static bool fails(size_t bytes, const void *caller) {
         return fails_here(bytes) ? (failure) : next arguments;                                               \
     }
 
-/* A sanitizer's strdup does not call malloc. Libraries built for large files call mmap64. */
+/* strdup does not call malloc in a sanitizer. mmap64 is mmap for programs with large-file support. */
 /* clang-format off */
 WRAP(void *, malloc, (size_t bytes), (bytes), bytes, NULL)
 WRAP(void *, calloc, (size_t count, size_t bytes), (count, bytes), count * bytes, NULL)
@@ -125,7 +122,6 @@ WRAP(void *, mmap, (void *address, size_t bytes, int protection, int flags, int 
 WRAP(void *, mmap64, (void *address, size_t bytes, int protection, int flags, int file, off64_t offset), (address, bytes, protection, flags, file, offset), bytes, MAP_FAILED)
 /* clang-format on */
 
-/* Start function and argument of a thread. */
 struct start {
     void *(*run)(void *);
     void *argument;

@@ -1,14 +1,14 @@
-"""Makes each allocation of a server fail in turn, by the preloaded library failing.c: first only that one, then that one
-and all later ones.
+"""Makes allocations of a server fail with the preloaded library failing.c. For each allocation there are two
+runs: in one only this allocation fails, in the other all later allocations fail too.
 
-    malloc.py CONTROL requests PORT GROUP MOST [CERTIFICATE]    while it answers requests; by TLS with its certificate
-    malloc.py CONTROL start MOST OUTPUT PROGRAM [OPTION…]       while it starts; OUTPUT is a file for what it says
-    malloc.py CONTROL arm FIRST LAST
-    malloc.py CONTROL disarm                                    prints how many failed
+    malloc.py CONTROL requests PORT GROUP MOST [CERTIFICATE]    while a server answers requests
+    malloc.py CONTROL start MOST OUTPUT PROGRAM [OPTION…]       while a server starts; OUTPUT is a file for its log
+    malloc.py CONTROL arm FIRST LAST                            allocations FIRST to LAST will fail
+    malloc.py CONTROL disarm                                    prints how many allocations failed
 
-MOST limits the runs of each kind, evenly spread; 0: all. In time, a request must get its normal reply, or a problem with
-500 or 503, or a closed connection; the next one must succeed. A start must fail with status 1 or 2 and a sentence, or
-become ready and end normally on SIGTERM.
+Tests at most MOST allocations, evenly spread. MOST 0 means all. A request must get its normal reply, a
+problem with status 500 or 503, or a closed connection. The next request must succeed. A start must fail with
+exit status 1 or 2 and a sentence, or the server must become ready and end normally on SIGTERM.
 """
 
 import json
@@ -24,11 +24,11 @@ from pathlib import Path
 
 from malloc_requests import ALL_MEMORY, CLOSE, MAPPED, REQUESTS, SECOND, SHORT_OF_LARGE, STEADY
 
-# a reply that takes longer counts as hung; sanitizers on a busy machine are slow
+# A reply that takes longer counts as hung. The limit is long because sanitizers on a busy machine are slow.
 PATIENCE_S = 60
 LARGE_BYTES = 256 << 10
 NEVER = 2**64 - 1
-# with TLS 100 times the allocations, because libmicrohttpd polls without memory
+# With TLS not all later allocations fail, because libmicrohttpd would poll forever without memory.
 LAST_BY_TLS = 20000
 
 
@@ -42,7 +42,7 @@ class Control:
             self.words = memoryview(mmap.mmap(file.fileno(), 48)).cast("Q")
 
     def arm(self, first, last, least_bytes=0):
-        """Makes allocations first … last fail, counted from 1 among those of at least this size."""
+        """Makes allocations number first to last fail, counting only those of least_bytes or more."""
         for word, value in enumerate((least_bytes, first, last, 0, 0), self.BYTES):
             self.words[word] = value
         self.words[self.ARMED] = 1
@@ -57,7 +57,7 @@ def stride_of(sites, most):
 
 
 class Reply:
-    """How a request ended: complete, closed (before the reply was whole) or hung."""
+    """A reply, and how the request ended: "complete", "closed" before the end of the reply, or "hung"."""
 
     def __init__(self, ending, text=b""):
         self.ending, self.text, self.status, self.headers, self.body = ending, text, 0, {}, b""
@@ -70,7 +70,7 @@ class Reply:
                 return False
             if not head.startswith(b"HTTP/1.1 1"):
                 break
-            text = body  # drops interim replies
+            text = body  # drops an interim reply, such as 100 Continue
         first, *lines = head.decode("latin-1").split("\r\n")
         self.status, self.body = int(first.split()[1]), body
         self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -87,8 +87,9 @@ class Reply:
 
 
 def talk(connection, request):
-    """Sends while it reads, since a server that refuses early does not read to the end. If the request asks for the
-    connection's close, until that, when the server holds nothing of it any more."""
+    """Sends and reads at the same time, because a server that rejects early does not read the whole
+    request. If the request says Connection: close, waits until the server closes, because the server has
+    then freed its memory."""
     until, sent, to_end = time.monotonic() + PATIENCE_S, 0, CLOSE.encode() in request
     reply = Reply("hung")
     connection.setblocking(False)
@@ -123,7 +124,7 @@ class Subject:
         self.control, self.port, self.request = control, port, request
         self.text = request.encode()
         self.tls = ssl.create_default_context(cafile=certificate) if certificate else None
-        for _ in range(2):  # the first run may fill caches
+        for _ in range(2):  # the first request may fill caches
             self.baseline, _ = self.ask(NEVER, NEVER)
 
     def connect(self):
@@ -131,7 +132,7 @@ class Subject:
         return self.tls.wrap_socket(connection, server_hostname="localhost") if self.tls else connection
 
     def prepare(self):
-        """Connects before allocations fail, if the connection may exist by then."""
+        """Opens the connection in advance if the request is the second one of its connection."""
         connection = None
         if SECOND in self.request.flags:
             connection = self.connect()
@@ -142,7 +143,7 @@ class Subject:
         return connection
 
     def ask(self, first, last):
-        """Sends the request with failing allocations. Returns the reply, and how many failed."""
+        """Sends the request while allocations fail. Returns the reply, and how many allocations failed."""
         connection = self.prepare()
         self.control.arm(first, last, LARGE_BYTES if SHORT_OF_LARGE in self.request.flags else 0)
         try:
@@ -158,7 +159,7 @@ class Subject:
         return reply, failed
 
     def steady_bytes(self):
-        """Returns the part of a body that is equal each time."""
+        """Returns the part of a reply's body that is equal in all replies."""
         body = self.baseline.body
         types = ("application/octet-stream", "application/x-npy")
         if STEADY in self.request.flags or self.baseline.headers.get("content-type") in types:
@@ -189,7 +190,7 @@ class Subject:
         return "wrong"
 
     def run(self, is_once, first, outcomes):
-        """Returns False if nothing failed, or if the server no longer works."""
+        """Returns False if no allocation failed, or if the server no longer works."""
         reply, failed = self.ask(first, first if is_once else LAST_BY_TLS if self.tls else NEVER)
         if failed == 0:
             return False
@@ -221,7 +222,7 @@ def try_request(control, port, request, most, certificate):
         subject.run(False, 1, outcomes)
         return outcomes["wrong"] == 0
     stride = stride_of(sites, most)
-    # The library is not loaded if it has no site.
+    # If no allocation was counted, failing.c is not loaded.
     return all([sites > 0, subject.run_all(True, stride), subject.run_all(False, stride)])
 
 
@@ -230,11 +231,8 @@ def try_group(control, port, group, most, certificate=None):
     return bool(rows) and all([try_request(control, int(port), row, int(most), certificate) for row in rows])
 
 
-# --- the start
-
-
 def check_start(child, said):
-    """Returns how a start ended: ready, refused, or an error's text."""
+    """Returns "ready", "refused", or a text that says what was wrong with the start."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         if child.poll() is not None:
@@ -248,14 +246,14 @@ def check_start(child, said):
 
 
 def await_sleep(pid):
-    """Waits until the main thread sleeps, because ThreadSanitizer of gcc 12 can lose earlier signals."""
+    """Waits until the main thread sleeps. Before that, ThreadSanitizer of gcc 12 can lose a signal."""
     until = time.monotonic() + PATIENCE_S
     while Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "S" and time.monotonic() < until:
         time.sleep(0.002)
 
 
 def start(control, output, command, first, last):
-    """Starts once. Returns the outcome, and how many allocations failed."""
+    """Starts the server once. Returns the outcome, and how many allocations failed."""
     with open(output, "wb") as file:
         control.arm(first, last)
         child = subprocess.Popen(command, stderr=file)

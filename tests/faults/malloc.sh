@@ -1,12 +1,13 @@
 #!/bin/sh
-# Each allocation fails in turn while the service starts, or answers a group of requests, also with TLS; malloc.py has the
-# rules. Afterwards no memory, job or descriptor may leak, except 2 KiB that GnuTLS 3.7.9 loses.
+# Makes each allocation fail once while the service starts or answers requests, also with TLS. malloc.py
+# describes the expected replies. At the end no memory, job or descriptor may be leaked, except 2 KiB that
+# GnuTLS 3.7.9 leaks.
 #
 #   malloc.sh start MOST
-#   malloc.sh GROUP MOST [OPTION…]    with options of the server
+#   malloc.sh GROUP MOST [OPTION…]    OPTIONs are for the server
 #
-# For each request MOST allocations are tried, evenly spread; MALLOC_MOST replaces that number; 0: all. The group
-# tls is skipped (77) without openssl, or if the build has no TLS.
+# Tests at most MOST allocations of each request, evenly spread. The variable MALLOC_MOST replaces MOST, and 0
+# means all. The group tls is skipped (status 77) without openssl or TLS support.
 # shellcheck source=tests/http/server.sh
 . "$(dirname "$0")/../http/server.sh"
 # shellcheck source=tests/faults/under.sh
@@ -33,7 +34,7 @@ tls)
     certificate=$scratch/own.pem
     export CURL_CA_BUNDLE="$certificate"
     set -- --tls-cert "$certificate" --tls-key "$scratch/own.key"
-    # GnuTLS loses memory of gnutls_handshake if one certain allocation fails. Slow unwinding shows the function's name.
+    # Ignores a leak in gnutls_handshake. Slow unwinding is needed to see the function's name.
     echo leak:gnutls_buffer_append_data >"$scratch/lost_by_gnutls"
     export ASAN_OPTIONS="${ASAN_OPTIONS:-}:fast_unwind_on_malloc=0"
     export LSAN_OPTIONS="${LSAN_OPTIONS:-}:suppressions=$scratch/lost_by_gnutls:print_suppressions=0"

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Allocations fail in turn while SIGHUP reloads the keys. The old keys stay valid, the log has the reason, and the next
-# reload works.
+# Makes allocations fail while SIGHUP reloads the API keys. The old keys stay valid.
 # shellcheck source=tests/http/server.sh
 . "$(dirname "$0")/../http/server.sh"
 # shellcheck source=tests/faults/under.sh
@@ -14,7 +13,6 @@ has_line() {
     [ "$(grep -c 'API keys' "$scratch/log")" -gt "$1" ]
 }
 
-# reread: sends SIGHUP, and waits until the log reports the result.
 reread() {
     lines=$(grep -c 'API keys' "$scratch/log" || :)
     kill -HUP "$server"

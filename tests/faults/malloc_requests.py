@@ -1,5 +1,5 @@
-"""The requests that malloc.py makes while memory runs out: one for every path that a request can take through the
-service. What comes to the same allocations is not here."""
+"""The requests that malloc.py sends while allocations fail: one for each path through the service that makes
+other allocations."""
 
 import array
 import json
@@ -20,23 +20,23 @@ CSV = "".join(
 ) + "--edge--"
 TO_BENCHMARK = '{"m":16,"k":16,"n":16,"variants":["naive","tiled_8"],"repeats":2}'
 
-# Flags of a row.
+# Flags of a request
 CHUNKED = "chunked"
-STEADY = "steady"  # the body is equal each time
-SHORT_OF_LARGE = "short of large"  # all allocations of 256 KiB and more fail, and no others
-SECOND = "second"  # sent on a connection that has had an equal request before
-MAPPED = "mapped"  # its memory must be mapped anew: ALL_MEMORY runs before
+STEADY = "steady"  # all replies have equal bodies
+SHORT_OF_LARGE = "short of large"  # only allocations of 256 KiB and more fail
+SECOND = "second"  # sent as the second request of its connection
+MAPPED = "mapped"  # needs new memory, so ALL_MEMORY is sent before it
 
 
 @dataclass
 class Request:
-    group: str  # requests of a group share a server
+    group: str  # all requests of a group go to one server
     name: str
-    line: str  # the method and the target
+    line: str  # method and target of the request line
     headers: str
-    body: object  # text or bytes; None: no body and no length
+    body: object  # text or bytes; None if there is no body and no Content-Length
     status: int
-    expected: str  # text in the body
+    expected: str  # text that the reply's body must contain
     flags: tuple = ()
 
     def encode(self):
@@ -135,5 +135,5 @@ REQUESTS = [Request(*row) for row in [
 ]]
 # fmt: on
 
-# Needs so much of a budget of 3 MiB that no old memory is kept.
+# Needs almost all of a memory budget of 3 MiB, so the server must release all memory that it kept for reuse.
 ALL_MEMORY = Request("", "all_memory", "POST /v1/matmul?m=1&k=340000&n=1", RAW + CLOSE, bytes(2720000), 200, "")

@@ -1,5 +1,5 @@
-# Shared by the scripts of this folder. Sets $control, a file that tells failing.c what must fail, and replaces MATMULD
-# by a script that starts it with that library. Source it after server.sh.
+# Functions for the scripts of this folder, which source this file after server.sh. Sets $control, a file that
+# tells failing.c which allocations fail. Replaces $MATMULD by a script that preloads failing.c.
 # shellcheck shell=sh disable=SC2154
 
 : "${FAILING:?the path of libfailing.so}"
@@ -14,7 +14,7 @@ END
 chmod +x "$scratch/matmuld"
 MATMULD=$scratch/matmuld
 
-# fault TASK ARG…: malloc.py describes the tasks.
+# fault TASK ARG…: runs a task of malloc.py.
 fault() {
     python3 "$(dirname "$0")/malloc.py" "$control" "$@"
 }

@@ -1,5 +1,4 @@
-/* Fuzzes the CSV codec. The input is a line with an element type, then a CSV file. The elements are written
- * as CSV and read back, bit for bit; then the file is decoded as each matrix of a form. */
+/* Fuzzes the CSV codec. The input is the name of an element type, a line end, and a CSV file. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/csv/csv.h"
@@ -10,7 +9,6 @@
 
 #define BOUNDARY "----------fuzz"
 
-/* Reads a CSV file into memory of exactly its elements' size. The caller frees it. */
 static enum mm_status read(struct slice file, enum mm_dtype dtype, struct mm_matrix *matrix) {
     struct mm_csv csv;
     struct mm_error error = {0};
@@ -46,7 +44,7 @@ static void require_round_trip(const struct mm_matrix *matrix) {
     free(body.buffer.data);
 }
 
-/* Returns a form with this file as `a`, and as `b` for a product. The caller frees it. */
+/* Returns a form with this file as matrix a, and for products also as matrix b. The caller frees it. */
 static char *make_form(enum mm_op op, enum mm_dtype dtype, struct slice file, size_t *bytes) {
     static const char begin[] =
         "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"; filename=x.csv\r\n\r\n";
@@ -66,7 +64,7 @@ static char *make_form(enum mm_op op, enum mm_dtype dtype, struct slice file, si
     return form;
 }
 
-/* Once the file was read alone, only limits may reject it in a form. */
+/* The file in a form must give the same matrix or error. Only limits on size may reject the form instead. */
 static void check(enum mm_op op, struct slice file, enum mm_status status, const struct mm_matrix *matrix) {
     struct decoding decoding;
     size_t bytes;
@@ -101,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         read((struct slice){copy == NULL ? "" : copy, file.bytes}, (enum mm_dtype)dtype, &matrix);
     if (status == MM_OK)
         require_round_trip(&matrix);
-    /* A file that contains the form's boundary would end early in the form. */
+    /* A boundary within the file would end the file early. */
     if (file.bytes == 0 || memmem(file.text, file.bytes, BOUNDARY, sizeof BOUNDARY - 1) == NULL)
         FUZZ_EACH_OP(op) {
             check(op, file, status, &matrix);

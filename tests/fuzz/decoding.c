@@ -1,4 +1,3 @@
-/* Decodes request bodies, and checks the promises of api/codec.h for accepted and for rejected ones. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/problem.h"
@@ -7,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* alignment of a body, and of the second matrix in a JSON body */
+/* ALIGNMENT is the alignment of bodies in bytes. */
 enum { BUDGET_BYTES = 8 << 10, ALIGNMENT = 64 };
 
 const struct mm_limits fuzz_limits = {
@@ -41,7 +40,7 @@ void fuzz_require_error(enum mm_status status, const struct mm_error *error) {
     free(text);
 }
 
-/* Reads every element, so a sanitizer reports invalid views. */
+/* Reads every element, so a sanitizer reports invalid memory. */
 static void touch(const struct mm_matrix *matrix) {
     const size_t element_bytes = mm_dtype_bytes(matrix->dtype);
     const unsigned char *bytes = matrix->data;
@@ -98,7 +97,7 @@ static size_t elements_of(const struct mm_shape *shape) {
     return count;
 }
 
-/* Checks that the last product of a stack lies within the views and has matching dimensions. */
+/* Checks that the last product of a stack lies within the matrices and has matching dimensions. */
 static void require_last_item(enum mm_op op, const struct mm_product *product) {
     struct mm_product item = mm_product_item(product, mm_product_count(product) - 1);
     REQUIRE(lies_in(item.a.data, mm_matrix_bytes(&item.a), product->a.data, mm_matrix_bytes(&product->a)) ||
@@ -161,8 +160,7 @@ static void require_decoded(const struct decoding *decoding) {
     require_turnable(call);
 }
 
-/* Opens a budget for the decoding. All budgets share one pool, because opening a pool costs more than most
- * decodings. Free memory of the pool is poisoned for the address sanitizer. */
+/* All decodings share one pool, because opening a pool takes longer than most decodings. */
 static void begin_memory(struct decoding *decoding) {
     static struct mm_budget empty;
     if (empty.buffers == NULL)
@@ -191,7 +189,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
         require_decoded(decoding);
         return;
     }
-    /* The budget is small, so MM_BUSY is possible; the system has memory, so MM_INTERNAL is not. */
+    /* MM_BUSY is possible because the budget is small. MM_INTERNAL would need a failed malloc. */
     REQUIRE(decoding->status == MM_BAD_REQUEST || decoding->status == MM_TOO_LARGE ||
             decoding->status == MM_UNSUPPORTED || decoding->status == MM_BAD_SHAPE ||
             (decoding->status == MM_BUSY &&
@@ -201,7 +199,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
     REQUIRE(decoding->memory.used_bytes == 0);
 }
 
-/* Appends a chunk to the body, which moves to memory of exactly its new size. */
+/* Appends a chunk by moving the body to memory of exactly the new size. */
 static void extend(struct mm_body *body, struct slice slice) {
     void *copy = NULL;
     REQUIRE(posix_memalign(&copy, ALIGNMENT, body->bytes + slice.bytes) == 0);
@@ -249,7 +247,7 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
     void *reading =
         codec->reader->begin(&read.call.operands, body->content_type, announced, &fuzz_limits, &read.memory);
     if (reading == NULL) {
-        REQUIRE(whole->status != MM_OK); /* the Content-Type was rejected */
+        REQUIRE(whole->status != MM_OK); /* begin rejected the Content-Type */
         fuzz_release(&read);
         return;
     }

@@ -1,4 +1,4 @@
-/* Starts a server like main does, but without signals, sweep or listening socket. */
+/* Starts a server as main does, but without signal handlers or a listening socket. */
 #include "tests/fuzz/in_process.h"
 
 #include "server/http/pool.h"
@@ -27,7 +27,7 @@ static struct mm_server server;
 static struct mm_keys *keys;
 static struct MHD_Daemon *mhd;
 
-/* Replaces the real log output. Checks that a log entry is one line with one JSON object. */
+/* Replaces the log output. Checks that each entry is one line with one JSON object. */
 void __wrap_mm_log_put(const char *line, size_t bytes, bool one_of_many);
 void __wrap_mm_log_put(const char *line, size_t bytes, bool one_of_many) {
     (void)one_of_many;
@@ -101,7 +101,6 @@ void talk_begin(struct talk *talk) {
     REQUIRE(MHD_add_connection(mhd, pair[1], (const struct sockaddr *)&address, sizeof address) == MHD_YES);
 }
 
-/* Returns whether the service sent bytes or closed. */
 static bool receive(struct talk *talk) {
     char chunk[16 << 10];
     bool any = false;
@@ -126,7 +125,6 @@ static bool receive(struct talk *talk) {
     return any;
 }
 
-/* Returns whether a request waits for the worker pool or the queue. */
 static bool is_waiting(void) {
     bool waits = false;
     pthread_mutex_lock(&server.mutex);

@@ -1,4 +1,3 @@
-/* Splits and copies a fuzz input, and ends the process when a check fails. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

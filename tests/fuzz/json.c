@@ -1,5 +1,4 @@
-/* Fuzzes the JSON codec. The input is a line whose bytes are chunk lengths, then a body. The result must
- * equal what Jansson reads, what is read again after writing, and what chunks give. */
+/* Fuzzes the JSON codec against Jansson. The input is a line whose bytes are chunk lengths, then a body. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/json/json_array.h"
@@ -18,8 +17,7 @@ static double nearest_to(enum mm_dtype dtype, double number) {
     return mm_dtype_get(dtype, &element, 0);
 }
 
-/* Returns whether the element is the nearest to a double. The neighbours are accepted too, because the double
- * itself may be a rounded text. */
+/* Returns whether the element is the value nearest to the double or to one of the double's neighbours. */
 static bool is_nearest(enum mm_dtype dtype, double element, double number) {
     return (signbit(element) != 0) == (signbit(number) != 0) &&
            (element == nearest_to(dtype, number) || element == nearest_to(dtype, nextafter(number, 0)) ||
@@ -48,7 +46,7 @@ static void require_element(const json_t *value, enum mm_dtype dtype, const void
         REQUIRE(number == got);
 }
 
-/* Compares an array from dimension `dim` on. Returns the end of its elements. */
+/* Compares the elements with Jansson's, from dimension `dim` on. Returns the end of the elements. */
 static const char *require_elements(const struct mm_shape *shape, enum mm_dtype dtype, unsigned dim,
                                     const json_t *value, const char *element) {
     if (dim == shape->rank) {
@@ -61,8 +59,7 @@ static const char *require_elements(const struct mm_shape *shape, enum mm_dtype 
     return element;
 }
 
-/* Compares with Jansson, after removing the byte order mark that Jansson rejects. Jansson also rejects
- * numbers beyond double, ignores a zero byte after a token, and allows deeper nesting. */
+/* Checks that the codec and Jansson agree whether the text is JSON, apart from known differences. */
 static void require_grammar(const struct decoding *decoding, struct slice text) {
     static const char malformed[] = "the JSON body ";
     const bool is_fault = strncmp(decoding->error.detail, malformed, sizeof malformed - 1) == 0;
@@ -77,7 +74,7 @@ static void require_grammar(const struct decoding *decoding, struct slice text) 
     json_decref(root);
 }
 
-/* Writes the operands with their shapes as a new JSON body. The caller frees it. */
+/* Writes the operands as a new JSON body. The caller frees it. */
 static char *write_body(const struct mm_call *call, size_t *bytes) {
     const struct mm_shape *const shapes[] = {&call->operands.of[0].shape, &call->operands.of[1].shape};
     void *const elements[] = {call->operands.of[0].view.data, call->operands.of[1].view.data};
@@ -108,7 +105,7 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     char *text = write_body(call, &bytes);
     mm_call_init(&again.call, call->operands.kind->op);
     fuzz_decode(&again, codec, NULL, (struct slice){text, bytes});
-    /* The options are not written, so the result may exceed a limit that the transposed one keeps. */
+    /* The new body has no options. Without transpose_a, for example, the result may be too large. */
     REQUIRE(again.status == MM_OK || again.status == MM_TOO_LARGE);
     if (again.status == MM_OK) {
         fuzz_require_same_shape(&call->operands.of[0].shape, &again.call.operands.of[0].shape);

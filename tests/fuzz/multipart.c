@@ -1,5 +1,4 @@
-/* Fuzzes forms. The input is a line whose bytes are chunk lengths, a line with the Content-Type, then the
- * body. Parts must survive being written and read again; chunks must give the same form. */
+/* Fuzzes forms. The input is a line of chunk lengths, a line with the Content-Type, then the body. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/form/multipart.h"
@@ -10,7 +9,7 @@
 
 #define BOUNDARY "=_(fuzz)_="
 
-/* Reads up to MM_MULTIPART_PARTS_MAX parts. Checks that each lies in the body, after the previous one. */
+/* Reads the parts, and checks that each part lies in the body and after the previous part. */
 static enum mm_status read_parts(const struct mm_body *body, struct mm_part *parts, size_t *count) {
     struct mm_multipart multipart;
     struct mm_error error = {0};
@@ -42,7 +41,7 @@ static bool is_same(const char *x, size_t x_bytes, const char *y, size_t y_bytes
     return x_bytes == y_bytes && (x_bytes == 0 || memcmp(x, y, x_bytes) == 0);
 }
 
-/* Writes the parts into a body with another boundary, and reads that body. */
+/* Writes the parts as a form with another boundary, and reads them again. */
 static void require_round_trip(const char *sent, const struct mm_part *parts, size_t count) {
     struct mm_part again[MM_MULTIPART_PARTS_MAX];
     struct mm_body body = {.content_type = "multipart/form-data; boundary=\"" BOUNDARY "\""};
@@ -70,8 +69,8 @@ static void require_round_trip(const char *sent, const struct mm_part *parts, si
     free(text);
 }
 
-/* Returns whether the part can be written with quotes and our boundary. A name ending in a backslash cannot,
- * and a long name may exceed the limit in our longer line. */
+/* Returns whether require_round_trip can write the parts. It cannot write a name that has a backslash or is
+ * too long, or data that contains our boundary. */
 static bool can_be_written(const char *sent, const struct mm_part *parts, size_t count) {
     for (size_t index = 0; index < count; index++)
         if (memchr(sent + parts[index].name, '\\', parts[index].name_length) != NULL ||

@@ -1,5 +1,4 @@
-/* Fuzzes the .npy parser. The input is a file. Its header must survive being written and read again; then the
- * file is decoded as each matrix of a form. */
+/* Fuzzes the .npy parser. The input is a file. A header that is written and read again must be equal. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/npy/npy.h"
@@ -22,7 +21,7 @@ static void require_header(const struct mm_npy_header *header, size_t bytes) {
     REQUIRE(!again.is_fortran);
 }
 
-/* Returns a form with this file as `a`, and as `b` for a product. The caller frees it. */
+/* Returns a form with this file as matrix a, and for products also as matrix b. The caller frees it. */
 static char *make_form(enum mm_op op, struct slice file, size_t *bytes) {
     static const char begin[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n";
     static const char end[] = "--" BOUNDARY "--\r\n";
@@ -55,7 +54,7 @@ static bool is_good(enum mm_op op, const struct mm_npy_header *header, size_t by
     size_t sizes[MM_OPERANDS_MAX];
     mm_call_init(&call, op);
     if (header->is_void)
-        return false; /* a form cannot name this type */
+        return false; /* the form does not name the element type */
     call.operands.dtype = header->dtype;
     call.operands.of[0].shape = header->shape;
     call.operands.of[1].shape = op == MM_MATMUL ? header->shape : mm_shape_of_matrix(0, 0);
@@ -73,7 +72,7 @@ static void check(enum mm_op op, struct slice input, char *file) {
         require_header(&header, bytes);
     else
         fuzz_require_error(status, &error);
-    /* A file that contains the form's boundary would end early in the form. */
+    /* A boundary within the file would end the file early. */
     if (bytes > 0 && memmem(file, bytes, BOUNDARY, sizeof BOUNDARY - 1) != NULL)
         return;
     struct decoding decoding;

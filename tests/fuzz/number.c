@@ -1,5 +1,4 @@
-/* Fuzzes the reader of numbers. Each word of the input is read as every type. The result must match JSON's
- * grammar, written here a second time, and strtof, strtod or strtold. */
+/* Fuzzes the number parsers. Results must match strtof, strtod or strtold, and a second parser here. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/element.h"
@@ -13,7 +12,7 @@ static const char *skip_digits(const char *at) {
     return at + strspn(at, "0123456789");
 }
 
-/* Returns the end of the JSON number that begins here, or NULL if there is none or it is cut off. */
+/* Returns the end of the JSON number at the start of the text, or NULL if there is no complete number. */
 static const char *number_end(const char *text) {
     const char *first = text + (*text == '-');
     const char *at = skip_digits(first);
@@ -41,7 +40,7 @@ static long double read_rounded(const char *number, int rounding) {
     return value;
 }
 
-/* Returns whether number.h promises an exact integer, and sets it. A long double holds every int64_t. */
+/* Returns whether number.h must read the number as an exact integer. A long double holds every int64_t. */
 static bool hold_whole(const char *number, int64_t least, int64_t most, int64_t *whole) {
     const long double value = read_rounded(number, FE_DOWNWARD);
     if (value != read_rounded(number, FE_UPWARD) || value != rintl(value) || value < (long double)least ||
@@ -51,7 +50,7 @@ static bool hold_whole(const char *number, int64_t least, int64_t most, int64_t 
     return strpbrk(number, ".eE") == NULL || (long double)(double)value == value;
 }
 
-/* Reads a word that is followed by nothing, so a sanitizer reports reads past its end. */
+/* Copies the word to memory of its size, so a sanitizer reports reads past the end, and reads the copy. */
 static const char *read_as(mm_number_reader *reader, struct slice word, void *element, bool *held) {
     *held = true;
     char *copy = word.bytes == 0 ? malloc(1) : fuzz_copy_bytes(word);

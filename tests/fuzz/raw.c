@@ -1,5 +1,4 @@
-/* Fuzzes the raw format. The first line of the input is a query, split at & and = without escapes; the rest
- * is the body. An accepted query must decode a body of the right length. */
+/* Fuzzes the raw format. The first line of the input is a query string, and the other lines are the body. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -63,7 +62,7 @@ static void require_shapes(const struct mm_call *call) {
     REQUIRE((b->is_transposed ? b->view.rows : b->view.cols) == numbers[MM_DIMENSION_N]);
 }
 
-/* Checks an operand in the body. A generated operand has no bytes there. */
+/* Returns the bytes of an operand in the body. Generated operands have none. */
 static size_t bytes_of(const struct mm_operand *operand) {
     return mm_operand_is_generated(operand) ? 0 : mm_matrix_bytes(&operand->view);
 }
@@ -80,7 +79,6 @@ static void require_views(const struct mm_call *call, const struct mm_body *body
         REQUIRE(a_bytes == 0 || (const char *)b->view.data == (const char *)body->data + a_bytes);
 }
 
-/* Decodes a body of the planned length. */
 static void decode(const struct mm_call *call, struct slice text) {
     struct decoding decoding = {.call = *call};
     fuzz_decode(&decoding, fuzz_codec("application/octet-stream"), NULL, text);
@@ -89,7 +87,6 @@ static void decode(const struct mm_call *call, struct slice text) {
     fuzz_release(&decoding);
 }
 
-/* Decodes a body of zeros of the planned length. */
 static void decode_fitting(struct mm_call *call) {
     size_t bytes = bytes_of(&call->operands.of[0]) + bytes_of(&call->operands.of[1]);
     char *zeros = calloc(1, bytes + 1);

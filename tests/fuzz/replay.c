@@ -1,5 +1,5 @@
-/* Runs the fuzz target without libFuzzer, on each file named and on each file of the folders named. Prints
- * each name before its run, so the last line names the failing input. */
+/* Runs a fuzz target without libFuzzer on files, or on all files of folders. Prints the name of each file
+ * first, so the last line names the input that failed. */
 #include "tests/fuzz/fuzz.h"
 
 #include <ftw.h>

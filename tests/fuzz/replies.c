@@ -1,4 +1,3 @@
-/* Checks replies against the form of RFC 9112 and the documented statuses. */
 #include "tests/fuzz/replies.h"
 
 #include "api/problem.h"
@@ -18,20 +17,19 @@ struct reply {
     struct slice names[REPLY_HEADERS_MAX];
     struct slice values[REPLY_HEADERS_MAX];
     struct slice body;
-    bool is_ours; /* has an X-Request-Id, which libmicrohttpd's own error pages lack */
+    bool is_ours; /* has an X-Request-Id, unlike libmicrohttpd's error pages */
 };
 
-/* What the requests allow their replies to be. */
+/* Properties of the requests that decide which replies are allowed. */
 struct reply_bounds {
-    bool has_deadline;  /* a request may have had a short deadline */
-    bool has_head_only; /* a request may have been HEAD, whose reply has no body */
+    bool has_deadline;  /* a request may have a short deadline, so 504 is allowed */
+    bool has_head_only; /* a request may be HEAD, whose reply has no body */
 };
 
 static bool slice_equals(struct slice slice, const char *text) {
     return slice.bytes == strlen(text) && strncasecmp(slice.text, text, slice.bytes) == 0;
 }
 
-/* Returns the value of a header, or an empty slice. */
 static struct slice reply_header(const struct reply *reply, const char *name) {
     struct slice value = {NULL, 0};
     for (size_t index = 0; index < reply->header_count; index++)
@@ -47,7 +45,7 @@ static size_t count_headers(const struct reply *reply, const char *name) {
     return count;
 }
 
-/* Removes a line, and checks that it ends in CRLF and has no other control characters. */
+/* Removes and returns a line. Checks that it ends in CRLF and has no other control characters. */
 static struct slice take_line(struct slice *rest) {
     struct slice line = fuzz_split(rest, '\n');
     REQUIRE(line.bytes > 0 && line.text[line.bytes] == '\n' && line.text[line.bytes - 1] == '\r');
@@ -82,7 +80,7 @@ static void take_headers(struct slice *rest, struct reply *reply) {
     }
 }
 
-/* The statuses in api/problem.c, and those that libmicrohttpd sends before our handler runs. */
+/* Known statuses are in api/problem.c. libmicrohttpd sends others before our handler runs. */
 static void check_status(const struct reply *reply, const struct reply_bounds *bounds) {
     static const unsigned library[] = {400, 413, 414, 431, 501, 505};
     bool known = reply->is_ours && (reply->status == 200 || reply->status == 204);
@@ -91,8 +89,7 @@ static void check_status(const struct reply *reply, const struct reply_bounds *b
     for (size_t index = 0; index < sizeof library / sizeof library[0] && !reply->is_ours; index++)
         known |= reply->status == library[index];
     REQUIRE(known);
-    /* Statuses for overload and device failures cannot occur: there is one connection and a working device.
-     */
+    /* Overload and device failures cannot occur, because there is one connection and a working device. */
     REQUIRE(reply->status != 429 && (reply->status < 500 || reply->status == 504 || !reply->is_ours));
     REQUIRE(reply->status != 504 || bounds->has_deadline);
 }
@@ -156,13 +153,14 @@ static size_t content_length(const struct reply *reply) {
     return bytes;
 }
 
-/* If a request may have been HEAD, a reply's body is absent if the next reply follows directly. */
+/* Returns whether a body follows the head. If a request may be HEAD, there is no body if the next reply
+ * follows directly. */
 static bool has_body(struct slice rest, const struct reply_bounds *bounds) {
     return !bounds->has_head_only ||
            (rest.bytes > 0 && (rest.bytes < 7 || memcmp(rest.text, "HTTP/1.", 7) != 0));
 }
 
-/* Removes the next final reply from `rest`. Returns false if there is none. */
+/* Removes the next final reply from `rest`. Returns false if no reply is left. */
 static bool reply_take(struct slice *rest, const struct reply_bounds *bounds, struct reply *reply) {
     do {
         if (rest->bytes == 0)
@@ -174,7 +172,7 @@ static bool reply_take(struct slice *rest, const struct reply_bounds *bounds, st
     check_status(reply, bounds);
     check_headers(reply);
     if (!reply->is_ours) {
-        /* libmicrohttpd closes after its own error page, and 0.9.75 writes the head of some pages twice. */
+        /* libmicrohttpd closes after its error page. Version 0.9.75 writes the head of some pages twice. */
         REQUIRE(slice_equals(reply_header(reply, "Connection"), "close"));
         *rest = (struct slice){rest->text + rest->bytes, 0};
         return true;

@@ -1,8 +1,8 @@
-/* Checks the service's replies: each is well-formed HTTP with a documented status, an error is a problem
- * document, and JSON is valid. */
+/* Checks that replies are well-formed HTTP, have documented statuses, and contain valid JSON. Errors must be
+ * problem documents. */
 #pragma once
 
 #include "tests/fuzz/fuzz.h"
 
-/* Checks all replies to the requests in `sent`; a broken rule ends the process by abort(). */
+/* Checks the replies in `came` to the requests in `sent`. Aborts if a check fails. */
 void replies_check(struct slice sent, struct slice came);

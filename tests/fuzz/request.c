@@ -1,11 +1,9 @@
-/* Fuzzes whole requests in this process. The input is a byte of flags, the lengths of the writes, and the
- * bytes that a connection sends. replies.h checks all replies. */
+/* Fuzzes HTTP requests. The input is a byte of flags, the lengths of the writes, then the bytes to send. */
 #include "tests/fuzz/in_process.h"
 #include "tests/fuzz/replies.h"
 
 enum { ASKS_KEYS = 1, HAS_CORS = 2, CUTS_SHIFT = 2, CUTS_MAX = 15 };
 
-/* The last write sends all remaining bytes. */
 static void send_cut(struct talk *talk, struct slice sent, struct slice cuts) {
     for (size_t cut = 0; cut < cuts.bytes; cut++) {
         const struct slice write = fuzz_split_bytes(&sent, 1 + (size_t)(unsigned char)cuts.text[cut]);

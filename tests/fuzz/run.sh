@@ -1,13 +1,13 @@
 #!/bin/sh
-# Runs fuzz targets for a time each, several at once, from the corpus and from what earlier runs have found.
-# An input that breaks a target is left in the corpus, where the tests replay it. ./dev fuzz is the way to
-# call this.
-# Usage: run.sh JOBS [SECONDS] [TARGET], or run.sh JOBS --total SECONDS, in the top folder, with the preset fuzz built.
+# Runs fuzz targets in parallel. An input that fails is saved in the corpus. Call this script through ./dev
+# fuzz.
+# Usage: run.sh JOBS [SECONDS] [TARGET], or run.sh JOBS --total SECONDS, in the top folder, with the preset
+# fuzz built.
 set -eu
 
 build=build/fuzz
 
-# Larger inputs are slower, and reach nothing new under the limits of fuzz.h.
+# Larger inputs are slower and reach no more code, because fuzz.h sets small limits.
 bytes_max() {
     case $1 in
     json | multipart | request) echo 8192 ;;
@@ -15,7 +15,6 @@ bytes_max() {
     esac
 }
 
-# Runs one target, and prints a summary line.
 fuzz() {
     target=$1
     seconds=$2
@@ -55,13 +54,13 @@ if [ $# -gt 0 ]; then
     printf '%s\n' "$targets" | grep -qxF -e "$*" || bad_usage "takes one of: $(echo "$targets" | tr '\n' ' '); got '$*'"
     targets=$1
 fi
-# Targets run in rounds of JOBS at once. Starting takes a second of each round; libFuzzer needs at least one more.
+# Targets run in rounds of JOBS at once. Each round loses about a second to starting.
 if [ "$total" = yes ]; then
     rounds=$((($(echo "$targets" | wc -l) + jobs - 1) / jobs))
     seconds=$((seconds / rounds > 1 ? seconds / rounds - 1 : 1))
 fi
 
-# The sanitizers' options of preset asan.
+# These options are also in the preset asan.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
 if ! printf '%s\n' "$targets" | xargs -P "$jobs" -n 1 sh "$0" --one "$seconds"; then

@@ -1,9 +1,9 @@
 #!/bin/sh
-# --connections-per-address limits the connections from one address. Other addresses have their own limit.
+# The option --connections-per-address limits the connections from each client address separately.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# open_idle: opens an idle connection for half a minute, once earlier requests have closed theirs. Sets $idle to its process.
+# open_idle: opens a connection and sends nothing for half a minute. Sets $idle to the process.
 open_idle() {
     await 30 has_connections $idle_count || fail "a connection that has ended counts"
     "$TALK" 127.0.0.1 "${url##*:}" 1 </dev/null >"$scratch/idle" 2>&1 &
@@ -12,20 +12,20 @@ open_idle() {
     await 30 has_connections $idle_count || fail "$idle_count connections were not taken"
 }
 
-# Uses another address than the requests.
+# Waits for this number of connections. Asks from another address, which has its own limit.
 has_connections() {
     curl -s --max-time 10 --interface 127.0.0.2 "$url/metrics" |
         awk -v others="$1" '/^matmuld_connections\{state="(idle|active)"\}/ { count += $2 } END { exit count != others + 1 }'
 }
 
-# answer STATUS ARG…: sends a request on one more connection; 000: the server closes it without a reply.
+# answer STATUS ARG…: sends a request on a new connection. Status 000 means that no reply comes.
 answer() {
     expected=$1
     shift
     [ "$(status_of "$@" "$url/healthz")" = "$expected" ]
 }
 
-# expect_answer WHAT STATUS ARG…: waits half a minute for this answer.
+# expect_answer WHAT STATUS ARG…: repeats a request for half a minute until it gets this status.
 expect_answer() {
     what=$1
     shift

@@ -1,22 +1,20 @@
 #!/bin/sh
-# POST /v1/benchmark: rows, table, limits, and one benchmark at a time. Products run meanwhile. A client that leaves, or
-# the end of a drain, cancels the benchmark.
+# Tests POST /v1/benchmark: measured rows, text tables, limits, and products during a benchmark.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# post BODY [ARG…]: posts a benchmark.
 post() {
     body=$1
     shift
     ask /v1/benchmark "$@" -d "$body"
 }
 
-# square N ROWS REPEATS: prints the body of a benchmark of these rows (JSON).
+# square N VARIANTS REPEATS: prints a request for N×N matrices. VARIANTS is a JSON array.
 square() {
     printf '{"m": %s, "k": %s, "n": %s, "variants": %s, "repeats": %s}' "$1" "$1" "$1" "$2" "$3"
 }
 
-# refuses STATUS CODE FIELD LIMIT BODY [ARG…]: LIMIT - stands for any limit.
+# refuses STATUS CODE FIELD LIMIT BODY [ARG…]: checks an error. LIMIT may be - for any limit.
 refuses() {
     wanted=$1 code=$2 field=$3 limit=$4
     shift 4
@@ -30,7 +28,7 @@ is_free() {
 }
 
 prepare_queued
-MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster
+MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster than the real matmuld
 
 start --backend cpu
 
@@ -44,7 +42,7 @@ expect "two variants" 200 Content-Type: application/json \
     '"\(.rows[0].global_loads) \(.rows[1].global_loads)"' "$((2 * 33 * 20 * 17)) $((33 * 20 * 3 + 20 * 17 * 5))" \
     '.rows[2].ran != null and .rows[2].ran != "auto"' true '.device != ""' true
 
-# Requests count by path. A benchmark's kernels do not count as products.
+# Benchmarks are counted as requests but not as products.
 await 60 has_metric 'http_requests_total{route="/v1/benchmark",code="200"}' 1 || fail "the benchmark is not counted"
 same "kernels are not counted" 0 "$(metric 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}')"
 
@@ -57,7 +55,6 @@ same "a table: rows are those that there are" \
     "$(sed 1,3d "$scratch/got" | sed 's/ .*//' | sort)"
 same "a table: aligned" 1 "$(sed 1,2d "$scratch/got" | awk '{ print length }' | sort -u | wc -l | tr -d ' ')"
 
-# The type of C.
 post '{"m": 3, "k": 4, "n": 5, "dtype": "int8", "variants": ["naive"], "repeats": 1}'
 expect "int8" 200 '"\(.dtype) \(.result_dtype) \(.rows[0].max_error == 0)"' 'int8 int32 true'
 of_float16='{"m": 3, "k": 4, "n": 5, "dtype": "float16", "result_dtype": "float32", "variants": ["naive"], "repeats": 1}'
@@ -66,7 +63,6 @@ expect "float16 in float32" 200 '"\(.dtype) \(.result_dtype)"' 'float16 float32'
 post "$of_float16" -H 'Accept: text/plain'
 like "float16 in float32: title" 'matmul m=3 k=4 n=5 float16 result_dtype=float32 on ?*' "$(head -n 1 "$scratch/got")"
 
-# An operand that is stored transposed.
 post '{"m": 33, "k": 20, "n": 17, "transpose_a": true, "transpose_b": true, "repeats": 1}'
 expect "both transposed" 200 '[.transpose_a, .transpose_b]' '[true,true]' \
     '[.rows[] | .max_error < 1 and .relative_error < 2.5e-7] | all' true \
@@ -77,7 +73,7 @@ post '{"op": "transpose", "m": 130, "n": 70, "dtype": "int64", "repeats": 2}'
 expect "transpositions" 200 'has("k") or has("result_dtype") or ([.rows[] | has("relative_error")] | any)' false \
     '[.rows[] | .max_error == 0 and .of_copy > 0 and .gigabytes_per_second > 0] | all' true
 
-# Errors. (tests/unit/api/benchmark.c has more.)
+# tests/unit/api/benchmark.c tests more errors.
 while IFS='|' read -r wanted code field detail body header; do
     refuses "$wanted" "$code" "$field" - "$body" ${header:+-H "$header"}
     expect "$body" "$wanted" detail "$detail"
@@ -90,7 +86,7 @@ done <<'END'
 422|unsupported|backend|auto, cpu|{"op": "shared_access", "backend": "cuda"}|
 END
 
-# Without a GPU, its kernels with a model are predicted, beside measured rows or alone.
+# Without a GPU the server predicts the work of GPU kernels that have a model.
 model='[.measured, .kernel_ms, .max_error, .repeats, .device, .error.code, .global_load_sectors]'
 post '{"m": 5, "k": 6, "n": 7, "variants": ["cuda:naive", "cpu:naive"], "repeats": 2}'
 expect "a model beside the CPU" 200 ".rows[0] | $model" '[false,null,null,0,"",null,30]' '.rows[1] | [.measured, .repeats]' '[true,2]'
@@ -102,7 +98,6 @@ refuses 422 unsupported variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:
 expect "no model" 422 detail "'fails' has none for float32"
 refuses 400 bad_request variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cuda:naive/8"]}'
 
-# Without a device that has banks, accesses are predicted.
 post '{"op": "shared_access"}'
 expect "all accesses are predicted" 200 '"\(.backend) \(.rows | length) \(.shared_bank_bytes)"' 'cpu 208 null' \
     '[.rows[] | .measured or .cycles_per_access != null or .bytes_per_cycle != null or .latency_cycles != null] | any' false \
@@ -151,7 +146,7 @@ for framing in 'X-A: b' 'Transfer-Encoding: chunked'; do
 done
 stop
 
-# The largest benchmark leaves a sixteenth of the budget to small requests. A larger one is rejected.
+# A benchmark may use at most fifteen sixteenths of the memory budget.
 start --backend cpu --memory-budget 12800000
 refuses 413 too_large none 12000000 "$(square 1000 '["naive"]' 1)"
 stop
@@ -167,7 +162,7 @@ await 60 is_free || fail "the largest one holds the device"
 rm "$scratch/hold.benchmark"
 stop
 
-# If two sets of matrices fit only without the stored values, the benchmark uses one set.
+# Stored values leave too little memory for two sets of matrices, so the benchmark uses one set.
 start --backend cpu --memory-budget 32MiB
 "$FLOAT32" fill 2000000 1 >"$scratch/matrix"
 ask '/v1/matrices/large?m=1000&n=2000' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
@@ -175,8 +170,7 @@ post '{"op": "transpose", "m": 1000, "n": 1500, "variants": ["naive"], "repeats"
 expect "beside a store: one set" 200
 stop
 
-# One benchmark at a time. Products run between its slices. The device is free once its client leaves or its time is
-# over; else it would take hours.
+# A benchmark that would take hours ends when its client leaves or its time limit passes.
 start_held --backend cpu
 : >"$scratch/hold.benchmark"
 post_benchmark 1000 naive naive
@@ -191,11 +185,11 @@ await 60 has_free_budget || fail "it holds memory"
 refuses 504 timeout none - "$(square 1000 '["naive", "naive"]' 1000 | sed 's/}$/, "timeout_ms": 300}/')"
 await 60 is_free || fail "what was late holds the device"
 
-# It has two seconds, and reports what it measured in them.
+# After two seconds the benchmark ends and returns the runs that it measured.
 post "$(square 64 '["naive"]' 1000)"
 expect "a row's time" 200 '.rows[0].repeats < 1000 and .rows[0].repeats >= 1' true
 
-# The benchmark keeps its stored operand, even if the name gets another value.
+# The benchmark continues with its stored operand, even if a PUT replaces the value of this name.
 ask /v1/matrices/a -X PUT -d '{"a": [[1,2,3],[4,5,6]]}'
 post_json_benchmark '{"a": {"from": "a"}, "n": 100, "repeats": 1000, "variants": ["naive"]}'
 ask /v1/matrices/a -X PUT -d '{"a": [[7,8],[9,1]]}'
@@ -209,7 +203,7 @@ expect "deleted while it runs: the benchmark" 200 '[.m, .k, .n]' '[2,3,100]' '.r
 same "deleted while it runs: nothing is held" 0 "$(metric 'store_bytes{state="released"}')"
 : >"$scratch/hold.benchmark"
 
-# A drain waits for the benchmark; a short drain cancels it.
+# A drain waits for the benchmark, but a drain with a short time limit cancels it.
 post_benchmark 64 naive naive
 kill -TERM "$server"
 await 60 has_logged draining || fail "it does not drain"
@@ -226,7 +220,7 @@ expect "a short drain" 503 code stopping
 ended "a short drain"
 rm "$scratch/hold.benchmark"
 
-# Limits: 2·10·10·10·2 operations; 1047528 bytes for matrices and check, and 2056 more for another k.
+# --benchmark-flops: two runs of 10×10×10 have 4000 operations, the limit.
 start --backend cpu --benchmark-flops 4000 --benchmark-repeats 2
 post "$(square 10 '["naive"]' 2)"
 expect "work of the limit" 200
@@ -244,7 +238,7 @@ post "$(square 600 '["naive"]' 1)"
 expect "a row that takes too long" 200 .rows[0].error.code too_large
 like "a row that takes too long: detail" 'naive would take *(--max-kernel-ms)*' "$(jq -r '.rows[0].error.detail' "$scratch/got")"
 stop
-start --backend cpu --memory-budget 1118481 --max-dimension 400 # fifteen sixteenths are 1 MiB
+start --backend cpu --memory-budget 1118481 --max-dimension 400 # a benchmark may use fifteen sixteenths, which are 1 MiB
 for sides in '"m": 256, "k": 253, "n": 256' '"m": 1, "k": 400, "n": 1'; do
     post "{$sides, \"variants\": [\"naive\"], \"repeats\": 1}"
     expect "$sides, of the limit" 200
@@ -254,7 +248,7 @@ expect "matrices over the budget" 413 detail ' 1049584 bytes'
 refuses 413 too_large k - '{"m": 1, "k": 401, "n": 1, "variants": ["naive"], "repeats": 1}'
 stop
 
-# Stored operands count twice. The check needs vectors of 4·170 numbers, 5·(200 + 400 + 1) sums and a row of 200.
+# A stored operand needs memory twice, for the store and for the benchmark.
 start --backend cpu --memory-budget 1118481 --store-memory 512KiB
 "$FLOAT32" fill 80000 1 >"$scratch/matrix"
 ask '/v1/matrices/a?m=400&n=200' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
@@ -265,13 +259,12 @@ post '{"a": {"from": "a"}, "n": 10, "variants": ["naive"], "repeats": 1}'
 expect "what is given within the budget" 200 '.rows[0].max_error < 1' true
 stop
 
-# An option disables benchmarks.
 start --backend cpu --no-benchmark
 refuses 404 not_found none - '{"m": 1, "k": 1, "n": 1}'
 expect "switched off" 404 detail 'switched off'
 stop
 
-# Two kinds of device in one request, and rows that fail, alone or with their device.
+# A row may fail without the other rows, or with all rows of its device.
 start
 post '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'
 expect accesses 200 '[.rows[] | .measured] | unique' '[true]' '.rows[0].latency_cycles == 29' true '[.rows[].predicted_degree | tostring] | join(" ")' '1 1 32 1 1 1 null null' \

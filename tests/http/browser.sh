@@ -1,6 +1,6 @@
 #!/bin/sh
-# browser.sh VIEW [OPTION…]: uses one view of the page in headless Chromium, by browser/VIEW.py, against a server with these
-# options; of VIEW_gpu against one with a made-up GPU. Status 77 without Chromium, its driver, or Selenium. Screenshots are kept in ./screenshots.
+# Tests one view of the page in headless Chromium with browser/VIEW.py: browser.sh VIEW [OPTION of the
+# server…]. Saves screenshots in ./screenshots. Ends with status 77 without Chromium, its driver or Selenium.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 view=$1

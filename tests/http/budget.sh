@@ -1,20 +1,19 @@
 #!/bin/sh
-# The memory budget: the rules of docs/http-api.md, section "Memory", and attacks on it.
+# Tests the memory budget. docs/http-api.md describes its rules in the section "Memory".
 # shellcheck source=tests/http/server.sh disable=SC2119,SC2154
 . "$(dirname "$0")/server.sh"
 
 : "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
-MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster
+MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster than the real matmuld
 raw='Content-Type: application/octet-stream' json='Content-Type: application/json'
 used='staging_bytes{state="used"}' open=requests_in_flight
 
-# reach METRIC VALUE: waits until the metric has this value.
 reach() {
     checks=$((checks + 1))
     await 60 has_metric "$1" "$2" || fail "$1 should be $2, but is $(metric "$1")"
 }
 
-# send NAME ARG…: sends a request by curl in the background. $NAME is its process.
+# send NAME ARG…: starts a request in the background. Sets $NAME to its process, like send_file and hold.
 send() {
     name=$1
     shift
@@ -24,7 +23,6 @@ send() {
     eval "$name=\$!"
 }
 
-# send_file NAME FILE QUERY ARG…: sends a product of raw operands in the background.
 send_file() {
     name=$1 file=$2 query=$3
     shift 3
@@ -32,7 +30,7 @@ send_file() {
     send "$name" -H "$raw" --data-binary "@$scratch/$file" "$@" "$url/v1/matmul?$query"
 }
 
-# hold NAME BACKEND M K N: sends a product that runs until `answered`, or until its client leaves.
+# hold NAME BACKEND M K N: sends a product that runs until `answered` is called or the client leaves.
 hold() {
     name=$1
     shift
@@ -42,8 +40,7 @@ hold() {
     await 60 test -s "$scratch/hold" || fail "the product $name was not begun"
 }
 
-# received NAME WHAT STATUS [KEY VALUE]…: checks the reply to a request that was sent. With 200 the product must be
-# right.
+# received NAME WHAT STATUS [KEY VALUE]…: waits for a reply and checks it.
 received() {
     eval "wait \$$1" || :
     cp "$scratch/$1.got" "$scratch/got"
@@ -54,7 +51,7 @@ received() {
     expect "$@"
 }
 
-# answered NAME…: lets held products end, and checks the replies to these requests.
+# answered NAME…: lets the products of `hold` finish, and checks the replies to these requests.
 answered() {
     rm -f "$scratch/hold"
     for name in "$@"; do
@@ -67,13 +64,12 @@ leave() {
     wait "$@" 2>/dev/null || :
 }
 
-# dawdle ARG…: starts slow clients. $dawdle is their process.
 dawdle() {
     "$DAWDLE" --port "${url##*:}" --seconds 600 "$@" >"$scratch/dawdle" &
     dawdle=$!
 }
 
-# stall K HEADER BYTES: starts an upload that stops after this many bytes of its body. $stalled is its process.
+# stall K HEADER BYTES: starts an upload that stops after BYTES bytes of its body.
 stall() {
     {
         printf 'POST /v1/matmul?m=1&k=%s&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n%s\r\n\r\n' "$1" "$raw" "$2"
@@ -84,15 +80,13 @@ stall() {
     stalled=$!
 }
 
-# write_text NAME COUNT NUMBER: writes a JSON product whose result has COUNT numbers.
+# write_text NAME COUNT NUMBER: writes a JSON request whose product has COUNT elements.
 write_text() {
     awk -v count="$2" -v number="$3" 'BEGIN { printf "%s", number; while (++i < count) printf ",%s", number }' >"$scratch/$1.csv"
     printf '{"a":[[%s]],"\\u0062":[[1]],"transpose_a":true}' "$(cat "$scratch/$1.csv")" >"$scratch/$1"
     "$FLOAT32" fill "$2" "$3" >"$scratch/$1.expected"
 }
 
-# Bodies for several depths k. k=131071 needs 1048572 bytes with its result. As JSON, `tight` has 21 bytes for each
-# number.
 for body in 'row 80000' 'small 40000' 'large 1048568' 'fits 3932144' 'more 3932160' 'over 3932161' 'outer 3600' 'tall 262148' 'empty 65536' \
     'integers 32768' 'square 262144' 'heavy 3800000' 'huge 12582912'; do
     head -c "${body#* }" /dev/zero >"$scratch/${body% *}"
@@ -104,7 +98,7 @@ write_text tight 187000 1.23456789012345
 "$FLOAT32" fill 1 100000 >"$scratch/files.expected"
 many_bytes=$(wc -c <"$scratch/many")
 
-# --- Too much: fifteen sixteenths of 4 MiB are 3932160 bytes.
+# --- Requests that are too large. The limit is fifteen sixteenths of 4 MiB, 3932160 bytes.
 start --backend cpu --memory-budget 4MiB
 for row in '200 fits m=2&k=245759&n=2' '200 fits m=2&k=245759&n=2 Transfer-Encoding:chunked' \
     '413 over dtype=float32 Content-Type:application/json Transfer-Encoding:chunked' \
@@ -122,12 +116,12 @@ done
 post_file more 'm=1&k=491520&n=1' 'Expect: 100-continue'
 expect "four bytes more" 413 code too_large .limit 3932160
 same "four bytes more: bytes that were sent" 0 "$uploaded"
-# The result is empty, but its brackets would need almost 2^64 bytes.
+# The result has no elements, but its JSON brackets would need almost 2^64 bytes.
 post_file empty 'a_shape=128,128&b_shape=130772797,4933,883,23,128,0' 'Accept: application/json'
 expect "a text of almost 2^64 bytes" 413 code too_large .limit 3932160
 post_file outer 'm=450&k=1&n=450' 'Accept: application/json' 'Transfer-Encoding: chunked'
 expect "a text, before its chunked body" 413 code too_large .limit 3932160 .got 4256528
-# The check of integers needs 4326144 bytes: 256 + 8 for each k.
+# Checking integers needs 256 + 8 bytes for each k, together 4326144 bytes.
 post_file integers 'm=1&k=16384&n=1&dtype=int8&verify=true'
 expect "a check of integers" 413 code too_large .field verify .limit 3932160 .got $((4326144 + 2 * 16384 + 4)) \
     detail 'verify needs 4326144 bytes * 32772 *--memory-budget*'
@@ -135,7 +129,7 @@ ask /v1/benchmark -d '{"m":600,"k":600,"n":600}'
 expect "a benchmark" 413 code too_large .limit 3932160
 reach "$used" 0 && stop
 
-# --- Steps of reservation: 64 KiB, or all that a request of at most 2 MiB needs
+# --- An upload reserves memory in steps of 64 KiB, or at once if the request needs at most 2 MiB.
 start --backend cpu --memory-budget 16MiB --receive-timeout-ms 600000
 dawdle --bodies 16 --shape 1x262144x1 --every-ms 600000
 dawdles=$dawdle
@@ -148,7 +142,7 @@ for header in 'X-A: b' 'Transfer-Encoding: chunked' 'Expect: 100-continue'; do
 done
 leave "$dawdles" "$dawdle"
 reach "$used" 0
-# 256 small claims fill the budget, but they are too slow.
+# 256 small uploads fill the budget, but they are too slow and lose their memory.
 dawdle --bodies 256 --claim 65536 --every-ms 1000
 reach "$used" 16777216
 post_file huge 'm=1&k=1572864&n=1'
@@ -156,7 +150,7 @@ expect "12 MiB beside small claims" 200
 leave "$dawdle"
 reach "$used" 0 && stop
 
-# --- Waiting. A large body waits for its first step. A chunked one begins in the sixteenth for small requests.
+# --- A large body waits for memory before it is read.
 start_held --backend cpu --memory-budget 4MiB --memory-wait-ms 60000
 hold first cpu 2 245759 2
 reach "$used" 3932160
@@ -175,8 +169,7 @@ same "the head before the first step" '' "$(cat "$scratch/expecting.head")"
 answered expecting chunked first
 like "the head after it" 'HTTP/1.1 100 *' "$(cat "$scratch/expecting.head")"
 
-# Once 262140 bytes are released, a text that holds memory continues. Two earlier ones that hold none still wait, the
-# second one for the first.
+# A text that already has memory gets free memory before two earlier requests that have none.
 hold first cpu 1 446000 1
 hold second cpu 1 32767 1
 reach "$used" $((bytes = 3568004 + 262140))
@@ -199,7 +192,7 @@ reach "$open" 3
 answered large behind first
 reach "$used" 0
 
-# Elements that find no memory while they arrive are decoded later. A deadline ends the wait.
+# A text that finds no memory for its elements is decoded later. A deadline ends the wait.
 hold first cpu 1 446000 1
 send many -H "$json" -H 'Accept: application/octet-stream' --data-binary "@$scratch/many" "$url/v1/matmul"
 await 60 is_taken_beyond $((3568003 + many_bytes)) || fail "the text did not come"
@@ -211,7 +204,7 @@ expect "a deadline of an upload that waits" 504 code timeout detail "of the body
 answered first many files
 reach "$used" 0
 
-# If two uploads together need more than the budget, the later one ends at once.
+# Two uploads need more than the budget together, so the later one is rejected at once.
 hold first cpu 1 15000 1
 send_file one heavy 'm=1&k=475000&n=1' --limit-rate 400k
 reach "$open" 2
@@ -220,7 +213,7 @@ received two "the later of two uploads" 429 code busy detail 'this one arrived l
 answered first one
 reach "$used" 0
 
-# A stalled upload stays for two seconds, and as long as no request waits.
+# A stalled upload keeps its memory for two seconds if other requests wait, and otherwise longer.
 for framing in 'Content-Length: 3100000' 'Transfer-Encoding: chunked'; do
     begun_ms=$(now_ms)
     stall 387500 "$framing" 3000000
@@ -236,7 +229,7 @@ for framing in 'Content-Length: 3100000' 'Transfer-Encoding: chunked'; do
     expect "the stalled upload, $framing" 429 code busy detail 'too slow' Retry-After: '[1-9]*' Connection: close
 done
 
-# No request waits for memory of stored matrices. Their texts, parts and list wait, and so do benchmarks.
+# Replies with stored matrices and benchmarks wait for memory that other requests use.
 ask '/v1/matrices/square?m=256&n=256' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/square"
 curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/$(printf 'm%.0s' $(seq 125))[100-999]?m=1&n=1"
 reach "$used" $((stored = 262144 + 900 * 4))
@@ -256,7 +249,7 @@ answered text part benchmark first list
 expect "the list" 200 '.matrices | length' 901
 reach "$used" $stored && stop
 
-# A small request waits even if stored matrices fill the main part, because the sixteenth is for small requests.
+# A small request waits even if stored matrices use the budget, because a part of it is for small requests.
 head -c 3900000 /dev/zero >"$scratch/full"
 start --backend cpu --memory-budget 4MiB --store-memory 4MiB
 ask '/v1/matrices/full?m=975&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/full"
@@ -267,8 +260,7 @@ expect "40 kB beside a full store, for which claims have to end" 200
 leave "$dawdle"
 reach "$used" 3900000 && stop
 
-# Once a stalled upload ends, one of two waiting uploads gets its first step. Both wait for three seconds in all, the
-# default.
+# When a stalled upload ends, one of two waiting uploads gets memory.
 start_held --backend cpu --memory-budget 4MiB
 hold first cpu 1 451000 1
 dawdle --bodies 1 --shape 1x375000x1 --bytes 1200 --every-ms 200
@@ -289,7 +281,6 @@ leave "$dawdle" "$stalled"
 answered first
 reach "$used" 0 && stop
 
-# The server's deadline. The GPU then still computes its product.
 start_held --memory-budget 4MiB --timeout-ms 1500 --memory-wait-ms 60000
 hold first cuda 1 446000 1
 send complete -H "$json" -H Expect: --data-binary "@$scratch/some" "$url/v1/matmul"
@@ -301,7 +292,7 @@ reach "$used" 3568004
 release
 reach "$used" 0 && stop
 
-# A reply that the client does not read is cut off, also of a deleted matrix, but not of a stored one.
+# A reply that the client does not read is cut off, unless its matrix is still stored.
 start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
 for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
     # shellcheck disable=SC2086
@@ -327,8 +318,7 @@ reach "$open" 1
 leave "$@"
 reach "$used" 4194304 && stop
 
-# A chunked upload that exceeds the sixteenth moves, and needs 131072 bytes. 100144 are free beside four stalled
-# uploads, so one of them must end.
+# A chunked upload needs more memory, so one of four stalled uploads is ended.
 start --backend cpu --memory-budget 4MiB
 mkfifo "$scratch/late"
 set --
@@ -345,7 +335,7 @@ received chunked "80 kB in chunks beside stalled uploads" 200
 leave "$@"
 reach "$used" 0 && stop
 
-# A reply is not cut off because its upload had stalled.
+# A request whose upload had stalled still gets its whole reply.
 start --backend cpu --memory-budget 24MiB
 mkfifo "$scratch/reply.got"
 for _ in 1 2; do
@@ -362,7 +352,7 @@ for _ in 1 2; do
 done
 reach "$used" 0 && stop
 
-# Many clients need four times the budget together, and try again and again. All get answers.
+# Many clients together need four times the budget and repeat rejected requests. Every client gets answers.
 start --backend cpu --memory-budget 64MiB
 "$STEADY" --port "${url##*:}" --shape 64x12288x64 --connections 48 --threads 4 --seconds 2 --refusals >"$scratch/figures"
 at_most "products of 6 MiB by 48 clients in 2 s, at least" "$(sed -n 's/.* ok=\([0-9]*\) .*/\1/p' "$scratch/figures")" 20

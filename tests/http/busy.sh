@@ -1,6 +1,5 @@
 #!/bin/sh
-# A full queue answers 429 with Retry-After at once. Other requests are served, and accepted ones are answered
-# correctly.
+# If the queue is full, requests get 429 with Retry-After at once. Accepted requests are answered correctly.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -24,8 +23,7 @@ for _ in 1 2 3; do
 done
 stop
 
-# The rates of earlier products foretell the wait, so a long wait is rejected before the queue is full. These 200
-# million operations take over a millisecond.
+# A request that would wait too long, by the rate of earlier products, is rejected.
 start_held --backend cpu --cpu-jobs 1 --queue-wait-ms 1
 prepare_held cpu 1000 1000 100
 hold_job runs

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Pages of other origins: what they may do, by Origin and Host (403), and what they may read (CORS). CORS is off, or for
-# one origin, or for all.
+# Tests what pages of other origins may request and read, with CORS off, for one origin, and for all origins.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -8,7 +7,7 @@ ours=https://example.org
 key=a-key-for-the-tests
 product='{"a":[[2]],"b":[[3]]}'
 
-# from STATUS ORIGIN TARGET ARG…: sends a request from a page of this origin, which may be empty.
+# from STATUS ORIGIN TARGET ARG…: sends a request from a page of ORIGIN, or without Origin if it is empty.
 from() {
     wanted=$1 origin=$2
     shift 2
@@ -18,14 +17,14 @@ from() {
     expect "$what" "$wanted"
 }
 
-# told ORIGIN VARY: checks the reply's CORS headers; an empty origin means none.
+# told ORIGIN VARY: checks the CORS headers of the reply. An empty ORIGIN means that there are none.
 told() {
     same "$what: Access-Control-Allow-Origin" "$1" "$(header Access-Control-Allow-Origin "$scratch/head")"
     expect "$what" "$status" Vary: "$2" Access-Control-Allow-Credentials: ''
     [ -n "$1" ] || same "$what: no Access-Control header" 0 "$(grep -ci '^access-control' "$scratch/head")"
 }
 
-# preflight STATUS ORIGIN PATH METHOD: sends a preflight request, which never has a key.
+# preflight STATUS ORIGIN PATH METHOD: sends a preflight request. Browsers send no key with it.
 preflight() {
     from "$1" "$2" "$3" -X OPTIONS -H "Access-Control-Request-Method: $4" -H 'Access-Control-Request-Headers: authorization,content-type'
 }
@@ -35,12 +34,12 @@ allows() {
         Access-Control-Allow-Headers: 'Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match'
 }
 
-# refused OPTION: the error names the option that would allow the request.
+# refused OPTION: checks that the error names the option that would allow the request.
 refused() {
     expect "$what" 403 code forbidden detail "$1"
 }
 
-# A page of another origin can read every documented header, except those of our own pages.
+# A page of another origin may read every documented header, except headers of the service's own pages.
 exposes_all() {
     exposed=$(header Access-Control-Expose-Headers "$scratch/head")
     jq -r '[.components.responses | del(.Page, .PageFile, .PageKnown)[].headers | keys[]] | unique[]' "$document" >"$scratch/names"
@@ -50,7 +49,7 @@ exposes_all() {
     done <"$scratch/names"
 }
 
-# CORS is off: replies have no CORS headers. A page may only use its own server, and a rebound host name is rejected.
+# Without CORS a page may only use the server that it comes from.
 start
 from 200 "$ours" "/v1/variants"
 told '' ''
@@ -76,7 +75,7 @@ preflight 204 "$ours" /v1/matmul POST
 told '' ''
 stop
 
-# One origin, with API keys: the preflight needs no key.
+# One allowed origin, and API keys. The preflight needs no key.
 start_with_key "$key" --cors-origin "$ours"
 preflight 204 "$ours" /v1/matmul POST
 told "$ours" Origin
@@ -109,7 +108,7 @@ told "$ours" Origin
 
 stop
 
-# Replies that bypass libmicrohttpd: an error during a large body, and a body that never comes.
+# The server writes errors during an upload without libmicrohttpd. They need the CORS headers too.
 start_with_key "$key" --cors-origin "$ours" --receive-timeout-ms 1000
 for row in '401 99999999 X-A: b' "408 9 Authorization: Bearer $key"; do
     length=${row#* }
@@ -123,7 +122,7 @@ for row in '401 99999999 X-A: b' "408 9 Authorization: Bearer $key"; do
 done
 stop
 
-# A host name that --allowed-hosts adds. (tests/unit/server/origin.c has more.)
+# --allowed-hosts adds a host name. tests/unit/server/origin.c tests more names.
 start --host 0.0.0.0 --allowed-hosts matmul.example,x
 from 200 https://matmul.example "/v1/matmul" -H "Host: matmul.example" -d "$product"
 from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"
@@ -134,7 +133,7 @@ from 200 '' "/v1/matmul" -H 'Host: any.example' -d "$product"
 from 403 "$ours" "/v1/matmul" -H 'Host: any.example' -d "$product"
 stop
 
-# All origins: every page gets equal headers.
+# If all origins are allowed, every page gets the same headers.
 start --cors-origin '*'
 for origin in '' "$ours" null; do
     from 200 "$origin" "/v1/matmul" -d "$product"

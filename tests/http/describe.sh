@@ -1,6 +1,5 @@
 #!/bin/sh
-# GET /v1/variants, its sources, and GET /v1/devices: their members are consistent, and what they list can be used. GET
-# /openapi.json matches this server, and its examples conform to its schemas.
+# Tests that /v1/variants, /v1/devices and /openapi.json agree, and that each listed name can be used.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 top=$(dirname "$0")/../..
@@ -12,7 +11,7 @@ for what in variants devices; do
     cp "$scratch/got" "$scratch/$what"
 done
 
-# FILE|WHAT|CONDITION of jq.
+# Each row: file^name of the check^condition in jq
 while IFS='^' read -r file what condition; do
     same "$file: $what" true "$(jq -c "$condition" "$scratch/$file" 2>&1)"
 done <<'END'
@@ -31,7 +30,7 @@ devices^names and memory^.devices | all(.name != "" and .memory_bytes > 0 and (.
 devices^what CUDA devices have^.devices | map(select(.backend == "cuda")) | all((.compute_capability, .driver) | test("^[0-9]+[.][0-9]+$"))
 END
 
-# A variant without support for 1×1×1 or float32 is left out.
+# Requests each listed variant. Some variants do not support float32 or 1×1×1.
 jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available and .multiple_of == null and (.dtypes | index("float32")) != null)"' "$scratch/variants" >"$scratch/rows"
 while read -r op backend variant available; do
     what="$op $backend:$variant"
@@ -50,7 +49,6 @@ while read -r op backend variant available; do
     esac
 done <"$scratch/rows"
 
-# Compares each file of each variant, byte by byte.
 jq -r '.variants[] | "op=\(.op)&backend=\(.backend) \(.name) \(.sources[])"' "$scratch/variants" >"$scratch/rows"
 while read -r query variant path; do
     what="$variant: $path"
@@ -60,7 +58,7 @@ while read -r query variant path; do
 done <"$scratch/rows"
 [ -s "$scratch/rows" ] || fail "no variant has sources"
 
-# TARGET FILE: requests without the optional parameters.
+# Each row: target without the optional parameters, file
 while read -r target path; do
     ask "/v1/variants/$target"
     expect "$target" 200
@@ -74,7 +72,7 @@ padded/source cuda/variants/transpose_tiled.cu
 simt/source cuda/variants/simt.cuh
 END
 
-# TARGET STATUS CODE
+# Each row: target, status, code
 while read -r target status code; do
     ask "/v1/variants/$target"
     expect "$target" "$status" code "$code"
@@ -97,14 +95,14 @@ END
 ask /openapi.json
 expect "the document" 200 Content-Type: application/json
 
-# It lists each variant and each backend with devices once.
+# The document names each variant and each open backend once.
 open=$(jq -c '[.devices[].backend]' "$scratch/devices")
 for row in 'VariantName select(.op == "matmul").name' 'TransposeVariantName select(.op == "transpose").name' 'BackendName .backend'; do
     same "the document: ${row%% *}" "$(jq -c --argjson open "$open" "[.variants[] | select(.backend | IN(\$open[])) | ${row#* }] + [\"auto\"] | unique" "$scratch/variants")" \
         "$(jq -c ".components.schemas.${row%% *}.enum | sort" "$document")"
 done
 
-# Each path of the document accepts its methods, and an OPTIONS request lists them.
+# Each path accepts the methods of the document, and lists them for OPTIONS.
 jq -r '.paths | to_entries[] | "\(.key) \(.value | keys_unsorted - ["parameters"] | join(" "))"' "$document" >"$scratch/paths"
 while read -r path methods; do
     expected="$(echo "$methods" | tr '[:lower:]' '[:upper:]' | sed 's/GET/GET HEAD/; s/ /, /g'), OPTIONS"

@@ -1,12 +1,11 @@
 #!/bin/sh
-# A process with few file descriptors. Idle connections are closed for new ones. If none is idle, new ones wait without
-# busy looping. Too few descriptors at the start are an error.
+# Tests a server with few file descriptors: it closes idle connections for new ones, or lets new ones wait.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 : "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
 
-# limited N: from here on matmuld may open this many descriptors.
+# limited N: sets MATMULD to a script that limits the server to N descriptors.
 program=$MATMULD
 limited() {
     MATMULD=$scratch/limited
@@ -25,7 +24,6 @@ has_flood() {
 dawdlers=
 trap 'kill $dawdlers 2>/dev/null || :; clean_up' EXIT
 
-# dawdle NAME ARGUMENT…: starts clients with slow heads.
 dawdle() {
     into=$scratch/$1
     shift
@@ -59,13 +57,13 @@ for round in $(seq 10); do
     same "round $round: a product" 200 "$(status_of -d '{"a":[[1]],"b":[[2]]}' "$url/v1/matmul")"
 done
 wait $flood
-# A connection that pauses may be the idlest once.
+# Some of the 100 requests may fail, because a connection that pauses may be the one that was idle longest.
 at_most "of the hundred of those who were there before, at least 90: refused" -90 "-$(sed -n 's/^requests=100 ok=\([0-9]*\) .*/\1/p' "$scratch/before")"
 at_most "connections evicted, at least" "$(metric 'connections_closed_total{reason="evicted"}')" 300
 at_most "idle connections, at least" "$(metric 'connections{state="idle"}')" 600
 same "active connections" 1 "$(metric 'connections{state="active"}')"
 like "the log" '*idle longest were closed to make room for new ones: *' "$(cat "$scratch/log")"
-# At most one such line in ten seconds.
+# The server logs evictions at most every ten seconds.
 at_most "lines in the log" $((2 + ($(now_ms) - begun) / 10000)) "$(grep -c 'to make room for new ones' "$scratch/log")"
 leave
 stop

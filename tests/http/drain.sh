@@ -1,10 +1,8 @@
 #!/bin/sh
-# SIGTERM and SIGINT drain the server: accepted requests are answered, others are rejected, and the exit status is 0. A
-# drain has a time limit, and a second signal ends it at once.
+# Tests the drain after SIGTERM or SIGINT: accepted requests are answered, others are rejected.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Two slow jobs: one runs, and the other waits.
 load() {
     hold_job runs
     queue_job waits
@@ -14,7 +12,7 @@ is_unready() {
     [ "$(status_of "$url/readyz")" = 503 ]
 }
 
-# drain WHAT [SIGNAL]: sends the signal, and returns once the drain has begun.
+# drain WHAT [SIGNAL]: sends the signal, and waits until the drain has begun.
 drain() {
     kill -s "${2:-TERM}" "$server"
     await 60 is_unready || fail "$1: /readyz did not turn 503 while a job ran"
@@ -39,7 +37,7 @@ for signal in TERM INT; do
     same "SIG$signal: connecting afterwards" 000 "$(status_of "$url/healthz")"
 done
 
-# A signal during the start is not lost: while devices open, and just after the server listens.
+# A signal that comes while devices open, or just after the server listens, is not lost.
 : >"$scratch/hold.open"
 MATMULD=$FAULTY MATMULD_FAULTY_HOLD=$scratch/hold
 export MATMULD_FAULTY_HOLD
@@ -55,7 +53,7 @@ for _ in 1 2; do
     stop
 done
 
-# A client that is rejected during the drain, and never sends all of its body, does not delay the end.
+# A rejected client that never sends all of its body does not delay the end.
 start_held --backend cpu
 hold_job runs
 drain "a stalled client"
@@ -70,8 +68,7 @@ finish_slow runs "a stalled client: the job that runs" 200
 ended "a stalled client"
 kill $stalled 2>/dev/null || :
 
-# A client that sends the rest of its body a moment later still gets the reason. On a delayed machine the server may
-# have ended by then.
+# A rejected client that sends the end of its body a little later still gets the reply.
 is_told() {
     start_held --backend cpu
     hold_job runs
@@ -94,7 +91,6 @@ for _ in 1 2 3 4 5 6 7 8; do
 done
 same "a late sender: status and code" "503 stopping" "$(cat "$scratch/late.status") $(code_of "$scratch/late")"
 
-# A drain with a short limit cancels the jobs.
 start_held --backend cpu --cpu-jobs 1 --drain-timeout-ms 300
 load
 kill -TERM "$server"
@@ -103,7 +99,7 @@ for job in waits runs; do
 done
 ended "a short drain"
 
-# After a second signal the server ends at once, with any status.
+# A second signal ends the server at once.
 start_held --backend cpu --cpu-jobs 1
 load
 drain "two signals"
@@ -114,7 +110,7 @@ for job in runs waits; do
     finish_slow $job "two signals: the job that $job has no reply" 000
 done
 
-# After SIGKILL with a client connected, the next server can use the port at once.
+# After SIGKILL, the next server can use the port at once, even if a client was connected.
 start
 port=${url##*:}
 "$TALK" 127.0.0.1 "$port" 1 </dev/null >"$scratch/held" 2>&1 &

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Every curl command of the documents gets 2xx, or the statuses that comments in its block name (# 404). Blocks after a
-# line that ends in "a GPU:" are left out. Also runs examples/. Usage: examples.sh DOCUMENT…
+# Runs every curl command of the documents, which must get status 2xx or the status in a comment (# 404), and
+# the programs in examples/. Skips blocks after a line that ends in "a GPU:". Usage: examples.sh DOCUMENT…
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Writes each block of sh with a curl command to a file named by its document and line.
+# Writes each shell block with a curl command to a file. The file's name has the document and the line.
 awk -v to="$scratch" '
     FNR == 1 { is_inside = 0; before = ""; document = FILENAME; sub(".*/", "", document) }
     /^```sh$/ && !is_inside { is_inside = 1; name = sprintf("%s/block.%s:%04d", to, document, FNR); text = ""; next }
@@ -12,17 +12,17 @@ awk -v to="$scratch" '
     is_inside { text = text $0 "\n"; next }
     NF > 0 { before = $0 }' "$@"
 
-# answers BLOCK: prints the statuses of its curl commands. Products of 512³ and 1024³ in JSON are made smaller.
+# answers BLOCK: runs a block and prints the statuses. Makes products of 512³ and 1024³ smaller.
 answers() {
     sed -e "s|http://127.0.0.1:8080|$url|g" -e "s|curl -sS|curl -w '%{stderr}%{http_code}\\\\n' -sS|" \
         -e 's/"\([mkn]\)": \(512\|1024\)/"\1": 128/g' "$1" >"$scratch/block.sh"
     (cd "$scratch" && sh block.sh 2>&1 >reply) | grep -x '[0-9][0-9][0-9]' | tr '\n' ' '
 }
 
-# A loaded machine would reject long products by its measured rate.
+# Limits are long, because a busy machine is slow and would reject products that take too long.
 start --watchdog-ms 2000000 --max-kernel-ms 900000 --timeout-ms 600000
 for block in "$scratch"/block.*:????; do
-    # Blocks use the python3 on PATH.
+    # Skips blocks that need NumPy if the python3 on PATH does not have it.
     if grep -q numpy "$block" && ! python3 -c 'import numpy' 2>/dev/null; then
         continue
     fi

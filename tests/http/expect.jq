@@ -1,5 +1,4 @@
-# Checks of JSON that `expect` in server.sh has deferred. An input line has WHAT, EXPECTED and the reply, separated by
-# tabs. The result is a sentence if the check fails.
+# Runs the checks that server.sh has saved. An input line: name, expected value and reply, separated by tabs.
 
 def found(filter):
     input / "\t" |
@@ -7,15 +6,14 @@ def found(filter):
 
 def failure: "\(.what): expected '\(.expected)', got '\(.got)'";
 
-# same(FILTER): the filter finds EXPECTED. Several values are separated by a space.
+# same(FILTER): the values that the filter finds, joined by spaces, must equal the expected text.
 def same(filter): found(filter) | select(.got != .expected) | failure;
 
-# like(FILTER): the value matches EXPECTED, in which * stands for any text.
+# like(FILTER): the value must match the expected text, in which * stands for any text.
 def like(filter):
     found(filter) | ("\\Q" + (.expected / "*" | join("\\E.*\\Q")) + "\\E") as $regex | select(.got | test($regex) | not) | failure;
 
-# The code of a problem.
 def code: .code // "none";
 
-# server.sh appends `, same(FILTER)` or `, like(FILTER)` for each check.
+# server.sh appends `, same(FILTER)` or `, like(FILTER)` for each check. The word `empty` starts this list.
 empty

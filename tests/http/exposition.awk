@@ -1,11 +1,10 @@
-# Checks a page of Prometheus' text format: HELP and TYPE before samples, well-formed names and values, no sample twice,
-# counters that end in _total, valid histograms. Prints errors; the status is 1 if there are any.
+# Checks a page in Prometheus' text format. Prints errors, and ends with status 1 if there are any.
 function fault(what) {
     print "line " NR ": " what ": " $0
     faults++
 }
 
-# Returns the family of a sample's name; a histogram's samples have suffixes.
+# Returns the name of a sample's family: the name without the suffix that histogram samples have.
 function family_of(name, short) {
     short = name
     if (sub(/_(bucket|sum|count)$/, "", short) && type[short] == "histogram")

@@ -1,17 +1,16 @@
 #!/bin/sh
-# Devices that fail: each failure has its reply, and other devices serve the next job. Without a device the service is
-# not ready, and ends with status 70. The backend is faulty on purpose.
+# Tests devices that fail. Other devices continue. A service that lost all devices ends with status 70.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 MATMULD=${FAULTY:?the path of the faulty matmuld}
 
-# product VARIANT [FIRST [MEMBER]]: requests one row times one column.
+# product VARIANT [FIRST [MEMBER]]: multiplies FIRST by 3. MEMBER is an additional JSON member.
 product() {
     ask /v1/matmul -d "{\"a\":[[${2:-2}]],\"b\":[[3]],\"variant\":\"$1\"${3:-}}"
 }
 
-# post NAME VARIANT FIRST [MEMBER]: sends a product in the background. Returns once the server has its head.
+# post NAME VARIANT FIRST [MEMBER]: sends a product, and waits until the server has read its head.
 under_way=0
 post() {
     name=$1
@@ -22,7 +21,7 @@ post() {
     await 60 has_metric requests_in_flight $under_way || fail "$1 was not taken"
 }
 
-# posted WHAT NAME CODE: checks the code of that product's reply.
+# posted WHAT NAME CODE: checks the code of the reply to that product.
 posted() {
     eval "wait \$posted_$2"
     under_way=$((under_way - 1))
@@ -34,7 +33,7 @@ next_is_served() {
     expect "after $1" 200 '.c[0][0]' 6
 }
 
-# attempt COMMAND…: repeats the command until it succeeds, because a service without a device may end too soon.
+# attempt COMMAND…: tries the command several times, because the service may end before a check.
 attempt() {
     for _ in 1 2 3 4 5 6 7 8; do
         ! "$@" || return 0
@@ -52,7 +51,7 @@ expect "no device memory" 507 code no_device_memory .needed_bytes 12345 .free_by
 next_is_served "no device memory"
 stop
 
-# Meanwhile the job that fails the device is still running.
+# The product that lost the device still runs while the test checks the service.
 is_unready() {
     [ "$(status_of "$url/readyz")" != 200 ]
 }
@@ -79,7 +78,7 @@ posted "the job by which it is lost" lost not_ready
 gives_up "without a device"
 release
 
-# One device fails. The other continues, and the server stops normally.
+# If one of two devices fails, the other continues.
 export MATMULD_FAULTY_DEVICES=2
 start
 product loses_device
@@ -87,12 +86,12 @@ expect "one of two devices is lost" 500 code device_failed
 same "one of two devices is lost: /readyz" 200 "$(status_of "$url/readyz")"
 for _ in 1 2 3; do
     next_is_served "one of two devices is lost"
-    expect "one of two devices is lost" 200 .backend cuda # the CPU does not replace it
+    expect "one of two devices is lost" 200 .backend cuda # the other GPU answers, not the CPU
 done
 stop
 unset MATMULD_FAULTY_DEVICES
 
-# Requests for the CPU that were accepted before are still answered.
+# Requests for the CPU that were accepted before the failure are still answered.
 mkfifo "$scratch/body"
 is_received() {
     start
@@ -104,7 +103,7 @@ is_received() {
     await 60 has_metric requests_in_flight 1 || fail "the CPU's product was not taken"
     product loses_device
     expect "the device is lost beside the CPU" 500 code device_failed
-    sleep 0.2 # time to end, if the process waits for no client
+    sleep 0.2 # a process that did not wait for clients would end now
     head -c 262144 /dev/zero >&3
     exec 3>&-
     wait "$slow" || :
@@ -113,7 +112,7 @@ is_received() {
 attempt is_received
 gives_up "the device is lost beside the CPU"
 
-# Jobs that wait for a device that fails.
+# Waiting jobs fail when their device fails.
 start_held --backend cuda
 : >"$scratch/hold"
 post first naive 7777
@@ -128,7 +127,7 @@ posted "the job that loses the device" second device_failed
 posted "a job that waits for a device that is lost" third not_ready
 gives_up "a job that waits for a device that is lost"
 
-# An idle device with silently wrong results is found.
+# The self-test finds an idle device that returns wrong results.
 start --backend cuda --self-test-ms 200
 product lies
 expect "the product after which it lies" 200
@@ -145,7 +144,7 @@ posted "the job by which it hangs" first not_ready
 gives_up "a device that hangs"
 has_logged 'cuda:0 has been at one job for more than 2.5 s' || fail "a device that hangs: the log does not say so"
 
-# The other of two devices continues. The job on the first one has its own deadline.
+# If one of two devices hangs, the other continues. The job on the first device times out.
 export MATMULD_FAULTY_DEVICES=2
 start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500
 post first naive 7777 ',"timeout_ms":900'
@@ -159,7 +158,7 @@ stop
 release
 unset MATMULD_FAULTY_DEVICES
 
-# Before the device is open.
+# While a device opens, the service is not ready.
 export MATMULD_FAULTY_HOLD="$scratch/hold"
 : >"$scratch/hold.open"
 launch --port 0 --backend cuda

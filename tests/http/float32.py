@@ -1,9 +1,9 @@
 #!/usr/bin/env -S python3 -IS
-"""Numbers as raw little-endian float32 data, for the scripts of this folder: shells hold no bytes.
+"""Converts between text and raw little-endian float32 data, which shell variables cannot hold.
 
-    float32.py encode          numbers on stdin, separated by space, as bytes on stdout
-    float32.py decode          bytes on stdin as numbers on stdout, one a line; nine digits tell all apart
-    float32.py fill COUNT X    COUNT times the number X as bytes
+    float32.py encode          reads numbers separated by spaces, writes bytes
+    float32.py decode          reads bytes, writes a number on each line, with nine digits so no bit is lost
+    float32.py fill COUNT X    writes the number X COUNT times as bytes
 """
 
 import struct

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generated operands, and replies without C, with a part of C, or with reductions of C. usage: generated.sh BACKEND.
-# Skipped (77) without a device of the backend.
+# Tests generated operands, and replies without C, with a part of C, or with reductions of C. Usage:
+# generated.sh BACKEND. Skipped (status 77) if the backend has no device.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -11,7 +11,7 @@ stop
 [ "$devices" -gt 0 ] || exit 77
 start --backend "$backend" --memory-budget 64MiB --max-kernel-ms 2000 --max-device-memory 8MiB
 
-# Products without a body: the query, and what `expect` must find.
+# Each row: path|query|arguments of `expect`
 while IFS='|' read -r path query outcome; do
     ask "/v1/$path?$query" -X POST
     # shellcheck disable=SC2086
@@ -41,7 +41,7 @@ matmul|m=2147483647&k=2147483647&n=2147483647&a_from=identity()&b_from=identity(
 matmul|m=2147483647&k=1&n=2147483647&a_from=identity()&b_from=identity()&reply=none|413 code too_large .field c .limit null detail --memory-budget
 END_OF_CASES
 
-# JSON bodies.
+# Each row: path|JSON body|arguments of `expect`
 while IFS='|' read -r path body outcome; do
     ask "/v1/$path" -d "$body"
     # shellcheck disable=SC2086
@@ -68,7 +68,7 @@ transpose|{"a": {"from": "identity()"}, "shape": [1,2]}|200 .c [[1],[0]]
 transpose|{"a": {"from": "identity()"}, "m": 1}|400 code bad_request .field n
 END_OF_CASES
 
-# The other operand is inline: raw, CSV, or JSON beside the query.
+# One operand is generated, and the body has the other one.
 printf '1 2 3 4 ' | "$FLOAT32" encode >"$scratch/four"
 ask '/v1/matmul?m=2&k=2&n=2&b_from=identity()' -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/four"
 same 'raw A by an identity' "$(od -An -tx1 "$scratch/four")" "$(od -An -tx1 "$scratch/got")"
@@ -102,7 +102,7 @@ expect 'an empty chunked body' 200 .c '[[1,0],[0,1]]'
 ask '/v1/matmul?m=2&k=2&n=2&a_from=identity()&b_from=identity()' -d ''
 expect 'an empty body with a length' 200 .c '[[1,0],[0,1]]'
 
-# identity·uniform is uniform; so is the transpose of its transpose. random.h defines the float32 values.
+# The identity times a random matrix is that matrix. random.h defines the values of float32.
 for dtype in float32 float64 float16 bfloat16 int8 int32 int64 bool; do
     ask "/v1/matmul?m=40&k=40&n=30&a_from=identity()&b_from=uniform(7)&dtype=$dtype" -X POST
     expect "identity·uniform of $dtype" 200 '[.c[][] | . < 128 and . > -128] | all' true
@@ -117,7 +117,7 @@ expect 'the first number of the stream 0' 200 .c[0][0] 0.76662165
 ask '/v1/transpose?m=1&n=1&a_from=uniform(0)&dtype=int8' -X POST
 expect 'the first whole number of the stream 0' 200 .c[0][0] -2
 
-# Without JSON the reply has no body; its headers describe the product.
+# If the client does not accept JSON, the reply has no body, and headers describe the product.
 query='m=20&k=20&n=20&a_from=uniform(1)&b_from=uniform(2)&reply=none'
 ask "/v1/matmul?$query&verify=true" -X POST -H 'Accept: application/octet-stream'
 expect 'reply=none without JSON' 204 Matmul-Shape: '20, 20' Matmul-Verify: '*passed*' Server-Timing: 'receive*'
@@ -127,7 +127,7 @@ expect 'reply=none, and nothing that there is' 204
 ask "/v1/matmul?$query" -X POST -H 'Accept: application/octet-stream, application/json;q=0.1'
 expect 'reply=none, and JSON if need be' 200 'has("c")' false
 
-# Parts and reductions of the 3x4 identity: the query, and the expected reply.
+# Parts and reductions of the 3×4 identity. Each row: query|arguments of `expect`
 while IFS='|' read -r query outcome; do
     ask "/v1/matmul?m=3&k=4&n=4&a_from=identity()&b_from=identity()&$query" -X POST
     # shellcheck disable=SC2086
@@ -175,7 +175,7 @@ done <<'END_OF_CASES'
 {"a": [[1]], "b": [[1]], "reduce": true}|400 code bad_request .field reduce
 {"a": [[1]], "b": [[1]], "rows": [0,1]}|400 code bad_request .field rows
 END_OF_CASES
-# Integers beyond float64, which jq would round.
+# These integers are too large for jq, which reads them as float64.
 ask /v1/matmul -d '{"a": [[9223372036854775807,9223372036854775807]], "b": [[1,0],[0,1]], "reduce": "sum", "dtype": "int64"}'
 like 'a sum of more than 64 bits' '*"sum": 18446744073709551614}*' "$(cat "$scratch/got")"
 query='m=20&k=20&n=30&a_from=uniform(1)&b_from=uniform(2)'
@@ -198,8 +198,7 @@ jq -c .reduce "$scratch/got" >"$scratch/part"
 ask "/v1/transpose?m=3&n=2&a_from=uniform(1)&dtype=int8" -X POST
 same 'of a transpose' "$(cat "$scratch/part")" "$(jq -c '[.c[][]] | {sum: add, max: max}' "$scratch/got")"
 
-# A request that is too large is rejected before it reserves memory. A long one can be cancelled and leaves no memory
-# behind.
+# A long request that is cancelled leaves no memory reserved.
 query='a_from=uniform(1)&b_from=uniform(2)&reply=none'
 case $backend in
 cpu)

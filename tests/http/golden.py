@@ -1,8 +1,9 @@
-"""Sends the cases of a golden folder (golden/README.md says how they are written) to a server, and judges the replies.
+"""Sends the cases of a golden folder to a server and checks the replies. golden/README.md has the format.
 
-After each case a small product goes over the same connection, which stays open unless the reply says otherwise.
-Usage: golden.py FOLDER URL EXCHANGES [CASE…]: puts each exchange into the folder EXCHANGES for validate.py, as CASE.request,
-CASE.head and CASE.body, and prints what is wrong. Ends with 1 if anything is.
+After each case a small product is sent over the same connection, which must still work unless the reply
+closed it. Usage: golden.py FOLDER URL EXCHANGES [CASE…]. Prints what is wrong, and ends with status 1 if
+anything is. Saves each request and reply in the folder EXCHANGES for validate.py as CASE.request, CASE.head
+and CASE.body.
 """
 
 import http.client
@@ -20,14 +21,14 @@ NEXT = b'{"a":[[2]],"b":[[3]]}'
 
 
 def split_message(text):
-    """The first line, the other lines of the head, and the text behind the first empty line; None if there is none."""
+    """Returns the first line, the header lines, and the body after the first empty line, or None for the body."""
     head, empty, text = text.partition("\n\n")
     first, *lines = head.removesuffix("\n").split("\n")
     return first, lines, text if empty else None
 
 
 def read_bytes(text):
-    """The bytes that a body of a case stands for, and its kind, which is its first line if that begins with %."""
+    """Returns the kind of a case's body, such as %f32, and the bytes that the body describes."""
     kind, _, rest = text.partition("\n")
     if kind == "%f32":
         return kind, b"".join(struct.pack("<f", float(word)) for word in rest.split())
@@ -52,7 +53,7 @@ class Connection:
         self.socket = socket.create_connection((name, int(port)), timeout=60)
 
     def send(self, first, lines, body):
-        """The request, with Host and the length if it has neither; the body in one chunk if it is to be chunked."""
+        """Sends the request. Adds Host and, if needed, Content-Length. A chunked body is sent as one chunk."""
         method, target, version = (first.split() + ["HTTP/1.1"])[:3]
         names = {line.partition(":")[0].lower() for line in lines}
         if "transfer-encoding" in names:
@@ -60,13 +61,13 @@ class Connection:
         elif body is not None:
             lines = [*lines, f"Content-Length: {len(body)}"]
         head = "\r\n".join([f"{method} {target} {version}", f"Host: {self.host}", *lines, "", ""]).encode()
-        # A client that expects 100 sends the body when it comes.
+        # A client with Expect: 100-continue sends the body after this interim reply.
         self.socket.sendall(head if "expect" in names else head + (body or b""))
         if "expect" in names and b" 100 " in self.socket.recv(64, socket.MSG_PEEK):
             self.socket.sendall(body)
 
     def receive(self, method):
-        """The last reply to a request of this method, past interim ones, and its body."""
+        """Returns the final reply to a request with this method, and its body."""
         reply = http.client.HTTPResponse(self.socket, method=method)
         reply.begin()
         return reply, reply.read()
@@ -91,8 +92,9 @@ def is_number(value):
 
 
 def differences(path, expected, got, rounds):
-    """Objects may have more members than named, arrays not more elements; "*" stands for any value; `detail` is to contain
-    the text, or all of several. Numbers in a `c` of float32 compare as such."""
+    """Yields the differences of two JSON values. Objects in `got` may have additional members. "*" stands
+    for any value. `detail` must contain the expected text or texts. If `rounds`, numbers are rounded to
+    float32 first."""
     if expected == "*":
         if got is None:
             yield f"{path}: expected any value, got none"
@@ -115,7 +117,7 @@ def differences(path, expected, got, rounds):
 
 
 def promises_of_problem(reply, got):
-    """RFC 9457, and the project's own members."""
+    """What every problem document must have: RFC 9457's members and ours."""
     yield "type, a text", isinstance(got.get("type"), str) and got["type"]
     yield "title, a text", isinstance(got.get("title"), str) and got["title"]
     yield "detail, a sentence", isinstance(got.get("detail"), str) and len(got["detail"]) > 10
@@ -133,7 +135,7 @@ def has_shape(value, shape):
 
 
 def promises_of_result(reply, got, rate, other):
-    """Of a product or a transposition, whose rate has this name and not the other."""
+    """What every result must have. `rate` names the member for its speed, which `other` must not be."""
     timing = got["timing"]
     yield "shape, as in Matmul-Shape", ", ".join(map(str, got["shape"])) == header(reply, "Matmul-Shape")
     yield "c nested as shape says", has_shape(got["c"], got["shape"])
@@ -170,7 +172,7 @@ def judge_body(reply, request, text, body):
     method, target = request.split()[:2]
     kind, expected = read_bytes(text)
     if kind == "%f32":
-        # The sign and the payload of a NaN are left to the hardware.
+        # The sign and the payload of a NaN depend on the hardware.
         numbers = [[one if one == one else "NaN" for (one,) in struct.iter_unpack("<f", some)] for some in (expected, body)]
         if repr(numbers[0]) != repr(numbers[1]):
             yield f"expected the numbers {numbers[0]}, got {numbers[1]}"
@@ -196,7 +198,7 @@ def judge_head(reply, status, lines):
 
 
 def judge_next(reply, connection, url):
-    """No error ends the process, and none spoils the connection that it leaves open."""
+    """After each reply the server must work, and so must the connection, unless the reply closed it."""
     if header(reply, "Connection").lower() == "close":
         if not connection.has_ended():
             yield "the reply says Connection: close, but the connection goes on"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Failures of a real GPU: a refused launch, no memory, a lost context, a kernel that never ends, and one of two GPUs
-# failing. tests/http/faulty/cuda.cu has the failing variants. Skipped (77) without a GPU.
+# Tests failures of a real GPU: a launch that fails, out of memory, a lost context, and a kernel that never
+# ends. tests/http/faulty/cuda.cu has the failing variants. Skipped (status 77) without a GPU.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -17,7 +17,7 @@ if [ "$code" -eq 77 ]; then
 fi
 same "hold" 0 "$code"
 
-# product VARIANT [MEMBER]: requests one row times one column.
+# product VARIANT [MEMBER]: multiplies 2 by 3. MEMBER is an additional JSON member.
 product() {
     ask /v1/matmul -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"$1\"${2:-}}"
 }
@@ -37,8 +37,7 @@ product launch_fails
 expect "a launch that fails" 500 code internal
 next_is_served "a launch that fails"
 
-# Memory: products with k = 0 need device memory for C only. 64 MiB fit; 256 MiB exceed the 24 MiB that are free and all
-# workspaces that the server can free.
+# Products with k = 0 need device memory only for C, so a large C runs out of memory.
 cat >"$scratch/empty_sum" <<END
 url = "$url/v1/matmul?m=$edge&k=0&n=$edge"
 request = POST
@@ -80,7 +79,7 @@ same "memory is there again" "50 200" "$(sort "$scratch/statuses" | uniq -c | aw
 same "the last of these" $((edge * edge * 4)) "$(wc -c <"$scratch/sum" | tr -d ' ')"
 stop
 
-# store NAME…: stores matrices in the memory of the GPU with the most free memory.
+# store NAME…: stores matrices on the GPU that has the most free memory.
 store() {
     for name in "$@"; do
         ask "/v1/matrices/$name" -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2],[3,4]]}'
@@ -88,7 +87,7 @@ store() {
     done
 }
 
-# lost VARIANT: the variant loses the context, with the GPU's stored values.
+# lost VARIANT: the variant loses the CUDA context, and with it the matrices stored on the GPU.
 lost() {
     start --backend cuda --devices 0
     next_is_served "the start"
@@ -100,7 +99,7 @@ lost() {
     since=$(now_ms)
     ask /readyz
     took=$(($(now_ms) - since))
-    if [ "$status" != 000 ]; then # 000: the server has ended already
+    if [ "$status" != 000 ]; then # 000 means that the server has already ended
         expect "$1: /readyz" 503 code not_ready Retry-After: '[1-9]*'
         at_most "$1: /readyz: milliseconds" 100 $took
     fi
@@ -120,7 +119,7 @@ start --backend cuda --devices 0
 next_is_served "a kernel that never ended"
 stop
 
-# One of two GPUs hangs, and the other continues. A lost context loses both.
+# If one of two GPUs hangs, the other continues. A lost CUDA context affects both.
 start --backend cuda --watchdog-ms 1000
 devices=$(curl -s "$url/v1/devices" | jq '[.devices[] | select(.backend == "cuda")] | length')
 if [ "$devices" -ge 2 ]; then

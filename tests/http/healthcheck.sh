@@ -1,12 +1,12 @@
 #!/bin/sh
-# --healthcheck against a server, and against other listeners.
+# Tests --healthcheck with a server, and with programs that reply something else.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 listener=
 trap '[ -z "$listener" ] || kill "$listener" 2>/dev/null || :; clean_up' EXIT
 
-# ThreadSanitizer would wait a second at the end, although there is one thread.
+# health STATUS WORDS ARG…: runs --healthcheck. ThreadSanitizer's wait of a second at exit is turned off.
 health() {
     wanted=$1 words=$2
     shift 2
@@ -15,7 +15,7 @@ health() {
     [ "$expected" -eq 2 ] || same "--healthcheck $*: lines on stderr" "$expected" "$(wc -l <"$scratch/err" | tr -d ' ')"
 }
 
-# The address comes from flags or from the environment.
+# The address comes from options or from the environment.
 start
 port=${url##*:}
 health 0 '' --port "$port"
@@ -41,7 +41,7 @@ else
     echo "there is no IPv6 here: :: is not tried"
 fi
 
-# A server that is up but not ready passes, because the check concerns the process.
+# The check succeeds if the server runs but is not ready, because it checks only the process.
 start_held
 prepare_held cuda
 hold_job draining
@@ -52,8 +52,7 @@ release
 finish_slow draining
 ended "a drained server"
 
-# Listeners that are no healthy server: exit status, words, reply (a format of printf), and whether the connection stays
-# open.
+# Each row: exit status|words|reply of a program that is no healthy server|HOLD if the connection stays open
 while IFS='|' read -r expected words reply hold; do
     # shellcheck disable=SC2059
     printf "$reply" >"$scratch/reply"
@@ -79,7 +78,6 @@ done <<'END'
 1|timed out|HTTP/1.1 200 OK\r\n|HOLD
 END
 
-# Addresses that cannot be reached.
 health 2 "port 0" --port 0
 health 1 no.such.host.invalid --host no.such.host.invalid
 health 2 '' --healthy

@@ -1,8 +1,7 @@
-# The part of server.sh with which a test decides how long a product or a benchmark runs.
+# Functions of server.sh with which a test decides how long a product or a benchmark runs
 # shellcheck shell=sh disable=SC2034,SC2154
 
-# start_held ARG…: starts $FAULTY, whose backends run the product of prepare_held until `release`. The server's own time
-# limits are long, and do not depend on measured rates.
+# start_held ARG…: starts a server in which the product of prepare_held runs until `release`.
 start_held() {
     sound=$MATMULD MATMULD=${FAULTY:?the path of the faulty matmuld}
     export MATMULD_FAULTY_HOLD="$scratch/hold"
@@ -12,8 +11,8 @@ start_held() {
     unset MATMULD_FAULTY_HOLD
 }
 
-# prepare_held BACKEND [M K N]: writes the body of a product that runs until `release`. It is zeros except for a mark at
-# its start, and large enough to be queued. Nothing interrupts it on cuda.
+# prepare_held BACKEND [M K N]: writes the body of a product that runs until `release`. The first element
+# tells the backend to wait. On cuda nothing can cancel the product.
 prepare_held() {
     slow_query="m=${2:-1}&k=${3:-20000}&n=${4:-1}&backend=$1&variant=naive"
     {
@@ -23,12 +22,12 @@ prepare_held() {
     "$FLOAT32" fill $((${2:-1} * ${4:-1})) 0 >"$scratch/slow.expected"
 }
 
-# prepare_queued [MEMBER]: writes $scratch/queued, the JSON of a product of ones, 21×21, just large enough to be queued.
+# prepare_queued [MEMBER]: writes $scratch/queued, the smallest JSON product that is queued.
 prepare_queued() {
     printf '{%s%s' "${1:-}" "$(jq -nr '[range(21) | [range(21) | 1]] | {a: ., b: .} | tojson[1:]')" >"$scratch/queued"
 }
 
-# post_slow NAME [QUERY]: posts the held product in the background.
+# post_slow NAME [QUERY]: posts the product of prepare_held in the background.
 post_slow() {
     rm -f "$scratch/slow.$1" "$scratch/slow.$1".*
     (
@@ -39,7 +38,7 @@ post_slow() {
     ) &
 }
 
-# hold_job NAME [QUERY]: posts the held product, and returns once a device has begun it.
+# hold_job NAME [QUERY]: posts the product of prepare_held, and returns when a device has begun it.
 hold_job() {
     : >"$scratch/hold"
     post_slow "$@"
@@ -50,7 +49,7 @@ release() {
     rm "$scratch/hold"
 }
 
-# queue_job NAME [QUERY]: posts the held product behind a running one, and returns once it waits.
+# queue_job NAME [QUERY]: posts the product of prepare_held, and returns when it waits in the queue.
 queue_job() {
     post_slow "$@"
     await 60 has_metric queue_jobs 1 || fail "the slow job $1 does not wait"
@@ -60,8 +59,7 @@ is_done() {
     [ -f "$scratch/slow.$1.done" ]
 }
 
-# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for the reply to that job, and makes it the last reply. `expect`
-# checks it; with status 200 it must be the product.
+# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for the reply to that product and checks it.
 finish_slow() {
     slow=$1
     shift
@@ -79,8 +77,7 @@ finish_slow() {
     [ "$status" != 200 ] || cmp -s "$scratch/got" "$scratch/slow.expected" || fail "the slow job $slow: the product is wrong"
 }
 
-# hold_late: a job that a device has begun times out with 504, and runs until `release`. If it begins too late, tries
-# again with ten times the limit.
+# hold_late: sends a product that begins, gets 504 at its time limit, and still runs until `release`.
 hold_late() {
     for ms in 100 1000 10000; do
         : >"$scratch/hold"
@@ -91,7 +88,7 @@ hold_late() {
     fail "a deadline of a running job: it did not begin"
 }
 
-# post_benchmark SIDE VARIANT…: starts a benchmark of square matrices with many runs, and returns once it is under way.
+# post_benchmark SIDE VARIANT…: starts a long benchmark of square matrices, and returns when it runs.
 post_benchmark() {
     edge=$1
     shift
@@ -99,7 +96,7 @@ post_benchmark() {
     post_json_benchmark "{\"m\":$edge,\"k\":$edge,\"n\":$edge,\"repeats\":1000,\"variants\":[${names%,}]}"
 }
 
-# post_json_benchmark BODY: starts this benchmark, and returns once it is under way.
+# post_json_benchmark BODY: starts this benchmark, and returns when it runs.
 post_json_benchmark() {
     curl -s -o "$scratch/benchmark.got" -D "$scratch/benchmark.head" -w '%{http_code}' -d "$1" \
         "$url/v1/benchmark" >"$scratch/benchmark.status" &
@@ -107,12 +104,12 @@ post_json_benchmark() {
     await 60 is_benchmarking || fail "no benchmark is under way"
 }
 
-# is_benchmarking: whether a benchmark is under way. {} is not a valid benchmark: the server would answer 400, and start nothing.
+# Sends an invalid benchmark, which gets 429 instead of 400 while another benchmark runs.
 is_benchmarking() {
     [ "$(status_of -d '{}' "$url/v1/benchmark")" = 429 ]
 }
 
-# finish_benchmark: waits for its reply, and makes it the last reply.
+# finish_benchmark: waits for the reply to the benchmark, which becomes the last reply.
 finish_benchmark() {
     wait "$benchmark" || :
     cp "$scratch/benchmark.got" "$scratch/got"

@@ -1,6 +1,5 @@
 #!/bin/sh
-# API keys: who is accepted, before the body; what a reload changes; counters; and that the service writes no key
-# anywhere.
+# Tests API keys: which keys are accepted, reloading, and counters. The service must never print a key.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -8,10 +7,10 @@ alice=alice-has-this-key bob=this/is+bob~s=key%,0 carol=carol-came-later-1 env=o
 wrong=no-one-has-this-key
 file=$scratch/keys
 product='{"a":[[2]],"b":[[3]]}'
-written=$scratch/written # all output of the service
+written=$scratch/written # all output of the service, in which no key may be
 : >"$written"
 
-# by STATUS KEY METHOD PATH [ARG…]: sends a request with a key, or without one if KEY is empty.
+# by STATUS KEY METHOD PATH [ARG…]: sends a request with this key. Sends no key if KEY is empty.
 by() {
     wanted=$1 key=$2 verb=$3 path=$4
     shift 4
@@ -27,7 +26,7 @@ by() {
     cat "$scratch/head" "$scratch/got" >>"$written"
 }
 
-# counted SERIES: prints its value in /metrics.
+# counted SERIES: prints a value of /metrics.
 counted() {
     curl -s --max-time 30 -H "Authorization: Bearer $alice" "$url/metrics" >"$scratch/metrics"
     cat "$scratch/metrics" >>"$written"
@@ -42,7 +41,6 @@ stop_and_look() {
 umask 077
 printf '# keys\n\nalice %s\n\t%s \r\n' "$alice" "$bob" >"$file"
 
-# Keys from a file and from the environment.
 start_with_key $env --api-key-file "$file" --log-format json
 same "the file is ours alone: warnings" 0 "$(grep -c '"level":"warn"' "$scratch/log")"
 for key in "$alice" "$bob" "$env"; do
@@ -76,7 +74,7 @@ runs 0 '' --healthcheck --port "${url##*:}"
 by 401 "$alice" GET /v1/devices -H "Authorization: Bearer $bob"
 expect "two keys" 401 detail 'Authorization appears twice'
 
-# Keys are checked before lengths and types, and before the body.
+# The server checks the key before it checks lengths and types, and before it reads the body.
 by 401 '' POST /v1/matmul -H 'Content-Length: 99999999999999' -H 'Content-Type: text/x-none'
 expect "a large body" 401 Connection: close
 "$FLOAT32" fill 500000 1 >"$scratch/body"
@@ -85,7 +83,7 @@ same "with Expect: bytes sent" 0 "$uploaded"
 same "a small body: the connection stays" '401 1 200 0' "$(curl -s --max-time 30 -w '%{http_code} %{num_connects} ' -o "$scratch/got" \
     -d "$product" "$url/v1/matmul" --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' "$url/healthz")"
 
-# Counters by names, by lines of the file, and by places in the environment.
+# Counters name a key by its name, its line in the file, or its place in the environment variable.
 before=$(counted unauthorized_total)
 by 401 "$wrong" GET /v1/devices
 same "refusals are counted" "$((before + 1)) $((before + 1))" "$(counted unauthorized_total) $(counted 'rejected_total{reason="unauthorized"}')"
@@ -95,7 +93,7 @@ for row in "$bob 4" "$env env:1"; do
     same "one more of ${row#* }" $((before + 1)) "$(counted "key_requests_total{key=\"${row#* }\"}")"
 done
 
-# A bad file changes nothing. A good one removes and adds keys, and keeps the counters.
+# A file with an error changes nothing. A valid file adds and removes keys and keeps the counters.
 printf 'carol %s\nshort\n' "$carol" >"$file"
 reload 'stay as they were: the key file .*: line 2: a key must have 16 to 256 characters, and this one has 5'
 by 200 "$alice" GET /v1/devices
@@ -109,7 +107,7 @@ by 401 "$bob" GET /v1/devices
 same "requests of carol" 1 "$(counted 'key_requests_total{key="carol"}')"
 same "requests by the line that went" 3 "$(counted 'key_requests_total{key="4"}')"
 
-# All threads except main block SIGHUP: signal 1, bit 0.
+# All threads except main must block SIGHUP, which is signal 1 and so bit 0 of the mask.
 threads=0
 for task in /proc/"$server"/task/*; do
     case $(cat "$task/comm") in mm-* | MHD-*) ;; *) continue ;; esac
@@ -120,7 +118,7 @@ done
 
 stop_and_look
 
-# Other users can read the file.
+# The server warns if other users can read the file.
 chmod 644 "$file"
 start --api-key-file "$file" --open-metrics --log-format json
 like "a file for all: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"
@@ -128,18 +126,18 @@ by 200 '' GET /metrics
 by 401 '' GET /v1/devices
 stop_and_look
 
-# Keys from the environment only, on a public address; SIGHUP reads nothing.
+# Keys come only from the environment, so SIGHUP has nothing to read.
 start_with_key "$env,$alice" --host 0.0.0.0 --log-format text
 same "with keys on 0.0.0.0: warnings" 0 "$(grep -c ' warn ' "$scratch/log")"
 reload 'API keys in force: 2'
 by 200 "$alice" GET /v1/devices
 stop_and_look
-# A rejected file. (tests/unit/server/keys.c has more.)
+# The server rejects a file with a duplicate key. tests/unit/server/keys.c tests more files.
 printf '%s\n' "$alice" "$alice" >"$file"
 runs 2 "line 2: the key is already on another line" --port 0 --api-key-file "$file"
 cat "$scratch/err" >>"$written"
 
-# Without keys there is a warning on a public address only.
+# Without keys the server warns, but only on a public address.
 for row in '0.0.0.0 1' '127.0.0.2 0' '127.0.0.1 0'; do
     start --host "${row% *}" --log-format json
     same "on ${row% *}: warnings" "${row#* }" "$(grep -c '"level":"warn".*NO API KEYS' "$scratch/log")"

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Clients that leave, and deadlines. A job without a client leaves the queue. A deadline gives 504 at once. A broken
-# upload holds neither memory nor the drain.
+# Tests that clients that leave, missed deadlines and broken uploads free their place in the queue and memory.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -8,7 +7,7 @@ queued_ms() {
     jq --arg id "$1" 'select(.request_id == $id).queue_ms' "$scratch/log"
 }
 
-# Deadlines behind a job that runs until it is released. Requests that arrive late wait less than their deadline.
+# Deadlines pass while another job runs. Time before the request arrives does not count.
 start_held --log-format json
 prepare_held cuda
 prepare_queued
@@ -24,7 +23,7 @@ prepare_queued '"timeout_ms":100,'
 ask '/v1/matmul?backend=cuda' -d @"$scratch/queued"
 expect "behind a slow job, timeout_ms in the body" 504 code timeout
 
-# A client that closes its sending side while it waits has left, and gets no reply.
+# A client that closes its sending side while its job waits counts as gone and gets no reply.
 prepare_queued
 {
     printf 'POST /v1/matmul?backend=cuda HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n' \
@@ -36,7 +35,7 @@ same "half a connection: bytes that came back" 0 "$(wc -c <"$scratch/raw" | tr -
 release
 finish_slow first "the job before them" 200
 
-# A client may set a shorter deadline than the process, but no longer one.
+# A client may set a shorter deadline than the server's, but not a longer one.
 for ms in 60000 99999999999999999999; do
     ask "/v1/matmul?backend=cuda&timeout_ms=$ms" -d @"$scratch/queued"
     expect "in time, of $ms ms" 200
@@ -49,7 +48,7 @@ finish_slow late "slower than --timeout-ms" 504 code timeout
 release
 stop
 
-# A CPU product ends between two of its parts once its client has left or its deadline has passed.
+# A CPU product stops between two of its parts when its client leaves or its deadline passes.
 start_held --backend cpu --cpu-jobs 1
 prepare_held cpu
 hold_job long
@@ -67,7 +66,7 @@ await 60 has_free_budget || fail "leaving: a long product holds its memory"
 release
 stop
 
-# Uploads that break off with their last data.
+# Uploads break off before their body is complete.
 start --backend cpu --memory-budget 64MiB --drain-timeout-ms 600000
 printf 'POST /v1/matmul?m=1&k=1000000&n=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: 8000000\r\n\r\nabc' \
     >"$scratch/requests"

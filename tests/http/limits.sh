@@ -1,13 +1,13 @@
 #!/bin/sh
-# The limits of the process, on both sides of each, and the connection afterwards. An error closes it if the client
-# waits for 100-continue or the body exceeds 1 MiB. A smaller body is read and dropped.
+# Tests each limit with a request at the limit and one beyond it. An error closes the connection if the client
+# waits for 100-continue or the body exceeds 1 MiB.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 mib=1048576
 
-# post STATUS OUTCOME QUERY HEADER…: posts $scratch/body. OUTCOME is an error's code, the value of all elements of the
-# product, or - for any.
+# post STATUS OUTCOME QUERY HEADER…: posts a body. OUTCOME is an error's code, the value of all elements, or
+# -.
 post() {
     wanted=$1 outcome=$2 query=$3
     shift 3
@@ -23,13 +23,11 @@ post() {
     esac
 }
 
-# ones COUNT: writes a body of so many ones.
 ones() {
     "$FLOAT32" fill "$1" 1 >"$scratch/body"
 }
 
-# with_next QUERY HEADER…: prints the statuses of the request and of another one by one curl process, and the number of
-# connections.
+# with_next QUERY HEADER…: sends two requests. Prints their statuses and the number of connections.
 with_next() {
     query=$1
     shift
@@ -68,7 +66,8 @@ same "over the limit with Expect: bytes sent, heads" "0 1" "$uploaded $(grep -c 
 same "a small body refused: the connection is kept" "413 200 0" "$(with_next 'm=1&k=8192&n=1')"
 like "a chunked body refused: the next is served" "413 200 *" "$(with_next 'm=1&k=8192&n=1' "$chunked")"
 
-# Compacting a form while it arrives does not allow a longer one.
+# The server makes a form shorter when it aligns the elements, but the limit applies to all bytes that were
+# sent.
 form='Content-Type: multipart/form-data; boundary=B'
 {
     for part in 'a (1,8000)' 'b (8000,1)'; do
@@ -95,7 +94,7 @@ for header in "$expects" "$chunked"; do
     same "$what: bytes sent" 0 "$uploaded"
 done
 
-# A chunked body has no length: after an error up to 1 MiB of it is dropped.
+# A chunked body announces no length. After an error the server drops up to 1 MiB of it.
 head -c 3000000 /dev/zero >"$scratch/body"
 while IFS='|' read -r wanted code target type; do
     ask "$target" -H Expect: -H "$chunked" -H "$type" --data-binary "@$scratch/body"
@@ -111,7 +110,7 @@ expect "a GET of 3 MB" 413
 same "after those: /healthz" 200 "$(status_of "$url/healthz")"
 stop
 
-# Any error with a body over 1 MiB closes the connection; with a body of 1 MiB it does not.
+# An error closes the connection if the body exceeds 1 MiB, but not for a body of 1 MiB.
 start --max-body 4MiB
 ones $((mib / 4))
 post 400 bad_request 'm=x&k=1&n=1'
@@ -121,7 +120,7 @@ post 400 bad_request 'm=x&k=1&n=1'
 expect "over 1 MiB refused" 400 Connection: '[Cc]lose'
 stop
 
-# A product that would take too long by its variant's rate is rejected: a raw body before it arrives, JSON after it.
+# A product that would take too long at the measured rate of its variant is rejected.
 start --backend cpu --max-kernel-ms 1
 ones 80000
 post 413 too_large 'm=200&k=200&n=200&variant=naive' "$expects"

@@ -1,6 +1,6 @@
-"""A server that answers each connection with its stdin, after the first bytes arrive, and closes it. Prints its port.
+"""A server that sends its stdin as the reply to each connection and closes the connection. Prints its port.
 
-    listen.py [HOLD]    HOLD: leaves the connections open; with an empty stdin it never answers
+    listen.py [HOLD]    with HOLD it leaves connections open; with an empty stdin it then never replies
 """
 
 import socket

@@ -1,12 +1,10 @@
 #!/bin/sh
-# The commands of docs/load-testing.md get only 200, by the server's own counters, with small matrices and short runs.
-# k6 and tools that are not installed are left out.
+# Runs the commands of docs/load-testing.md for a short time. All replies must be 200.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 : "${STEADY:?the path of steady}"
 ln -s "$here/../../bench" "$scratch/bench"
 
-# One command a line.
 awk '/^## / { is_inside = /running service$/ } /^```/ { is_sh = /sh$/; next } is_inside && is_sh { printf sub(/\\$/, "") ? "%s" : "%s\n", $0 }' \
     "$here/../../docs/load-testing.md" >"$scratch/recipes"
 
@@ -14,7 +12,7 @@ counts() {
     curl -sS --max-time 60 "$url/metrics" | grep -F 'matmuld_http_requests_total{route="/v1/matmul"' | sort
 }
 
-# A loaded machine would reject some by the measured rate.
+# On a busy machine products take longer, and the server would reject requests that wait too long.
 start --queue-wait-ms 900000
 while read -r recipe; do
     tool=${recipe%% *} expected=200
@@ -30,7 +28,7 @@ while read -r recipe; do
     counts >"$scratch/before"
     (cd "$scratch" && sh recipe >output 2>&1 </dev/null) || fail "$recipe: $(cat "$scratch/output")"
     counts >"$scratch/after"
-    # 499: a load tool does not wait for its last replies.
+    # Status 499 counts clients that left. Load tools do not wait for their last replies.
     same "$recipe: statuses" "$expected" "$(comm -13 "$scratch/before" "$scratch/after" | sed 's/.*code="\([0-9]*\).*/\1/' | grep -vx 499 | paste -sd ' ')"
 done <"$scratch/recipes"
 stop

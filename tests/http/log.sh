@@ -1,21 +1,20 @@
 #!/bin/sh
-# The request log: one line for each request, in both formats, with the facts of the reply; and a stderr that no one
-# reads, which blocks nothing.
+# Tests the request log, and that a stderr that nobody reads does not block the service.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# line ID: prints the line of the request with this id, once it is there.
+# line ID: waits for the log line of this request and prints it.
 line() {
     await 30 has_logged "request_id[\":=]*$1[\", ]" || fail "no line for the request $1"
     grep "request_id[\":=]*$1[\", ]" "$scratch/log" || :
 }
 
-# say WHAT ID CONDITION: jq's condition holds for the request's line of JSON.
+# say WHAT ID CONDITION: jq's condition must hold for the JSON line of this request.
 say() {
     same "$1" true "$(line "$2" | jq -c "$3" 2>&1)"
 }
 
-# logs CONDITION TARGET ARG…: sends a request with a new id, and checks its line.
+# logs CONDITION TARGET ARG…: sends a request with a new id, and checks its log line.
 id=0
 logs() {
     id=$((id + 1)) condition=$1
@@ -32,11 +31,10 @@ logs '[.method, .route, .code, .m, .k, .n, .backend, .variant, .device] ==
     (.time | test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3}Z$")) and
     .duration_ms >= .receive_ms + .queue_ms + .kernel_ms + .encode_ms + .send_ms' "$url/v1/matmul" -d "$product"
 say "its bytes" id.1 "[.in_bytes, .out_bytes] == [${#product}, $(wc -c <"$scratch/got" | tr -d ' ')]"
-# The times equal those in the reply, to the microsecond.
+# The times in the log equal the times in the reply, to the microsecond.
 say "its spans" id.1 ". as \$log | $(jq -c .timing "$scratch/got") | del(.total_ms) |
     to_entries | length >= 7 and all((.value - \$log[.key] | fabs) < 0.00051)"
 
-# All bytes of a form count as received.
 {
     printf -- '--B\r\nContent-Disposition: form-data; name="a"\r\n\r\n'
     npy_head '<f4' False '(1,1)'
@@ -46,7 +44,7 @@ logs "[.code, .in_bytes] == [200, $(wc -c <"$scratch/form" | tr -d ' ')]" "$url/
     -H 'Content-Type: multipart/form-data; boundary=B' --data-binary "@$scratch/form"
 logs '[.route, .code, .m, .n, .backend, .variant] == ["/v1/transpose", 200, 2, 3, "cpu", "naive"] and (has("k") | not)' \
     "$url/v1/transpose" -d '{"a":[[1,2,3],[4,5,6]],"variant":"naive","backend":"cpu"}'
-# A stack has the shape of one product and the number of products.
+# For a stack of products the log has the shape of one product and the number of products.
 while IFS='|' read -r shape operands; do
     logs "[.code, .m, .k, .n, .products] == [200, $shape]" "$url/v1/matmul" -d "{$operands}"
 done <<'END'
@@ -66,8 +64,7 @@ logs '[.method, .code, .out_bytes] == ["HEAD", 200, 0]' -I "$url/healthz"
 logs '[.method, .code, .route] == ["P\\x22T", 405, "/healthz"]' -X 'P"T' "$url/healthz"
 logs '[.path, .route, .code] == ["/a\\x22\\x5c\\x7f\\xff\\xc3\\xa9", "other", 400]' "$url/a%22%5c%7f%ff%c3%a9?x=%22"
 
-# After an early error a large body is dropped for a second, which is not the request's time. The machine may stop, but
-# not each time.
+# Time in which the server drops a large body after an error does not count as time of the request.
 for turn in 1 2 3 4 5; do
     printf 'POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: cut.%d\r\nContent-Length: 1000000000000\r\n\r\n' $turn >"$scratch/requests"
     talk requests 65536 FOREVER || :
@@ -80,7 +77,7 @@ curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -H 'X-Request-Id: id"
 say "a made id" "$(header X-Request-Id "$scratch/head")" '.route == "/healthz"'
 same "an id that is none: it is not in the log" "" "$(grep -e 'with quotes' "$scratch/log" || :)"
 
-# Many requests at once: each has a whole line.
+# Lines of simultaneous requests are not mixed.
 before=$(grep -c '"request"' "$scratch/log")
 clients=
 for client in 1 2 3 4 5 6 7 8; do
@@ -106,7 +103,7 @@ same "every line begins with its time" "$(wc -l <"$scratch/log" | tr -d ' ')" \
     "$(grep -cE '^[0-9-]{10}T[0-9:]{8}[.][0-9]{3}Z (info |error) ' "$scratch/log")"
 like "the last line" '* info  stopped' "$(tail -n 1 "$scratch/log")"
 
-# A stderr that is a full pipe: the service continues, counts lost lines, and ends in time.
+# If stderr is a full pipe, the service continues, counts the lost lines, and still ends quickly.
 mkfifo "$scratch/pipe"
 exec 9<>"$scratch/pipe"
 "$MATMULD" --port 0 --log-format json 2>"$scratch/pipe" 9<&- &
@@ -117,7 +114,7 @@ until grep -q '"ready"' "$scratch/log"; do
     printf '%s\n' "$text" >>"$scratch/log"
 done
 find_url
-# The process's memory for its own variables, which has the buffers.
+# Prints the memory of the program's variables, which contain the log buffers.
 variables_kib() {
     awk '/^[0-9a-f]+-/ { is_next = is_program && NF == 5; is_program = $6 ~ /matmuld$/ } is_next && /^Rss:/ { print $2 }' \
         "/proc/$server/smaps" | tail -n 1
@@ -126,7 +123,7 @@ has_given_back() {
     curl -s -o /dev/null "$url/healthz"
     [ "$(variables_kib)" -le $((variables + 768)) ]
 }
-# Long paths make long lines, which must fill 64 KiB of the pipe and 8 MiB of buffers.
+# Long paths give long log lines, which fill the 64 KiB of the pipe and the 8 MiB of buffers.
 long=$(printf '%%ff%.0s' $(seq 120))
 fill_log() {
     before=$(metric log_dropped_total)
@@ -155,7 +152,7 @@ await 60 has_ended || {
 ended "a full log"
 exec 9<&-
 
-# A stderr whose reader has gone: each line is lost once, and neither an endless error nor the end takes a second.
+# If stderr's reader has gone, each line is lost and counted once, and the service continues.
 has_lost() {
     [ "$(metric log_dropped_total)" -gt 0 ]
 }
@@ -177,7 +174,6 @@ for turn in 1 2 3 4 5; do
 done
 at_most "a log without a reader: milliseconds to the end" 900 "$took_ms"
 
-# A closed stderr.
 "$MATMULD" --port "${url##*:}" --log-format json 2>&- &
 server=$!
 await 60 is_ready || fail "not ready without a stderr"

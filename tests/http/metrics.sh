@@ -1,5 +1,5 @@
 #!/bin/sh
-# GET /metrics: the test sends known traffic, and compares the counters. The page is well formed.
+# Tests GET /metrics: sends requests and compares the counters.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -15,8 +15,7 @@ scrape() {
     curl -s --max-time 30 -o "$page" -D "$scratch/page.head" "$url/metrics" || fail "no /metrics"
 }
 
-# value SERIES [PAGE]: prints its value; nothing if it is absent. A series that ends in * is the sum of all with that
-# beginning.
+# value SERIES [PAGE]: prints a value. SERIES may end in * for the sum of all series with this beginning.
 value() {
     awk -v series="matmuld_${1%\*}" -v is_sum="${1##*[!*]}" '
         is_sum != "" && index($0, series) == 1 { sum += $NF }
@@ -24,37 +23,36 @@ value() {
         END { if (is_sum != "") printf "%.0f\n", sum }' "${2:-$page}"
 }
 
-# counts SERIES NUMBER: checks the value on the last page.
+# counts SERIES NUMBER: checks a value on the last page that was fetched.
 counts() {
     same "$1" "$2" "$(value "$1")"
 }
 
-# shows SERIES NUMBER: checks the value on a new page.
+# shows SERIES NUMBER: fetches the page and succeeds if the value is NUMBER.
 shows() {
     scrape
     [ "$(value "$1")" = "$2" ]
 }
 
-# comes_to SERIES NUMBER: waits up to a minute for the value, then fetches another page, because one page is not a
-# single moment.
+# comes_to SERIES NUMBER: waits for the value, twice, because values on a page are from different moments.
 comes_to() {
     await 60 shows "$1" "$2" || :
     await 60 shows "$1" "$2" || :
     counts "$1" "$2"
 }
 
-# Waits until no request is under way, because requests are counted shortly after their reply.
+# Waits until no request runs, because a request is counted shortly after its reply.
 settle() {
     comes_to requests_in_flight 0
 }
 
-# begin: saves the values for `added`.
+# begin: saves the page, so `added` can compare.
 begin() {
     settle
     cp "$page" "$before"
 }
 
-# added SERIES NUMBER…: checks how much the series grew since `begin`.
+# added SERIES NUMBER…: checks how much each series grew since `begin`.
 added() {
     while [ $# -gt 0 ]; do
         same "$1, added" "$2" "$(awk -v now="$(value "$1")" -v then="$(value "$1" "$before")" 'BEGIN { printf "%.0f", now - then }')"
@@ -62,14 +60,13 @@ added() {
     done
 }
 
-# check_page WHAT: checks the page by our rules, and by promtool if it is installed.
+# check_page WHAT: checks the page with exposition.awk, and with promtool if it is installed.
 check_page() {
     checks=$((checks + 1))
     awk -f "$(dirname "$0")/exposition.awk" "$page" || fail "$1: the page is malformed"
     ! command -v promtool >/dev/null || promtool check metrics <"$page" || fail "$1: promtool has something to say"
 }
 
-# send STATUS TARGET ARG…: sends a request, and checks the status.
 send() {
     wanted=$1
     shift
@@ -85,7 +82,6 @@ cp "$page" "$scratch/got"
 cp "$scratch/page.head" "$scratch/head"
 keep GET /metrics
 check_page "without products"
-# All series exist from the start, at 0.
 for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage="decode"}' 'flops_total{variant="naive",backend="cpu",op="matmul"}' \
     'rejected_total{reason="busy"}' 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}' 'transfer_bytes_total{direction="upload"}' \
     'device_errors_total{device="cpu:0",kind="device_failed"}' "request_duration_seconds_bucket{$other,le=\"1e-06\"}" \
@@ -102,7 +98,7 @@ at_most "the age of the process: seconds" 600 $(($(date +%s) - $(awk '$1 == "pro
 same "the CPU's memory, as /v1/devices has it" "$(curl -s "$url/v1/devices" | jq '.devices[0].memory_bytes')" \
     "$(awk '/^matmuld_device_memory_bytes{device="cpu:0",/ { sum += $2 } END { printf "%.0f", sum }' "$page")"
 
-# Requests: count, status, target and arguments; and the series to which each adds one.
+# Each row: number of requests, status, target, arguments of curl, series that each request increases by one
 "$FLOAT32" fill 50 1 >"$scratch/body"
 "$FLOAT32" fill 2000 1 >"$scratch/large"
 "$FLOAT32" fill 6 1 >"$scratch/six"
@@ -134,8 +130,8 @@ done <<END
 1|422|unsupported|/v1/transpose|-d {"a":[[1]],"dtype":"float17"}
 END
 
-# Products and transpositions: count, operation, variant, operations of each, target and arguments. With k = 0 or no
-# elements no kernel runs.
+# Each row: requests, operation, variant, floating-point operations of each request, kernels that run, target,
+# arguments. No kernel runs if k = 0 or C has no elements.
 while IFS='|' read -r times op variant flops kernels target arguments; do
     begin
     for _ in $(seq "$times"); do
@@ -161,12 +157,12 @@ END
 counts 'stage_duration_seconds_sum{stage="upload"}' 0.000000000
 check_page "after products"
 
-# The stages' times are within the requests' times.
+# All stages together take at most the time of the requests.
 same "the stages within the whole" yes "$(awk -v products="$(value "request_duration_seconds_sum{$matmul}")" \
     -v transpositions="$(value "request_duration_seconds_sum{$transpose}")" \
     '/^matmuld_stage_duration_seconds_sum/ { sum += $NF } END { if (sum > 0 && sum <= products + transpositions) print "yes" }' "$page")"
 
-# Clients cannot create series by paths or methods.
+# Clients cannot create series with unknown paths or methods.
 series_before=$(grep -vc '^#' "$page")
 begin
 seq 50 | sed "s|.*|url = \"$url/v1/&$(date +%N)/%22%0a%ff\"\noutput = \"/dev/null\"|" >"$scratch/paths"
@@ -181,16 +177,16 @@ same "the count of series" "$series_before" "$(grep -vc '^#' "$page")"
 comes_to 'staging_bytes{state="used"}' 0
 stop
 
-# One product runs and one waits; later ones are rejected. Then the waiting one is cancelled.
+# One product runs, one waits, and the queue rejects others. Then the client of the waiting product leaves.
 start_held --queue-depth 1
 prepare_held cuda
-"$FLOAT32" fill $((2 * 21 * 21)) 1 >"$scratch/queued" # just large enough to be queued
+"$FLOAT32" fill $((2 * 21 * 21)) 1 >"$scratch/queued" # the smallest product that is queued
 queued='/v1/matmul?m=21&k=21&n=21&backend=cuda'
 held='variant="naive",backend="cuda",op="matmul"'
 begin
 hold_job runs
 comes_to requests_in_flight 1
-comes_to 'connections{state="active"}' 2 # including the scrape's own
+comes_to 'connections{state="active"}' 2 # one of them is the connection of the metrics request
 comes_to 'connections{state="idle"}' 0
 counts queue_jobs 0
 curl -s -o /dev/null -H "$raw" --data-binary "@$scratch/queued" "$url$queued&variant=fails" &
@@ -212,7 +208,7 @@ added "http_requests_total{$matmul,code=\"504\"}" 1 'rejected_total{reason="busy
 release
 finish_slow runs "the slow product" 200
 
-# After a deadline the kernel continues, and counts when it ends.
+# After a deadline the kernel continues, and is counted when it ends.
 comes_to "kernel_duration_seconds_count{$held}" 1
 begin
 hold_late
@@ -221,7 +217,6 @@ release
 comes_to "kernel_duration_seconds_count{$held}" 2
 added "kernel_duration_seconds_count{$held}" 1 "flops_total{$held}" 40000 'flops_total*' 40000
 
-# An upload that breaks off.
 begin
 upload='POST /v1/matmul?m=1&k=1000&n=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: 8000\r\n\r\nabc'
 printf '%b' "$upload" >"$scratch/slow-body"
@@ -234,7 +229,7 @@ check_page "after those who left"
 
 stop
 
-# Slow clients are cut off, during a head and during a body.
+# The server disconnects clients that send a head or a body too slowly.
 start --backend cpu --receive-timeout-ms 500
 begin
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ' >"$scratch/slow-head"
@@ -248,10 +243,10 @@ added "http_requests_total{$other,code=\"408\"}" 1 "request_duration_seconds_cou
     "http_requests_total{$matmul,code=\"499\"}" 0 'cancelled_total{stage="receive"}' 1 'cancelled_total*' 1
 stop
 
-# Devices that fail, also in benchmarks. Each failed row counts, and so does all that a lost device had to do.
+# Errors are counted for each device: each failed row, and each job that a lost device had.
 MATMULD=$FAULTY
-export MATMULD_FAULTY_DEVICES=2 # with one device the process would end
-# fail_as DEVICE_FAILED NO_DEVICE_MEMORY INTERNAL: checks how many errors of each kind both devices had.
+export MATMULD_FAULTY_DEVICES=2 # without a second device the process would end
+# fail_as DEVICE_FAILED NO_DEVICE_MEMORY INTERNAL: checks the number of errors of both devices together.
 fail_as() {
     settle
     same "errors: device_failed, no_device_memory, internal" "$*" "$(for kind in device_failed no_device_memory internal; do

@@ -1,8 +1,9 @@
-"""Round trips through NumPy's own np.save and np.load, np.savetxt and np.loadtxt: numpy.py URL FOLDER.
+"""Compares the service with NumPy, which writes the files that curl sends, and reads the replies.
+Usage: numpy.py URL FOLDER.
 
-Matrices in C and in Fortran order are sent by curl as forms, raw and as JSON. Products of random numbers of every type keep
-the bound of their sums. Stacks and matrices of whole numbers are exactly what np.matmul makes of them. Transposes come back
-bit for bit, also as CSV. (kernels/cpu has the bound of each variant.)
+Operands are in C and Fortran order, as forms, raw data and JSON. Products of random numbers of every type
+must be within an error bound. Products and stacks of integers must equal np.matmul's. Transposes must have
+equal bits, also as CSV.
 """
 
 import itertools
@@ -10,7 +11,7 @@ import json
 import subprocess
 import sys
 
-# This file's name hides NumPy, so its folder must not be on the path.
+# Python would import this file instead of NumPy if this folder were on the path.
 sys.path.pop(0)
 import numpy as np  # noqa: E402
 
@@ -20,12 +21,12 @@ except ImportError:
     ml_dtypes = None
 
 VERSIONS = [(1, 0), (2, 0), (3, 0)]
-# Shapes of transposes: larger than a tile, a tile, smaller, and empty.
+# Shapes of transposes, around the size of a tile, and empty
 TRANSPOSED_SHAPES = [(1, 1), (1, 70), (70, 1), (31, 33), (32, 64), (127, 130), (200, 150), (0, 3), (3, 0), (0, 0)]
 
 
 def curl(folder, *arguments):
-    """Leaves the reply, which must be 200, in the folder's file c.npy, and returns the file's name."""
+    """Runs curl, which must get status 200. Returns the file with the reply."""
     command = ["curl", "-s", "--max-time", "60", "-o", f"{folder}/c.npy", "-w", "%{http_code}", *arguments]
     status = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
     assert status == "200", f"status {status}: {open(f'{folder}/c.npy').read()}"
@@ -33,7 +34,7 @@ def curl(folder, *arguments):
 
 
 def form(folder, version, options, **matrices):
-    """Returns curl's arguments for a form with these matrices, written to files, and with options."""
+    """Writes the matrices to files. Returns curl's arguments for a form with these files and options."""
     for name, matrix in matrices.items():
         with open(f"{folder}/{name}.npy", "wb") as file:
             np.lib.format.write_array(file, matrix, version=version)
@@ -51,7 +52,7 @@ def check_transposes(url, folder, random):
     for case, (dtype, (m, n), order) in enumerate(itertools.product(("<f4", "<f8", "<i4", "<i8"), TRANSPOSED_SHAPES, "CF")):
         what = f"{dtype} {m}x{n} in order {order}"
         variant = ["naive", "shared", "auto"][case // 3 % 3]
-        # All bit patterns: NaNs of all payloads, subnormals, the ends of integers.
+        # Random bits include NaNs with all payloads, subnormals and extreme integers.
         elements = np.frombuffer(random.bytes(m * n * np.dtype(dtype).itemsize), dtype)
         a = np.array(elements.reshape(m, n), order=order)
         files = form(folder, VERSIONS[case % 3], [f"variant={variant}"], a=a)
@@ -63,7 +64,7 @@ def check_transposes(url, folder, random):
         check_bits(np.fromfile(c, dtype).reshape(n, m), a, f"{what}, raw")
 
 
-# Type, result type, twice the unit roundoff of sums, unit roundoff of the result.
+# Each row: element type, result type, twice the unit roundoff of sums, unit roundoff of the result
 TYPES = [("float64", "float64", 2.0**-52, 0), ("float64", "float32", 2.0**-52, 2.0**-24),
          ("float32", "float16", 2.0**-23, 2.0**-11), ("float16", "float16", 2.0**-23, 2.0**-11),
          ("float16", "float32", 2.0**-23, 0), ("bfloat16", "bfloat16", 2.0**-23, 2.0**-8),
@@ -74,12 +75,12 @@ TYPES = [("float64", "float64", 2.0**-52, 0), ("float64", "float32", 2.0**-52, 2
 
 
 def dtype_of(name):
-    """Returns None if no installed package has the type."""
+    """Returns NumPy's type of this name, or None if no installed package has it."""
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name) if hasattr(np, name) else None
 
 
 def typed(random, dtype, shape, order):
-    """Integers of the whole range; floats near 1."""
+    """Returns a random matrix: integers of the type's whole range, or floats near 1."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         matrix = random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
@@ -124,7 +125,7 @@ def check_types(url, folder, random):
         octets = ["-H", "Content-Type: application/octet-stream", "--data-binary", f"@{folder}/raw"]
         got = np.fromfile(curl(folder, *octets, f"{url}/v1/matmul?{query}"), c_dtype)
         check_typed(got.reshape(m, n), a, b, sums, rounding, f"{what}, raw")
-        # JSON in both directions: its numbers read back as equal elements.
+        # JSON numbers in requests and replies must be read as equal elements.
         body = {"a": a.tolist(), "b": b.tolist(), "dtype": name, "result_dtype": result, "variant": variant}
         json.dump(body, open(f"{folder}/body", "w"))
         reply = json.load(open(curl(folder, "-d", f"@{folder}/body", f"{url}/v1/matmul")))
@@ -132,7 +133,7 @@ def check_types(url, folder, random):
 
 
 def check_csv(url, folder, random):
-    """Transposes through np.savetxt and np.loadtxt, bit for bit, for every kind of number."""
+    """Transposes of CSV files by np.savetxt, read with np.loadtxt, must have equal bits."""
     for name, fmt, delimiter in (("float32", "%.18e", ","), ("float64", "%.18e", ";"), ("int64", "%d", ",")):
         for m, n in ((1, 1), (3, 70), (200, 150)):
             a = typed(random, np.dtype(name), (m, n), "C")
@@ -144,7 +145,7 @@ def check_csv(url, folder, random):
             check_bits(np.loadtxt(c, dtype=name, delimiter=",", ndmin=2), a, f"{name} {m}x{n} as CSV")
 
 
-# Shapes of stacks that broadcast, of every rank.
+# Shapes of stacks that broadcast, of every rank
 PAIRS = [
     ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
     ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((8, 1, 5, 4), (3, 4, 6)), ((1, 1, 2, 3), (3, 1)), ((2, 3, 1, 5), (2, 1, 5, 2)),
@@ -157,7 +158,7 @@ WHOLE_TYPES = ["float32", "int8", "float64", "float16", "int64", "bool"]
 
 
 def small(random, name, shape, order):
-    """Integers whose sums are exact in every result type."""
+    """Returns random integers so small that their products are exact in every result type."""
     return np.array(random.integers(0, 2, shape) if name in ("bool", "float16") else random.integers(-9, 9, shape)).astype(name, order=order)
 
 
@@ -172,7 +173,7 @@ def check_exact(got, expected, shape, what):
 
 def check_stacks(url, folder, random):
     for case, ((a_shape, b_shape), name, order) in enumerate(itertools.product(PAIRS, WHOLE_TYPES, ("CC", "CF", "FC", "FF"))):
-        if (case + case // 24) % 7 > 0:  # each pair of shapes with three or four of the types and orders
+        if (case + case // 24) % 7 > 0:  # takes every seventh combination, to save time
             continue
         flags = random.integers(0, 2, 2)
         a, b = (small(random, name, swapped(np.empty(shape), flag).shape, order[index])

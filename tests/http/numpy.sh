@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs numpy.py against a server. It writes files by NumPy, and reads replies by NumPy. Types of ml_dtypes are left out
-# if PyPI cannot be reached. Status 77 without NumPy.
+# Runs numpy.py with a server. Skips the types of ml_dtypes if PyPI cannot be reached. Ends with status 77
+# without NumPy.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

@@ -1,6 +1,5 @@
 #!/bin/sh
-# The page's files over HTTP: types, content policy, ETags, gzip, no key needed, and the option that disables them.
-# browser.sh tests the page itself.
+# Tests the HTTP headers of the page's files. browser.sh tests what the page shows.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The parameters tile and vendor, and the path of a result, with a fake device. One variant reports its tile as C's
-# first element; `auto` chooses the row `vendors` if that is allowed.
+# Tests the parameters tile and vendor, and the path in a result, with a simulated device. Its variant `tiled`
+# writes the tile to C's first element. `auto` chooses the variant `vendors` if the request allows it.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -13,8 +13,7 @@ curl -s -o "$scratch/six.npy" -H 'Accept: application/x-npy' -d "{$product}" "$u
 form="-HAccept:application/json -F a=@$scratch/six.npy -F b=@$scratch/six.npy"
 raw="-HAccept:application/json -HContent-Type:application/octet-stream --data-binary @$scratch/raw"
 
-# What `expect` must find; a part of the detail; the query; curl's arguments. A first element of 0 means that the
-# variant chose the tile.
+# Each row: arguments of `expect`|part of the detail|query|arguments of curl
 while IFS='|' read -r outcome detail query arguments; do
     # shellcheck disable=SC2086
     ask "/v1/matmul$query" $arguments
@@ -48,7 +47,7 @@ END
 ask /v1/variants
 expect "/v1/variants: rows with tiles" 200 '[.variants[] | select(has("tiles")) | [.name, .tile, .tiles]]' '[["tiled",16,[8,16,64]]]'
 
-# The path is in JSON, in a header of every form, and in the metrics; not if a variant has only one path.
+# The path of a result is in JSON, in a header and in the metrics. Variants with only one path report none.
 for row in 'certified certified' 'repaired repaired:5000000000' 'simt simt' 'naive '; do
     variant=${row%% *} path=${row#* } with_path=' path'
     [ -n "$path" ] || with_path=
@@ -63,12 +62,12 @@ for row in 'certified certified' 'repaired repaired:5000000000' 'simt simt' 'nai
 done
 stop
 
-# A device with a wrong tile is not used.
+# The server does not use a device whose self-test with a tile gives a wrong result.
 for tile in 8 16; do
     MATMULD_FAULTY_TILE=$tile runs 1 'the known product of float32 by tiled is wrong' --port 0 --backend cuda
 done
 
-# On the CPU vendor changes nothing, because `auto` may choose every variant.
+# On the CPU the parameter vendor changes nothing, because `auto` may choose every variant there.
 MATMULD=$sound
 start --backend cpu
 prepare_queued

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A PUT into the memory of a GPU: large binary bodies go there as they arrive, others once they are decoded. usage:
-# placed.sh BACKEND: cuda, or cpu with a fake GPU. Skipped (77) without a device of the backend.
+# Tests PUT into the memory of a GPU: placed.sh BACKEND, which is cuda, or cpu for a simulated GPU. Skipped
+# (status 77) if the backend has no device.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -15,12 +15,12 @@ seq 1000 | awk '{ print NR == 1 }' | "$FLOAT32" encode >"$scratch/unit"
 ask '/v1/matrices/unit?m=1000&n=1' -X PUT -H "$raw" --data-binary "@$scratch/unit"
 used=$(metric 'staging_bytes{state="used"}')
 
-# fill FILE ROWS COLS: writes rows of one number each, all different.
+# fill FILE ROWS COLS: writes float32 rows. All elements of row i are i.
 fill() {
     seq "$2" | awk -v n="$3" '{ for (i = 0; i < n; i++) print $1 }' | "$FLOAT32" encode >"$scratch/$1"
 }
 
-# is_placed WHAT NAME FILE [SUM]: the GPU has the file's elements. SUM: a product by `unit` has this sum.
+# is_placed WHAT NAME FILE [SUM]: the GPU has the file's elements. SUM is the sum of a product with them.
 is_placed() {
     expect "$1" 201 '.device | sub("[0-9]+$"; "")' cuda:
     ask "/v1/matrices/$2" -H 'Accept: application/octet-stream'
@@ -31,7 +31,6 @@ is_placed() {
     expect "$1: its product" 200 "[.c[][0]] | add" "$4"
 }
 
-# file NAME DESCR ORDER SHAPE ELEMENTS: writes a .npy file.
 file() {
     npy_head "$2" "$3" "$4" >"$scratch/$1"
     cat "$scratch/$5" >>"$scratch/$1"
@@ -56,7 +55,7 @@ for row in 'large 720600' 'small 6'; do
     ask "/v1/matrices/$name" -X PUT -H 'Content-Type: application/x-npy' --data-binary "@$scratch/$name.npy"
     is_placed "a $name file" "$name" "$name" "$sum"
 done
-# The buffer for transfers is full exactly with the last byte, or one byte before it.
+# The transfer buffer becomes full with the last byte, or one byte before it.
 for name in two more four; do
     ask "/v1/matrices/$name?m=$(($(wc -c <"$scratch/$name") / 128))&n=32" -X PUT -H "$raw" --data-binary "@$scratch/$name"
     is_placed "of $(wc -c <"$scratch/$name") bytes" $name $name
@@ -69,7 +68,7 @@ done
 talk requests 30011 || :
 last_reply
 is_placed "a file in pieces" slow large 720600
-# Elements in another layout are decoded first.
+# Elements in another layout must be decoded before they are copied to the GPU.
 file fortran.npy '<f4' True '(1000, 1200)' large
 ask /v1/matrices/fortran -T "$scratch/fortran.npy"
 expect "in Fortran order" 201 .shape '[1000,1200]'
@@ -83,7 +82,7 @@ expect "its product" 200 .c '[[7,10],[15,22]]'
 ask /v1/matrices/csv -X PUT -H 'Content-Type: text/csv' --data-binary '1,2'
 expect "CSV" 201 '.device | sub("[0-9]+$"; "")' cuda:
 same "all of that takes no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
-# Invalid bytes of a bool are rejected in whichever chunk they come, and the old value stays.
+# An invalid byte in a bool matrix is rejected in whichever chunk it arrives, and the old value stays.
 printf '\1\1' >"$scratch/bools"
 head -c 4800000 /dev/zero >"$scratch/zeros"
 ask '/v1/matrices/bool?m=1&n=2&dtype=bool' -X PUT -H "$raw" --data-binary "@$scratch/bools"
@@ -123,8 +122,7 @@ same "nothing is left" 0 "$(metric 'store_bytes{state="stored"}')"
 has_free_budget || fail "memory was left taken"
 stop
 
-# More bytes than the budget of host memory fit into the GPU. Large uploads at the same time each use little host
-# memory.
+# The GPU stores more bytes than the host's memory budget. Simultaneous large uploads use little host memory.
 start --memory-budget 16MiB
 for turn in 1 2 3; do
     uploads=
@@ -141,7 +139,7 @@ for turn in 1 2 3; do
 done
 ask /v1/matrices
 expect "they are all there" 200 .bytes 57600000
-# A result waits for host memory that an upload has. Values on the GPU use none.
+# A result waits for host memory that an upload uses. Matrices on the GPU use no host memory.
 head -c 4800 "$scratch/large" >"$scratch/column"
 ask '/v1/matrices/column?m=1200&n=1' -X PUT -H "$raw" --data-binary "@$scratch/column"
 {
@@ -157,12 +155,12 @@ expect "a result that waits for memory" 200
 wait "$upload" || :
 last_reply
 expect "the upload" 200
-# A broken upload leaves nothing in the store or on the GPU, and keeps the old value.
+# An upload that breaks off leaves no memory reserved in the store or on the GPU, and the old value stays.
 {
     printf 'PUT /v1/matrices/11?m=3200&n=1000 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12800000\r\n\r\n'
     head -c 2500000 "$scratch/large"
 } >"$scratch/requests"
-for turn in $(seq 22); do # the fake GPU has memory for 20
+for turn in $(seq 22); do # the simulated GPU has memory for only 20
     talk requests 2600000 LEAVE || :
 done
 has_room_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" != 0 ]; }
@@ -172,7 +170,7 @@ ask /v1/matrices/11 -H 'Accept: application/octet-stream'
 cmp -s "$scratch/got" "$scratch/large" || fail "an upload that broke off changed the old value"
 ask '/v1/matrices/new?m=1200&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/large"
 is_placed "after those that broke off" new large
-# A file whose header comes in chunks is transferred too: 10 bytes come with the long head of the request.
+# A file whose header arrives in chunks is copied too. The first packet has only 10 bytes of the file.
 fill larger 3200 1000
 file larger.npy '<f4' False '(3200, 1000)' larger
 {
@@ -196,7 +194,7 @@ ask /v1/matrices/pieces -H 'Accept: application/octet-stream'
 cmp -s "$scratch/got" "$scratch/larger" || fail "a file whose head comes in pieces: GET has other elements"
 stop
 
-# fp32_tensor keeps halves of stored operands. The bits are equal with and without them, each time.
+# fp32_tensor may store operands as two halves. Products with and without halves must have equal bits.
 same_bits() {
     what=$1 query=$2 named=$3
     shift 3
@@ -212,7 +210,6 @@ same_bits() {
     done
 }
 
-# numbers FILE COUNT SEED
 numbers() {
     awk -v n="$2" -v seed="$3" 'BEGIN { srand(seed); for (i = 0; i < n; i++) print 2 * rand() - 1 }' | "$FLOAT32" encode >"$scratch/$1"
 }
@@ -244,7 +241,7 @@ if [ "$backend" = cuda ]; then
 fi
 [ "$backend" = cpu ] || { finish; exit; }
 
-# A fake GPU of 64 MiB may use 16 of them.
+# The store uses at most 16 MiB of a simulated GPU of 64 MiB.
 export MATMULD_FAULTY_MIB=64
 start --max-device-memory 1GiB
 unset MATMULD_FAULTY_MIB
@@ -265,7 +262,7 @@ is_placed "a smaller one does" small small
 same "nothing else has room" 0 "$(metric 'store_bytes{state="reserved"}')"
 stop
 
-# An upload that is far too slow loses its memory, also on the GPU, to a new one.
+# An upload that is far too slow loses its memory, also on the GPU, to a new upload.
 start
 {
     printf 'PUT /v1/matrices/slow?m=1&n=50000000 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 200000000\r\n\r\n'
@@ -289,7 +286,6 @@ ask /v1/matrices
 expect "what is there" 200 '[.matrices[].name]' '["quick"]' .bytes 100000000
 stop
 
-# The GPU fails while a body arrives.
 export MATMULD_FAULTY_DEVICES=2
 start
 {

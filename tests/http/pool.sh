@@ -1,10 +1,9 @@
 #!/bin/sh
-# Large bodies take long to decode and to encode, but delay no one: one HTTP thread answers others in between. Large
-# requests succeed, fail and time out like small ones.
+# Tests that decoding and encoding of large bodies does not delay other clients.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# post FILE QUERY [CURL ARGUMENT...]: posts the file, with the results in $scratch/reply and $scratch/status.
+# post FILE QUERY [CURL ARGUMENT...]: posts the file. Writes $scratch/reply and $scratch/status.
 post() {
     file=$1 query=$2
     shift 2
@@ -16,8 +15,8 @@ is_status() {
     same "$1: status" "$2" "$(cat "$scratch/status")"
 }
 
-# answers_during STAGE FILE QUERY [CURL ARGUMENT...]: posts the file, and polls /healthz. Returns whether a poll was
-# answered during this stage, whose earliest begin and latest end come from the log's times.
+# answers_during STAGE FILE QUERY [CURL ARGUMENT...]: posts the file. Succeeds if /healthz was answered during
+# this stage of the request, by the times in the log.
 answers_during() {
     rm -f "$scratch/done"
     stage=$1 rounds=$((rounds + 1))
@@ -52,16 +51,16 @@ answers() {
 raw='Content-Type: application/octet-stream'
 json='Content-Type: application/json'
 
-# Freed memory is overwritten, so later reads of it are found.
+# glibc overwrites freed memory, so a later read gives wrong results.
 export MALLOC_PERTURB_=165
-# On one core the worker pool has one thread.
+# On one core the server's worker pool has only one thread.
 first_core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
 printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$first_core" "$MATMULD" >"$scratch/on_one_core"
 chmod +x "$scratch/on_one_core"
 MATMULD="$scratch/on_one_core"
 start --backend cpu --threads 1
 
-# An outer product: a short kernel and a long text.
+# An outer product has a short kernel and a long reply.
 side=2000
 "$FLOAT32" fill $((2 * side)) 1 >"$scratch/outer"
 answers "a large reply" 200 encode "$scratch/outer" "matmul?m=$side&k=1&n=$side" -H "$raw" -H 'Accept: application/json' -D "$scratch/head"
@@ -70,7 +69,7 @@ elements = [element for row in json.load(sys.stdin)["c"] for element in row]
 print(len(elements), set(elements))' <"$scratch/reply")"
 like "a large reply: the header tells its encoding" '*encode;dur=[1-9]*' "$(header Server-Timing "$scratch/head")"
 
-# The type follows the matrix, so the worker pool scans the text again.
+# The type comes after the matrix, so the worker pool must read the text again.
 {
     printf '{"a": [[1'
     awk 'BEGIN { for (i = 1; i < 200000; i++) printf ",%d", i }'
@@ -81,7 +80,7 @@ like "a large reply: the header tells its encoding" '*encode;dur=[1-9]*' "$(head
 answers "a type that is told behind" 200 decode "$scratch/turned" transpose -H "$json"
 same "a type that is told behind: the last row" '[199999,-199999]' "$(jq -c '.c[199999]' "$scratch/reply")"
 
-# Malformed in its last character.
+# The last character of a large body is wrong.
 {
     printf '{"b": [[1]], "a": [[0'
     awk -v count=800000 'BEGIN { for (i = 1; i < count; i++) printf ",0.%d", i }'
@@ -92,7 +91,7 @@ is_status "a large body that is wrong" 400
 same "a large body that is wrong: code" bad_request "$(code_of "$scratch/reply")"
 same "a large body that is wrong: line" 1 "$(jq .line "$scratch/reply")"
 
-# Times out while the worker pool works, or soon after.
+# The deadline passes while the worker pool works, or soon after.
 for body in wrong turned; do
     post "$scratch/$body" 'transpose?timeout_ms=1' -H "$json"
     like "$body, in a millisecond: status" '[45]0[04]' "$(cat "$scratch/status")"
@@ -100,10 +99,10 @@ done
 await 60 has_free_budget || fail "what was given up holds memory"
 stop
 
-# Reductions of large matrices take turns with other work, and end once their clients have left.
+# Reductions of large matrices take turns with other work, and stop when their client leaves.
 start --backend cpu --threads 1
-many=$((20 * $(nproc))) # more work on more cores
-# reduce COUNT: sends so many requests at once by one curl process.
+many=$((20 * $(nproc))) # more cores need more requests to be busy
+# reduce COUNT: sends COUNT requests at once with one curl process.
 reduce() {
     for _ in $(seq "$1"); do printf 'url = "%s/v1/matrices/long?reduce=norm"\noutput = "%s/figures"\n' "$url" "$scratch"; done >"$scratch/urls"
     curl -s -Z --parallel-immediate --parallel-max "$1" -H 'X-Request-Id: figures' -K "$scratch/urls" 2>"$scratch/progress" &
@@ -111,7 +110,7 @@ reduce() {
 }
 reductions() { grep -c '"request_id":"figures"' "$scratch/log" || :; }
 has_reduced() { [ "$(reductions)" -ge "$1" ]; }
-# Large enough to take a while.
+# Finds a matrix large enough to keep the server busy.
 for size in 5000000 20000000 60000000; do
     head -c $size /dev/zero >"$scratch/zeros"
     curl -s -o "$scratch/reply" -H "$raw" -T "$scratch/zeros" "$url/v1/matrices/long?m=1&n=$size&dtype=uint8"
@@ -141,21 +140,20 @@ wait "$reducing"
 at_most "milliseconds of reductions whose clients have left" $((many * one_ms / 2)) $(($(cpu_ms) - begun_ms))
 stop
 
-# Clients that leave while the worker pool works for others or for them.
+# Clients leave while the worker pool works on their request or on another one.
 start --backend cpu --threads 1
 {
     printf '{"a": [[1'
     awk 'BEGIN { for (i = 1; i < 60000; i++) printf ",%d", i }'
     printf ']], "dtype": "int64"}'
 } >"$scratch/behind"
-# leave TENTHS FILE QUERY CURL ARGUMENT…: leaves after so many tenths of a second.
+# leave TENTHS FILE QUERY CURL ARGUMENT…: sends a request and leaves after TENTHS tenths of a second.
 leave() {
     tenths=$1 file=$2 query=$3
     shift 3
     curl -s -o /dev/null --max-time "$((tenths / 10)).$((tenths % 10))" -H 'Expect:' "$@" --data-binary "@$file" "$url/v1/$query" &
     left="$left $!"
 }
-# Several delays, because machines differ in speed.
 for round in $(seq 100); do
     left=
     for _ in 1 2 3 4 5 6 7 8; do

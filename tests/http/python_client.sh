@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests of clients/python, which start their own servers. Uses ml_dtypes if PyPI has it, else an installed
-# NumPy. Status 77 without either.
+# Runs the tests of clients/python, which start their own servers. Uses NumPy and ml_dtypes from PyPI, or else
+# an installed NumPy. Ends with status 77 without NumPy.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

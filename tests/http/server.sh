@@ -1,17 +1,16 @@
-# What the scripts of this folder share: checks, requests and servers. A script sources this file with MATMULD, the path of
-# matmuld, in the environment. $scratch is a folder inside the current one for the script's files. When the script ends, however
-# it ends, clean_up kills the server and removes $scratch.
+# Functions for the scripts of this folder. $scratch is a temporary folder. When a script ends for any reason,
+# clean_up kills its server and removes $scratch.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
 : "${MATMULD:?the path of matmuld}"
 export no_proxy='*'
-# A test sets the options that it needs. None comes from outside.
+# Removes options that the caller's environment sets for matmuld.
 for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$variable"
 done
 
-# If python3 is a script, as with pyenv, it starts slowly. The interpreter that it runs then comes first on PATH.
+# Puts the real interpreter first on PATH, because a wrapper script for python3 starts slowly.
 [ "$(head -c 2 "$(command -v python3)")" != '#!' ] ||
     PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
 
@@ -26,7 +25,7 @@ scratch=$(mktemp -d "$PWD/$(basename "$0" .sh).XXXXXX")
 # shellcheck source=tests/http/jobs.sh
 . "$here/jobs.sh"
 
-# A command that fails outside a check ends the script, and clean_up reports it.
+# Runs when the script ends, also after a command outside a check has failed.
 clean_up() {
     code=$?
     check_replies
@@ -43,7 +42,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 
-# finish: the last line of every script. A script without checks fails.
+# finish: the last line of every script. A script that made no checks fails.
 finish() {
     check_replies
     set --
@@ -55,27 +54,23 @@ finish() {
     [ "$checks" -gt 0 ] && [ "$failures" -eq 0 ]
 }
 
-# --- checks
-
 fail() {
     failures=$((failures + 1))
     printf 'FAILED: %s\n' "$*"
 }
 
-# abort FILE WORDS: shows the file, fails with the words, and ends the script.
 abort() {
     cat "$1"
     fail "$2"
     exit 1
 }
 
-# same WHAT EXPECTED GOT
 same() {
     checks=$((checks + 1))
     [ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
 }
 
-# like WHAT PATTERN GOT: the pattern is the shell's.
+# like WHAT PATTERN GOT: PATTERN is a shell pattern.
 like() {
     checks=$((checks + 1))
     # shellcheck disable=SC2254
@@ -85,17 +80,16 @@ like() {
     esac
 }
 
-# at_most WHAT LIMIT GOT: whole or decimal numbers.
 at_most() {
     checks=$((checks + 1))
     awk -v limit="$2" -v got="$3" 'BEGIN { exit !(got + 0 <= limit + 0) }' || fail "$1: expected at most $2, got $3"
 }
 
-# expect WHAT STATUS [KEY VALUE]…: checks the last reply. A key is one of:
-#   Header:   the value is a pattern of the shell; '' if the header is absent
-#   detail    the reply's detail contains the value, in which * stands for any text
-#   code      the value is the problem's code, or none
-#   a filter of jq, which finds the value: text as it is, anything else as JSON
+# expect WHAT STATUS [KEY VALUE]…: checks the last reply. KEY is one of:
+#   Header:   VALUE is a shell pattern, or '' if the header must be absent
+#   detail    the reply's detail must contain VALUE, in which * stands for any text
+#   code      VALUE is the code of the problem, or none
+#   a filter of jq that must give VALUE: text, or else JSON
 expect() {
     what=$1
     same "$what: status" "$2" "$status"
@@ -110,15 +104,13 @@ expect() {
     done
 }
 
-# check_later WHAT EXPECTED CHECK: puts off a check of the last reply's JSON, because jq takes up to 30 ms to start. CHECK is a
-# call of expect.jq. WHAT and EXPECTED are one line, without tabs.
+# check_later WHAT EXPECTED CHECK: saves a check of the last reply for later, because jq takes 30 ms to start.
 check_later() {
     checks=$((checks + 1))
     printf ', %s\n' "$3" >>"$scratch/checks.jq"
     { printf '%s\t%s\t' "$1" "$2" && tr '\n\t' '  ' <"$scratch/got" && echo; } >>"$scratch/checked"
 }
 
-# check_replies: makes the checks that were put off, in one run of jq.
 check_replies() {
     [ -e "$scratch/checks.jq" ] || return 0
     cat "$here/expect.jq" "$scratch/checks.jq" >"$scratch/program.jq"
@@ -129,7 +121,7 @@ check_replies() {
     done <"$scratch/failed"
 }
 
-# runs STATUS WORDS ARG…: matmuld ends by itself with this status, and stderr contains the words. stdout is in $scratch/out.
+# runs STATUS WORDS ARG…: runs matmuld, which must end with this status and print WORDS to stderr.
 runs() {
     expected=$1 words=$2
     shift 2
@@ -139,7 +131,7 @@ runs() {
     like "matmuld $*: stderr" "*$words*" "$(cat "$scratch/err")"
 }
 
-# await SECONDS COMMAND…: repeats the command until it succeeds, and fails if it never does.
+# await SECONDS COMMAND…: repeats the command until it succeeds. Fails after SECONDS.
 await() {
     tries=$(($1 * 20))
     shift
@@ -150,12 +142,9 @@ await() {
     done
 }
 
-# --- the OpenAPI document
-
-# Replies are the same under a sanitizer, so they are not checked against the document there.
+# Replies do not differ under a sanitizer, so only builds without one compare them with the document.
 sanitizer=${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}
 
-# conform DOCUMENT [EXCHANGES]…: checks by validate.py.
 conform() {
     [ -z "$sanitizer" ] || return 0
     checks=$((checks + 1))
@@ -166,9 +155,8 @@ conform() {
     fi
 }
 
-# keep METHOD TARGET: keeps the last reply. `finish` checks all kept ones against the document of their server in one run,
-# because validate.py takes longer to start than to check them. Large matrices are left out: they would take seconds, and the
-# schema says no more about them than about small ones.
+# keep METHOD TARGET: saves the last reply. `finish` compares all saved replies with the OpenAPI document in
+# one run, because validate.py is slow to start. Large replies are skipped, because they would take seconds.
 keep() {
     [ -z "$sanitizer" ] && [ "$(wc -c <"$scratch/got")" -lt 1000000 ] || return 0
     kept_count=$((kept_count + 1))
@@ -177,10 +165,8 @@ keep() {
     cp "$scratch/got" "$kept/$kept_count.body"
 }
 
-# --- requests and replies
-
-# ask TARGET ARG…: sends a request by curl. Sets $status (000 without a reply) and $uploaded, the bytes of the body that were
-# sent. Leaves the reply in $scratch/head and $scratch/got, and keeps it.
+# ask TARGET ARG…: sends a request with curl. Sets $status (000 without a reply) and $uploaded, the number of
+# body bytes sent. Writes the reply to $scratch/head and $scratch/got, and saves it with `keep`.
 ask() {
     target=$1
     shift
@@ -192,7 +178,7 @@ ask() {
     [ "$status" = 000 ] || keep "$method" "$target"
 }
 
-# post_file FILE QUERY HEADER…: asks for the product of $scratch/FILE, raw and without Expect unless a header says otherwise.
+# post_file FILE QUERY HEADER…: posts $scratch/FILE as the raw operands of a product.
 post_file() {
     file=$1 query=$2
     shift 2
@@ -202,7 +188,7 @@ post_file() {
     ask "/v1/matmul?$query" -K "$scratch/headers" --data-binary "@$scratch/$file"
 }
 
-# talk FILE PIECE [HOW]: sends $scratch/FILE by talk.py, and leaves what comes back in $scratch/replies.
+# talk FILE PIECE [HOW]: sends $scratch/FILE with talk.py. Writes the replies to $scratch/replies.
 talk() {
     talked=0
     "$TALK" 127.0.0.1 "${url##*:}" "$2" ${3:+"$3"} <"$scratch/$1" >"$scratch/raw" 2>"$scratch/complaint" || talked=$?
@@ -210,12 +196,11 @@ talk() {
     return $talked
 }
 
-# statuses: those of $scratch/replies.
 statuses() {
     sed -n 's/.*HTTP\/1\.1 \([0-9]*\) .*/\1/p' "$scratch/replies" | paste -sd ' ' -
 }
 
-# last_reply: makes the last of $scratch/replies the last reply, as `ask` leaves it.
+# last_reply: makes the last reply in $scratch/replies the one that `expect` checks.
 last_reply() {
     awk '/^HTTP\/1\.1/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }' "$scratch/replies" >"$scratch/last"
     sed '/^$/q' "$scratch/last" >"$scratch/head"
@@ -227,31 +212,27 @@ status_of() {
     curl -s -o /dev/null --max-time 60 -w '%{http_code}' "$@" || :
 }
 
-# code_of FILE: the code of a problem.
+# code_of FILE: prints the code of a problem document.
 code_of() {
     jq -r '.code // "none"' "$1" 2>/dev/null || echo "no JSON"
 }
 
-# header NAME FILE: the header's value without the spaces around it. Nothing if the header is absent, and two lines if it
-# stands there twice.
+# header NAME FILE: prints a line for each header of this name.
 header() {
     sed -n "s/^$1:[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/Ip" "$2"
 }
 
-# npy_head DESCR ORDER SHAPE: the head of a .npy file of version 1.0, padded with spaces to 128 bytes.
+# npy_head DESCR ORDER SHAPE: prints the header of a .npy file of version 1.0, padded to 128 bytes.
 npy_head() {
     printf '\223NUMPY\001\000v\000%-117s\n' "{'descr': '$1', 'fortran_order': $2, 'shape': $3, }"
 }
 
-# --- the server
-
-# start ARG…: starts a server on a free port, and returns once it can multiply.
+# start ARG…: starts a server on a free port, and returns when it is ready.
 start() {
     launch --port 0 "$@"
     await_ready
 }
 
-# start_with_key KEY ARG…
 start_with_key() {
     export MATMULD_API_KEY="$1"
     shift
@@ -259,10 +240,10 @@ start_with_key() {
     unset MATMULD_API_KEY
 }
 
-# launch ARG…: starts a server. Sets $server, its process, and $kept, the folder of its replies; and $url once it listens.
+# launch ARG…: starts a server. Sets $server to its process, and $url once the server listens.
 launch() {
     kept=$(mktemp -d "$scratch/kept.XXXXXX") kept_count=0
-    # The log is emptied because the server may be slow to open it, and find_url would find the last server's address.
+    # Empties the log, because find_url would otherwise find the address of the previous server.
     : >"$scratch/log"
     "$MATMULD" "$@" 2>"$scratch/log" &
     server=$!
@@ -276,8 +257,8 @@ find_url() {
     [ -n "$url" ] || has_ended
 }
 
-# await_ready: waits until the launched server can multiply. Sets $document, its OpenAPI document. It watches the log,
-# because the metrics would count each early request for /readyz as a refusal.
+# await_ready: waits until the server is ready, and sets $document to its OpenAPI document. Reads the log,
+# because early requests to /readyz would be counted as errors in the metrics.
 await_ready() {
     { await 60 says_ready && is_ready; } ||
         abort "$scratch/log" "it did not log 'ready' within a minute, or /readyz was not 200 after it"
@@ -285,7 +266,6 @@ await_ready() {
     curl -s --max-time 30 -o "$document" "$url/openapi.json" || fail "no /openapi.json"
 }
 
-# The log is text or JSON.
 says_ready() {
     grep -qE '(^| )ready$|"message":"ready"' "$scratch/log" || has_ended
 }
@@ -294,7 +274,7 @@ is_ready() {
     [ "$(status_of "$url/readyz")" = 200 ]
 }
 
-# ends STATUS WHAT: waits until the server ends, with this status.
+# ends STATUS WHAT: waits for the server to end, which must give this status.
 ends() {
     status=0
     await 60 has_ended || {
@@ -310,7 +290,7 @@ has_ended() {
     ! kill -0 "$server" 2>/dev/null
 }
 
-# ended WHAT: the server ends with status 0, and without a sanitizer's report.
+# ended WHAT: waits for the server to end with status 0 and without a sanitizer's report.
 ended() {
     ends 0 "$1"
     checks=$((checks + 1))
@@ -325,7 +305,7 @@ stop() {
     ended "after SIGTERM"
 }
 
-# gives_up WHAT: the server has lost a device, and ends by itself with the status for that.
+# gives_up WHAT: waits for the server to end by itself with status 70, because it lost its last device.
 gives_up() {
     ends 70 "$1"
     has_logged 'ends with status 70' || fail "$1: the log does not tell of it"
@@ -335,13 +315,13 @@ has_logged() {
     grep -q -e "$1" "$scratch/log"
 }
 
-# reload WORDS: sends SIGHUP, and waits until the log has the words.
+# reload WORDS: sends SIGHUP, and waits until the log contains WORDS.
 reload() {
     kill -HUP "$server"
     await 20 has_logged "$1" || fail "the log does not say '$1'"
 }
 
-# metric SERIES: its value. Nothing if there is no such series.
+# metric SERIES: prints a value of /metrics, or nothing if there is no such series.
 metric() {
     curl -s --max-time 60 "$url/metrics" |
         awk -v series="matmuld_$1" 'substr($0, 1, length(series) + 1) == series " " { print $NF }'
@@ -355,12 +335,12 @@ has_free_budget() {
     has_metric 'staging_bytes{state="used"}' 0
 }
 
-# is_taken_beyond BYTES: whether requests have reserved more than that.
+# is_taken_beyond BYTES: succeeds if requests use more than BYTES of the memory budget.
 is_taken_beyond() {
     [ "$(metric 'staging_bytes{state="used"}')" -gt "$1" ]
 }
 
-# cpu_ms: the server's CPU time, user and system. A tick of the kernel is a hundredth of a second.
+# cpu_ms: prints the server's CPU time. The kernel counts in hundredths of a second.
 cpu_ms() {
     awk '{ print ($14 + $15) * 10 }' "/proc/$server/stat"
 }
@@ -369,7 +349,6 @@ now_ms() {
     date +%s%3N
 }
 
-# descriptors: how many the server has open.
 descriptors() {
     find "/proc/$server/fd" -mindepth 1 | wc -l
 }
@@ -378,15 +357,13 @@ has_descriptors() {
     [ "$(descriptors)" -le "$1" ]
 }
 
-# same_descriptors BEFORE: the server soon has no more than before, so it has leaked none.
+# same_descriptors BEFORE: waits until the server has only BEFORE open descriptors. More would be a leak.
 same_descriptors() {
     checks=$((checks + 1))
     await 60 has_descriptors "$1" || fail "there were $1 descriptors, and there are $(descriptors)"
 }
 
-# --- what a test may need from the machine
-
-# python_with MODULE: a python3 that has the module: the one on PATH, or the system's, for which its packages install modules.
+# Also tries the system's python3, because Debian packages install modules only there.
 python_with() {
     for python in python3 /usr/bin/python3; do
         ! "$python" -c "import $1" 2>/dev/null || { echo "$python" && return; }
@@ -394,8 +371,7 @@ python_with() {
     return 1
 }
 
-# make_venv NAME: installs tests/http/NAME/requirements.txt from PyPI into build/NAME, and sets $venv to that. If it cannot, it
-# says why. Tests that need the same one wait for the first.
+# make_venv NAME: installs tests/http/NAME/requirements.txt from PyPI into build/NAME, and sets $venv.
 make_venv() {
     venv=$here/../../build/$1 wanted=$here/$1/requirements.txt
     mkdir -p "$here/../../build"
@@ -415,13 +391,12 @@ install_venv() {
     return 1
 }
 
-# find_numpy: sets $python to one that has NumPy: ours from PyPI, which also has ml_dtypes, or what python_with finds.
+# find_numpy: sets $python to a python3 with NumPy. Prefers the one from PyPI, which also has ml_dtypes.
 find_numpy() {
     make_venv numpy && python=$venv/bin/python3 || python=$(python_with numpy)
 }
 
-# make_certificate NAME ARG…: $scratch/NAME.pem and NAME.key, for localhost and 127.0.0.1. The arguments say which kind of key.
-# Without openssl the test is skipped.
+# make_certificate NAME ARG…: writes $scratch/NAME.pem and NAME.key. Skips the test without openssl.
 make_certificate() {
     command -v openssl >/dev/null || {
         echo "there is no openssl, which makes the certificates"

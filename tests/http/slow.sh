@@ -1,13 +1,12 @@
 #!/bin/sh
-# Slow clients: a head or body that is too slow gets 408 and a closed connection. Bodies at the minimum rate and idle
-# connections are accepted. A client that reads too slowly is disconnected.
+# Tests slow clients. If a head, a body or the reading of a reply is too slow, the connection is closed.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 : "${DAWDLE:?the path of the program dawdle}"
 
-# slowly FILE PIECE PAUSE_MS WHAT STATUSES [LEAST]: sends the file slowly in the background. Expects these statuses, and
-# a connection of at least LEAST milliseconds.
+# slowly FILE PIECE PAUSE_MS WHAT STATUSES [LEAST]: sends the file slowly in the background. The replies must
+# have these statuses. The connection must last at least LEAST milliseconds.
 sent=0
 slowly() {
     sent=$((sent + 1))
@@ -21,8 +20,6 @@ slowly() {
     workers="$workers $!"
 }
 
-# check_sent: waits for all these clients, and checks their replies. An error must be a problem that closes the
-# connection.
 check_sent() {
     for number in $(seq $sent); do
         IFS='|' read -r what expected least <"$scratch/row.$number"
@@ -47,7 +44,7 @@ check_sent() {
     sent=0
 }
 
-# upload BYTES [QUERY]: prints the head of a raw body of so many bytes.
+# upload BYTES [QUERY]: prints the head of a request with a raw body of BYTES bytes.
 upload() {
     printf 'POST /v1/matmul?m=1&k=%d&n=1%s HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: slow\r\nConnection: close\r\n' $(($1 / 8)) "${2:-}"
     printf 'Content-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n' "$1"
@@ -57,11 +54,10 @@ json='POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/j
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n' >"$scratch/get"
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: %01000d' 0 >"$scratch/trickle"
 
-# All clients at once. Too slow clients would need much longer than four seconds; fast enough ones also last longer.
+# All clients run at the same time. Clients that are fast enough may take longer than the time limit.
 workers=
 start --backend cpu --receive-timeout-ms 4000 --receive-rate 1000 --send-timeout-ms 4000 --send-rate 40000 --memory-budget 512MiB
 
-# Heads.
 slowly trickle 1 50 "a head that trickles" 408 4000
 printf 'GET /heal' >"$scratch/input"
 slowly input 100 1 "a head that stops" 408 4000
@@ -73,7 +69,7 @@ slowly input "$(wc -c <"$scratch/get")" 700 "a second head that trickles" "200 4
 } >"$scratch/input"
 slowly input $(($(wc -c <"$scratch/input") / 2)) 5000 "a connection idle for five seconds" "200 200" 5000
 
-# Bodies: 50, 500 and 4000 bytes a second; 1000 are enough.
+# Bodies arrive with 50, 500 and 4000 bytes a second. The minimum rate is 1000.
 {
     upload 32000
     head -c 32000 /dev/zero
@@ -88,12 +84,12 @@ slowly input 1000 1 "a chunked body that stops" 408 4000
 upload 8000 '&timeout_ms=300' >"$scratch/input"
 slowly input 1000 1 "a body that is not there by its own deadline" 504 300
 
-# A deadline in the body, which is read while the sweep runs.
+# The deadline is a member of the body, which must be read first.
 printf '%bConnection: close\r\nContent-Length: 46\r\n\r\n{"a":[[2]],"b":[[3]],"timeout_ms":50000     }\n' "$json" >"$scratch/input"
 slowly input 30 150 "a body that comes in pieces" 200
 
-# Replies of 16 MiB, which mostly stay in the server, and of 64 and 16 KiB, which fit into sockets. Each of four clients
-# reads BYTES in 50 ms; 2000 are enough.
+# Replies of 16 MiB mostly wait in the server, and replies of 64 and 16 KiB fit into the sockets. Each of four
+# clients reads BYTES bytes every 50 ms. The minimum is 2000 bytes.
 while read -r name rows bytes seconds _; do
     "$DAWDLE" --port "${url##*:}" --readers 4 --shape "${rows}x1x$rows" --bytes "$bytes" --every-ms 50 --seconds "$seconds" >"$scratch/taken.$name" &
     workers="$workers $!"
@@ -112,11 +108,11 @@ for row in 'slow 4' 'fair 0' 'slow_small 4' 'fair_small 0' 'tiny 4'; do
 done
 await 30 has_free_budget || fail "who was cut off holds memory"
 same "clients who take a reply: closed" 12 "$(metric 'connections_closed_total{reason="slow_reader"}')"
-# Also replies of 16 KiB, which the system's sockets hold completely.
+# Slow readers are also counted if the system's sockets hold the whole reply.
 at_most "clients who take a reply: at least so many counted" "$(metric 'cancelled_total{stage="send"}')" 12
 stop
 
-# The process's time limit also ends fast bodies. A hundred clients together announce all of the memory.
+# --timeout-ms also ends requests whose bodies arrive fast enough.
 workers=
 start --backend cpu --receive-timeout-ms 1000 --receive-rate 1000 --timeout-ms 2000 --memory-budget 64MiB
 slowly upload 200 50 "a body that is not there by --timeout-ms" 408 2000

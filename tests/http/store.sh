@@ -1,15 +1,14 @@
 #!/bin/sh
-# Stored matrices: all formats, names, conditions, lifetimes, limits to the byte, broken and slow uploads, separation by
-# API key, and counters.
+# Tests stored matrices: formats, names, conditional requests, lifetimes, limits, and broken uploads.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster
+MATMULD=${FAULTY:?the path of the faulty matmuld} # starts faster than the real matmuld
 alice=alice-has-this-key bob=bob-has-another-key- carol=carol-s-key-has-no-name
 path=/v1/matrices
 raw='Content-Type: application/octet-stream'
 
-# put NAME BYTES [ARG…]: stores this many bytes of uint8.
+# put NAME BYTES [ARG…]: stores a uint8 matrix of BYTES bytes.
 put() {
     name=$1 bytes=$2
     shift 2
@@ -17,7 +16,7 @@ put() {
     ask "$path/$name?dtype=uint8&m=1&n=$bytes" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros" "$@"
 }
 
-# bytes_are STORED RESERVED RELEASED: waits for these values of the metrics.
+# bytes_are STORED RESERVED RELEASED: waits until the metrics have these values.
 bytes_are() {
     checks=$((checks + 1))
     # shellcheck disable=SC2016
@@ -26,12 +25,12 @@ bytes_are() {
         - "$url" "$*" || fail "bytes stored, reserved and released: expected $*, got $(curl -s "$url/metrics" | grep ^matmuld_store_bytes)"
 }
 
-# head_of BYTES [HEADER]: prints the head of such a PUT, for talk.
+# head_of BYTES [HEADER]: prints the head of a PUT with a uint8 matrix of BYTES bytes.
 head_of() {
     printf 'PUT %s/slow?dtype=uint8&m=1&n=%s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\nContent-Length: %s\r\n\r\n' "$path" "$1" "$raw" "$1"
 }
 
-# hang_up: ends the upload $half.
+# hang_up: breaks off the upload of the process $half.
 hang_up() {
     kill "$half"
     wait "$half" 2>/dev/null || :
@@ -39,7 +38,7 @@ hang_up() {
 
 start --backend cpu --memory-budget 64MiB
 
-# --- forms in
+# --- Formats of uploads
 printf '%s' '{"a": [[1, 2], [3, 4]]}' >"$scratch/m.json"
 echo 1 2 3 4 | "$FLOAT32" encode >"$scratch/m.raw"
 { npy_head '<f4' False '(2, 2)' && cat "$scratch/m.raw"; } >"$scratch/m.npy"
@@ -72,7 +71,7 @@ expect "curl -T, again" 200 Location: "$path/m"
 same "the ETag in the body and in the head" "$(header ETag "$scratch/head")" "$(jq -r .etag "$scratch/got")"
 bytes_are 16 0 0
 
-# --- forms out
+# --- Formats of replies
 ask "$path/m"
 expect ".npy by default" 200 Content-Type: application/x-npy Vary: Accept Cache-Control: 'private, no-cache' \
     Matmul-Shape: '2, 2' Matmul-Dtype: float32 ETag: '"????????????????????????????????"'
@@ -106,7 +105,7 @@ done
 ask "$path/none" -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2]], "shape": [2]}'
 expect "a shape that the elements do not have" 422 code bad_shape .field shape
 
-# --- parts and reductions: of 1 2, 3 4, of a stack of two of 2x3, of a vector and of a number
+# --- Parts and reductions of a 2x2 matrix, a stack of two 2x3 matrices, a vector and a number
 ask "$path/stack" -X PUT -d '{"dtype": "int64", "a": [[[1,2,3],[4,5,6]],[[7,8,9],[10,11,12]]]}'
 ask "$path/row" -X PUT -d '{"a": [1,2,3]}'
 { npy_head '<f4' False '()' && echo 7 | "$FLOAT32" encode; } >"$scratch/one.npy"
@@ -164,7 +163,7 @@ ask "$path/m" -H 'Accept: application/json'
 expect "the whole is as it was" 200 .a '[[1,2],[3,4]]'
 for name in stack row one; do ask "$path/$name" -X DELETE; done
 
-# 2⁶⁰ matrices without elements: reductions of them take no time.
+# A stack of 2⁶⁰ matrices without elements. Reductions must not loop over the stack.
 while IFS='|' read -r shape figures outcome; do
     ask "$path/none?shape=2147483647,536870911,$shape" -X PUT -H "$raw" --data-binary ''
     ask "$path/none?reduce=$figures" --max-time 20
@@ -177,7 +176,7 @@ done <<'END'
 0,0|trace|{"trace":0}
 END
 
-# --- large ones, by the worker pool
+# --- Large matrices, which the worker pool reads and writes
 "$FLOAT32" fill 100000 1.5 >"$scratch/large.raw"
 ask "$path/large?m=1000&n=100" -X PUT -H "$raw" --data-binary "@$scratch/large.raw"
 ask "$path/large" -H 'Accept: application/json'
@@ -192,7 +191,7 @@ expect "what JSON gave" 201 .bytes 400000
 for name in cube none large again; do ask "$path/$name" -X DELETE; done
 bytes_are 16 0 0
 
-# Bytes around the elements are not kept.
+# The store keeps only the elements and frees the memory of other bytes of the body.
 used=$(metric 'staging_bytes{state="used"}')
 { printf '%060000d\r\n--x\r\nContent-Disposition: form-data; name=a\r\n\r\n' 0 && cat "$scratch/m.npy" && printf '\r\n--x--\r\n'; } >"$scratch/form"
 ask "$path/m" -X PUT -H 'Content-Type: multipart/form-data; boundary=x' --data-binary "@$scratch/form"
@@ -202,7 +201,7 @@ used=$(metric 'staging_bytes{state="used"}')
 ask "$path/m" -T "$scratch/m.npy"
 same "nor is a short head" "$used" "$(metric 'staging_bytes{state="used"}')"
 
-# --- what is refused leaves the old value
+# --- A rejected PUT does not change the old value.
 while IFS='|' read -r what http code query header body; do
     ask "$path/m$query" -X PUT -H "$header" --data-binary "$body"
     expect "$what" "$http" code "$code"
@@ -243,7 +242,7 @@ ask "$path/m" -H 'Accept: application/json'
 expect "after all that" 200 .a '[[1,2],[3,4]]'
 bytes_are 16 0 0
 
-# --- names
+# --- Names
 long=$(printf '%0128d' 0)
 for name in "$long" a.b_c-D ... ; do
     put "$name" 1
@@ -270,7 +269,7 @@ done
 ask "$path/m" -X POST -d x
 expect "POST" 405 code method_not_allowed Allow: 'GET, HEAD, PUT, DELETE, OPTIONS'
 
-# --- conditions
+# --- Conditional requests
 ask "$path/m" --head
 tag=$(header ETag "$scratch/head")
 put m 4 -H 'If-None-Match: *'
@@ -288,7 +287,7 @@ expect "a star within a tag" 412 code precondition_failed .field If-Match
 put new 4 -H 'If-None-Match: "old,*,tag"'
 expect "a star within a tag that there is not" 201
 ask "$path/new" -X DELETE
-# A star must be alone, and a tag needs quotes.
+# A star must be the only item of a list, and a tag needs quotes.
 for header in If-Match If-None-Match; do
     for list in '*, "a"' "$tag, *" '*,*' '"a,*' 'a' 'W/a' 'w/"a"' '"a""b"' '"a" "b"' '"a b"'; do
         put m 4 -H "$header: $list"
@@ -319,7 +318,7 @@ expect "there was none" 201
 put new 4 -H "If-None-Match: \"$(head -c 4092 /dev/zero | tr '\0' a)\"" -H 'If-None-Match: *'
 expect "conditions that are too long to be read" 400 code bad_request .field If-None-Match
 
-# A body that is too large and has no length: the first error counts.
+# Requests with two errors. The first error that the server finds decides the reply.
 while IFS='|' read -r what http code query header length; do
     ask "$path/m?$query" -X PUT -H "$header" -H "$length" --data-binary x
     expect "$what" "$http" code "$code"
@@ -330,7 +329,7 @@ too large|413|too_large||If-Match: *|Content-Length: 99999999999
 no length, a bad query and a condition|411|length_required|tl=1|If-None-Match: *|Content-Length:
 END
 
-# Conditions are checked again at the end, because the value may change during the upload.
+# Conditions are checked again after the upload, because the value may have changed meanwhile.
 { head_of 800 | sed 's|^Host|If-None-Match: *\r\nHost|' && head -c 800 /dev/zero; } >"$scratch/late"
 "$TALK" 127.0.0.1 "${url##*:}" 400 1500 <"$scratch/late" >"$scratch/raw" &
 late=$!
@@ -340,7 +339,7 @@ wait "$late"
 like "it lost against another one" 'HTTP/1.1 412*' "$(head -n 1 "$scratch/raw")"
 bytes_are 10 0 0
 
-# --- the list
+# --- The list of matrices
 for page in '' '?limit=1' '?limit=1000&limit=1000' '?limit=2&after=m&after=m' '?after=slow' '?after=a'; do
     ask "$path$page"
     expect "the list$page" 200
@@ -357,7 +356,7 @@ done
 ask "$path" -X PUT -d x
 expect "PUT of the list" 405
 
-# --- lives
+# --- Lifetimes
 put m 4
 expect "no end" 200 .expires null
 put "m" 4 -G
@@ -369,13 +368,13 @@ is_gone() { [ "$(status_of "$url$path/m")" = 404 ]; }
 await 10 is_gone || fail "it does not expire"
 bytes_are 6 0 0
 
-# --- other sites
+# --- Pages of other sites
 put m 4 -H 'Origin: https://evil.example'
 expect "PUT by another site" 403 code forbidden
 ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
-# --- counts; the log and the metrics show the pattern
+# --- Counters. The log and the metrics show /v1/matrices/{name} instead of the name.
 for row in 'put",result="precondition_failed 8' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 9'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
@@ -384,7 +383,7 @@ same "matrices" 2 "$(metric store_matrices)"
 same "names in the log" 0 "$(grep -c "matrices/[a-z0]" "$scratch/log")"
 stop
 
-# --- no memory for the elements of a text: its reader is asked once, and freed once
+# --- The memory budget is too small for the elements of a text.
 start --backend cpu --memory-budget 8MiB --store-memory 8MiB
 yes 1 | head -n 1500000 >"$scratch/long.csv"
 ask "$path/m" -X PUT -H 'Content-Type: text/csv' --data-binary "@$scratch/long.csv"
@@ -392,7 +391,7 @@ expect "a text whose elements do not fit" 413 code too_large
 ask "$path"
 expect "after that" 200 .bytes 0
 
-# --- no memory for the text of the reply, which HEAD and 304 do not need
+# --- The memory budget is too small for the text of the reply. HEAD and 304 need no text.
 put wide 1000000
 ask "$path/wide" -H 'Accept: application/json'
 expect "a text that does not fit" 413 code too_large
@@ -410,7 +409,7 @@ for condition in 'HEAD|A: b' 'GET|If-None-Match: *'; do
     like "$condition: its connection" close "$(header Connection "$scratch/head")"
     same "$condition: bytes behind its head" 0 "$(wc -c <"$scratch/got" | tr -d ' ')"
 done
-# Without memory for a copy of a part: only a part that is contiguous needs none.
+# A part that is contiguous needs no memory for a copy.
 put tall 5000000
 ask "$path/tall" -X DELETE
 ask "$path/tall?dtype=uint8&m=1000&n=5000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
@@ -423,7 +422,7 @@ ask "$path/tall?rows=1:"
 expect "what needs no copy" 200 Content-Length: 4995128
 stop
 
-# --- waiting for memory for the elements of a text: on the connection's thread, and in the worker pool
+# --- A text waits for memory for its elements, on the connection's thread or in the worker pool.
 while read -r count budget; do
     start_held --backend cpu --memory-budget "$budget"
     prepare_held cpu 1 2000000 1
@@ -446,7 +445,7 @@ done <<'END'
 200000 18773334
 END
 
-# --- limits to the byte
+# --- Limits of the store, exact to the byte
 start --backend cpu --store-memory 1000 --store-count 3 --store-ttl-s 100
 put a 1001
 expect "a byte too many" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1001,1000,1000]'
@@ -472,7 +471,7 @@ put c 2
 expect "a third one's new value" 200
 for name in a b c; do ask "$path/$name" -X DELETE; done
 
-# Text counts with its decoded size, a .npy file with its length.
+# The size of a matrix that arrives as text is its decoded size. The size of a .npy file is the file's length.
 ask "$path/a" -X PUT -H 'Content-Type: application/json' --data-binary "{\"dtype\": \"uint8\", \"a\": [$(yes 1 | head -n 1000 | paste -sd , -)]}"
 expect "1000 bytes as JSON" 201 .bytes 1000
 ask "$path/b" -X PUT -d '{"dtype": "uint8", "a": [1]}'
@@ -486,7 +485,7 @@ ask "$path/a" -T "$scratch/f.npy" -H 'Content-Type: application/x-npy'
 expect "a .npy file of 1000 bytes" 201 .bytes 872
 ask "$path/a" -X DELETE
 
-# Memory is reserved with the head, and released if the upload breaks off.
+# The store reserves memory when the head arrives, and releases it if the upload breaks off.
 { head_of 600 && head -c 100 /dev/zero; } >"$scratch/half"
 "$TALK" 127.0.0.1 "${url##*:}" 200 700 <"$scratch/half" >"$scratch/raw" &
 half=$!
@@ -499,7 +498,7 @@ put a 401
 expect "the room of an upload that broke off" 201
 stop
 
-# A stalled upload loses its memory long before its end.
+# A stalled upload loses its memory long before the server closes the connection.
 start --backend cpu --store-memory 1000 --timeout-ms 30000 --receive-timeout-ms 60000
 "$TALK" 127.0.0.1 "${url##*:}" 200 60000 <"$scratch/half" >"$scratch/raw" &
 half=$!
@@ -513,7 +512,7 @@ bytes_are 900 0 0
 hang_up
 stop
 
-# --- a value that is deleted while it is sent
+# --- A matrix is deleted while a client downloads it.
 start --backend cpu --store-memory 32MiB --send-timeout-ms 600000
 "$FLOAT32" fill 4000000 2.5 >"$scratch/large.raw"
 ask "$path/large?m=2000&n=2000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/large.raw"
@@ -530,7 +529,7 @@ cmp -s "$scratch/slowly" "$scratch/large.raw" || fail "what was sent is not what
 bytes_are 0 0 0
 stop
 
-# --- keys: by name, or by the key
+# --- API keys. Each key has its own matrices. Keys are told apart by name, or by the key itself.
 umask 077
 printf 'alice %s\nbob %s\n%s\n' "$alice" "$bob" "$carol" >"$scratch/keys"
 start --backend cpu --store-memory 1000 --store-count 4 --api-key-file "$scratch/keys" --open-metrics
@@ -539,7 +538,7 @@ as "$alice" put w 500
 expect "alice's half" 201
 as "$alice" put x 1
 expect "over alice's half" 507 '[.free_bytes, .limit]' '[0,500]' detail store-memory-per-key
-# The replies are equal for another key's name and for an unknown name.
+# Requests for another key's matrix and for a missing matrix must get equal replies.
 told() {
     as "$bob" ask "$@"
     cat "$scratch/head" "$scratch/got" && echo
@@ -578,7 +577,7 @@ expect "no key" 401
 ask "$path/a%2Fb"
 expect "no key, and no name" 401
 
-# A new key of an old name, and an old key on another line, keep their stored values. A removed key loses them.
+# A named key keeps its matrices when the key changes. A removed key loses them.
 printf '# first\n%s\nalice %s\n' "$carol" "alice-has-a-new-key" >"$scratch/keys"
 reload 'API keys in force: 2'
 bytes_are 990 0 0
@@ -593,7 +592,7 @@ as "$bob" ask "$path/w"
 expect "bob's is not there again" 404
 stop
 
-# --- pages of an allowed origin
+# --- Pages of an allowed origin
 start --backend cpu --cors-origin https://ours.example
 ask "$path/m" -X OPTIONS -H 'Origin: https://ours.example' -H 'Access-Control-Request-Method: PUT'
 expect "a preflight" 204 Access-Control-Allow-Methods: 'GET, HEAD, PUT, DELETE, OPTIONS' \
@@ -602,7 +601,7 @@ put m 4 -H 'Origin: https://ours.example'
 expect "PUT by an allowed site" 201 Access-Control-Expose-Headers: '*ETag, Location*'
 stop
 
-# --- off
+# --- The store is disabled.
 start --backend cpu --store-memory 0
 for name in '' /m; do
     ask "$path$name"

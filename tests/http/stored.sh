@@ -1,18 +1,16 @@
 #!/bin/sh
-# Stored operands and stored results: every way to name them, beside every other operand, and the errors. usage:
-# stored.sh BACKEND. Skipped (77) without a device of the backend.
+# Tests stored operands and results: stored.sh BACKEND. Skipped (status 77) if the backend has no device.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 backend=$1
-[ "$backend" = cuda ] || MATMULD=$FAULTY # starts faster
+[ "$backend" = cuda ] || MATMULD=$FAULTY # starts faster than the real matmuld
 start
 devices=$(curl -s --max-time 30 "$url/v1/devices" | jq "[.devices[] | select(.backend == \"$backend\")] | length")
 stop
 [ "$devices" -gt 0 ] || exit 77
 raw='Content-Type: application/octet-stream'
 
-# store NAME JSON: stores the text.
 store() {
     ask "/v1/matrices/$1" -X PUT -H 'Content-Type: application/json' -d "$2"
     expect "stored: $1" 201
@@ -29,7 +27,7 @@ store int8 '{"a": [[1,-128],[127,3]], "dtype": "int8"}'
 store words '{"a": [[-1,9007199254740993],[-1,-9223372036854775807]], "dtype": "int64"}'
 store endless '{"a": [["Infinity",1,2]]}'
 
-# No body: the query, and what `expect` must find.
+# Requests without a body. Each row: path|query|arguments of `expect`
 while IFS='|' read -r path query outcome; do
     ask "/v1/$path?$query" -X POST
     # shellcheck disable=SC2086
@@ -71,7 +69,7 @@ matmul|a_from=a|411 code length_required
 matmul|a_from=a&b_from=b&lda=3|400 code bad_request .field lda
 END_OF_CASES
 
-# JSON bodies.
+# Each row: path|JSON body|arguments of `expect`
 while IFS='|' read -r path body outcome; do
     ask "/v1/$path" -d "$body"
     # shellcheck disable=SC2086
@@ -111,9 +109,9 @@ benchmark|{"a": {"from": "v"}, "n": 4}|422 code bad_shape .field a
 benchmark|{"a": {"from": "none"}, "n": 4}|422 code bad_shape .field a
 END_OF_CASES
 ask /v1/benchmark -d '{"a": {"from": "endless"}, "n": 1, "variants": ["naive"]}' -H 'Accept: text/plain'
-like "a table of what could not be judged" 'naive * - *- *-*' "$(grep -m 1 '^naive' "$scratch/got")" # CUDA has two such rows
+like "a table of what could not be judged" 'naive * - *- *-*' "$(grep -m 1 '^naive' "$scratch/got")" # CUDA also has naive_uncoalesced
 
-# Beside a raw body, which may leave out dimensions that the stored operand tells.
+# The other operand is a raw body. The query may omit dimensions that the stored operand gives.
 printf '1 1 1 ' | "$FLOAT32" encode >"$scratch/ones"
 ask '/v1/matmul?a_from=a&n=1' -H "$raw" -H 'Accept: application/json' --data-binary "@$scratch/ones"
 expect "a stored A by raw B" 200 .c '[[6],[15]]'
@@ -126,7 +124,6 @@ expect "a raw B of the wrong length" 400 code bad_request detail 'make 24 '
 ask '/v1/matmul?a_from=a' -H "$raw" --data-binary "@$scratch/ones"
 expect "a raw B without its columns" 400 code bad_request .field n
 
-# In forms.
 { npy_head '<f4' False '(3,)' && cat "$scratch/ones"; } >"$scratch/ones.npy"
 printf '1\n1\n1\n' >"$scratch/ones.csv"
 ask /v1/matmul -F a_from=a -F "b=@$scratch/ones.npy" -H 'Accept: application/json'
@@ -138,7 +135,7 @@ expect "types that differ" 400 code bad_request .field a detail 'stack*int8*floa
 ask '/v1/matmul?b_from=b' -F a_from=a -F "b=@$scratch/ones.npy"
 expect "an operand from two places" 400 code bad_request .field b
 
-# Equal values again and again, also at once, and large enough to be copied to a device: each product is correct.
+# Products of a matrix that is copied to a device must be right, also several at once.
 "$FLOAT32" fill 65536 1 >"$scratch/large"
 ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
 expect "a large matrix" 201
@@ -157,7 +154,7 @@ done
 ask '/v1/matmul?a_from=large&b_from=a' -X POST
 expect "shapes that differ" 422 code bad_shape
 
-# A name means the value that it had when the request came. Without the store it is an error.
+# A request uses the value that the name had when the request arrived.
 ask /v1/matrices/a -X DELETE
 expect "deleted" 204
 ask '/v1/matmul?a_from=a&b_from=b' -X POST
@@ -166,7 +163,7 @@ store a '{"a": [[1,1,1]]}'
 ask '/v1/matmul?a_from=a&b_from=b' -X POST
 expect "a product of what was stored anew" 200 .c '[[2,2]]'
 
-# Stored results are complete, whatever part is returned.
+# With `out` the store gets the complete result, even if the reply has only a part.
 store left '{"a": [[1,2,3],[4,5,6]]}'
 store right '{"a": [[1,0],[0,1],[1,1]]}'
 while IFS='|' read -r query accept outcome; do
@@ -214,7 +211,7 @@ sleep 1
 ask /v1/matrices/e
 expect "its life is over" 404
 
-# Conditions apply to the name in `out`.
+# Conditions such as If-Match apply to the name in `out`.
 ask '/v1/matmul?a_from=left&b_from=c&out=d' -X POST -H 'If-None-Match: *'
 expect "only if there was none" 412 code precondition_failed
 ask /v1/matrices/d -I
@@ -226,7 +223,7 @@ expect "it was replaced" 412
 ask /v1/matmul -d '{"a": [[2]], "b": [[3]], "out": "new"}' -H 'If-None-Match: *'
 expect "conditions, and out in the body" 400 code bad_request .field out detail query
 
-# A request uses one value, even if the name is replaced while the body arrives.
+# A request uses one value even if the name is replaced while the body arrives.
 store x '{"a": [[2]]}'
 rm -f "$scratch/slow"
 mkfifo "$scratch/slow"
@@ -242,7 +239,6 @@ exec 3>&-
 wait $answer
 same "x·x" '[[4]]' "$(jq -c .c "$scratch/answer")"
 
-# Errors.
 while IFS='|' read -r query outcome; do
     ask "/v1/matmul?a_from=left&b_from=c&$query" -X POST
     # shellcheck disable=SC2086
@@ -257,7 +253,7 @@ out=x&out=y|400 code bad_request .field out
 END_OF_CASES
 stop
 
-# Two small vectors do not displace others from a device's memory.
+# Two small vectors do not push other matrices out of a device's memory.
 start --backend "$backend" --max-device-memory 1MiB
 "$FLOAT32" fill 1000 1 >"$scratch/ones"
 ask '/v1/matrices/v?shape=1000,1' -X PUT -H "$raw" --data-binary "@$scratch/ones"
@@ -269,7 +265,7 @@ else
 fi
 stop
 
-# A result reserves memory before it is computed. A failed one leaves nothing behind.
+# The store reserves memory for a result before the product. A product that fails leaves nothing reserved.
 start --backend "$backend" --store-memory 1000 --store-memory-per-key 1000
 ask '/v1/matmul?m=16&k=1&n=16&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "a result that the store cannot hold" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1024,1000,1000]'
@@ -291,7 +287,7 @@ ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "out without the store" 422 code unsupported .field out detail '--store-memory 0'
 stop
 
-# Values that only a GPU has: its results. Without a GPU a fake one is used.
+# Results that exist only in a GPU's memory. A simulated GPU is used on machines without one.
 export MATMULD_FAULTY_DEVICES=2
 start
 store x '{"a": [[1,2,3],[4,5,6]]}'
@@ -352,7 +348,7 @@ same "it is held no more: bytes" 0 "$(metric 'store_bytes{state="released"}')"
 if [ "$backend" = cpu ]; then
     ask '/v1/matmul?backend=cuda&variant=fails&out=y' -d '{"a": [[1]], "b": [[1]]}'
     expect "a product that fails" 500
-    # A client that does not read its error replies, until the server waits for it.
+    # A client sends many requests and reads none of the error replies, until the server waits for the client.
     body='{"a": [[1]], "b": [[1]]}'
     for _ in $(seq 20000); do
         printf 'POST /v1/matmul?backend=cuda&variant=fails&out=y HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body"
@@ -385,12 +381,12 @@ has_free_budget || fail "memory was left taken"
 stop
 [ "$backend" = cpu ] || { finish; exit; }
 
-# Work goes to the GPU that has its operands, if that is idle, else to the other one, which copies them once.
+# A product runs on the GPU that stores its operands, or if this GPU is busy, on another one.
 lies() {
     ask /v1/matrices
     expect "$3" 200 ".matrices[] | select(.name == \"$1\") | .device" "$2"
 }
-rm "$scratch/slow" # a pipe until now
+rm "$scratch/slow" # was a pipe
 prepare_held cuda
 head -c 80000 "$scratch/slow" >"$scratch/row"
 tail -c 80000 "$scratch/slow" >"$scratch/zeros"
@@ -421,11 +417,11 @@ release
 finish_slow second
 stop
 
-# If a GPU fails before its result is stored, the name keeps its value.
+# If a GPU fails before it stores a result, the name keeps its old value.
 has_failed_gpu() {
     curl -s "$url/v1/devices" | jq -e '[.devices[] | select(.state == "failed")] | length == 1' >"$scratch/failed"
 }
-prepare_held cuda 1 20 # within the limit of time
+prepare_held cuda 1 20 # short enough for the time limit
 start_held --watchdog-ms 500 --max-kernel-ms 200
 ask '/v1/matmul?backend=cpu&out=h' -d '{"a": [[1]], "b": [[1]]}'
 expect "a result in host memory" 200

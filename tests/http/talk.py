@@ -1,11 +1,11 @@
 #!/usr/bin/env -S python3 -IS
-"""Sends stdin to a TCP port unchanged, PIECE bytes a write and PAUSE_MS (2) apart, and copies the reply to stdout until the
-other side closes. It knows nothing of HTTP.
+"""Sends stdin to a TCP port, and copies the reply to stdout until the server closes the connection.
 
     talk.py HOST PORT PIECE [LEAVE | HALF | FOREVER | UNREAD | PAUSE_MS]
 
-LEAVE: ends without waiting for the reply. HALF: closes its sending side. FOREVER: then sends zeros until the connection
-breaks. UNREAD: reads nothing for a minute, with a small receive buffer.
+Writes PIECE bytes at a time, with pauses of PAUSE_MS milliseconds (default 2). After stdin, LEAVE closes the
+connection without waiting for a reply, HALF closes only the sending side, and FOREVER sends zeros until the
+connection breaks. UNREAD reads nothing for a minute and has a small receive buffer.
 """
 
 import select
@@ -22,9 +22,9 @@ def talk(host, port, piece, how=str(PAUSE_MS)):
     with socket.socket() as connection:
         connection.settimeout(PATIENCE_S)
         if how == "UNREAD":
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest possible
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # 1 gives the smallest possible buffer
         connection.connect((host, int(port)))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each write is a packet of its own
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # sends each write as a packet
         other = select.poll()
         other.register(connection, select.POLLRDHUP)
         for at in range(0, len(data), piece):

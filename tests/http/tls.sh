@@ -1,6 +1,6 @@
 #!/bin/sh
-# TLS: products in both directions, versions and key exchanges, clients that are slow or do not speak TLS, a new
-# certificate on SIGHUP, and rejected certificates. Skipped without openssl or TLS support.
+# Tests TLS: requests and replies, protocol versions and key exchanges, clients that are slow or do not speak
+# TLS, a new certificate on SIGHUP, and invalid certificates. Skipped without openssl or TLS support.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -16,7 +16,6 @@ make_certificate second -newkey rsa:2048
 cp "$scratch/first.pem" "$scratch/cert"
 cp "$scratch/first.key" "$scratch/key"
 
-# curl trusts both certificates.
 cat "$scratch/first.pem" "$scratch/second.pem" >"$scratch/trusted"
 export CURL_CA_BUNDLE="$scratch/trusted"
 
@@ -24,7 +23,7 @@ serial_of() {
     openssl x509 -noout -serial -in "$1"
 }
 
-# make_dated NAME FROM UNTIL: writes $scratch/NAME.pem, a certificate of first.key that is valid in this time only.
+# make_dated NAME FROM UNTIL: writes a certificate of first.key that is valid only in this period.
 make_dated() {
     (
         cd "$scratch"
@@ -36,24 +35,24 @@ make_dated() {
     ) || fail "openssl makes no certificate from $2 to $3: $(cat "$scratch/openssl.err")"
 }
 
-# end_of FILE: prints the certificate's end in seconds since the epoch.
+# end_of FILE: prints when the certificate expires, in seconds since the epoch.
 end_of() {
     date -d "$(openssl x509 -noout -enddate -in "$1" | sed 's/notAfter=//')" +%s
 }
 
-# talk_tls SECONDS ARG…: sends stdin by TLS, and prints the reply until the server closes or the time is over.
+# talk_tls SECONDS ARG…: sends stdin over TLS. Prints the reply until the server closes or SECONDS pass.
 talk_tls() {
     seconds=$1
     shift
     timeout "$seconds" openssl s_client -quiet -connect "${url#https://}" "$@" 2>/dev/null || :
 }
 
-# served: prints the serial number of the server's certificate.
+# served: prints the serial number of the certificate that the server uses.
 served() {
     openssl s_client -connect "${url#https://}" </dev/null 2>/dev/null | openssl x509 -noout -serial 2>/dev/null || echo none
 }
 
-# shakes WHAT EXPECTED ARG…: checks whether such a handshake succeeds, yes or no.
+# shakes WHAT EXPECTED ARG…: tries a handshake, which must succeed (yes) or fail (no).
 shakes() {
     what=$1 expected=$2
     shift 2
@@ -65,7 +64,7 @@ shakes() {
 
 product='{"a":[[1,2],[3,4]],"b":[[5,6],[7,8]]}'
 
-# --- What is no pair: the certificate, the key, words.
+# --- Invalid certificates and keys
 
 make_certificate other -newkey ec -pkeyopt ec_paramgen_curve:P-256
 cat "$scratch/first.pem" "$scratch/other.pem" >"$scratch/pile"
@@ -92,8 +91,6 @@ for dated in 'expired it has expired: it was valid until 2000-01-02T00:00:00Z' \
     runs 0 "${dated#* }" --print-config --tls-cert "$scratch/${dated%% *}.pem" --tls-key "$scratch/key"
 done
 
-# --- A server.
-
 chmod o+r "$scratch/key"
 start_held --backend cpu --log-format text --tls-cert "$scratch/cert" --tls-key "$scratch/key" --receive-timeout-ms 4000
 like "the address" 'https://127.0.0.1:*' "$url"
@@ -102,7 +99,6 @@ port=${address##*:}
 has_logged "the private key .* can be read by every user" || fail "no warning of a key that all can read"
 has_logged 'the certificate in force is valid until 20' || fail "the log does not say until when the certificate holds"
 
-# The Python client, if NumPy is installed.
 multiply="import sys, matmuld; print(matmuld.Client(sys.argv[1]).matmul([[1.0]], [[3.0]]))"
 if find_numpy; then
     export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$here/../../clients/python"
@@ -116,7 +112,7 @@ has_connections() {
     [ "$(metric 'connections{state="idle"}')" -ge "$1" ]
 }
 
-# Slow clients. Those that have sent something stay silent and connected until descriptor 5 closes.
+# Starts slow clients, which stay connected until descriptor 5 is closed.
 from=$(now_ms)
 (
     "$TALK" 127.0.0.1 "$port" 1 0 </dev/null >"$scratch/silent" 2>&1
@@ -127,7 +123,7 @@ printf '\026\003\001\002\000\001' >"$scratch/hello"
     "$TALK" 127.0.0.1 "$port" 1000 0 <"$scratch/hello" >"$scratch/halfway" 2>&1
     echo $(($(now_ms) - from)) >"$scratch/halfway.ms"
 ) &
-# A thread does not poll busily for the rest of a handshake.
+# The server uses no CPU time while it waits for a handshake to continue.
 await 30 has_connections 2 || fail "the slow connections were not taken"
 spent=$(cpu_ms)
 sleep 0.6
@@ -140,14 +136,13 @@ exec 5>"$scratch/slow_head" 6>"$scratch/slow_body"
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n' >&5
 printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{' >&6
 
-# A connection that lasts longer than the certificate.
+# This connection stays open while the certificate is replaced.
 mkfifo "$scratch/lasting"
 timeout 600 openssl s_client -quiet -connect "$address" <"$scratch/lasting" >"$scratch/lasted" 2>/dev/null &
 lasting=$!
 exec 4>"$scratch/lasting"
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n' >&4
 
-# Products, every way of sending them.
 ask /v1/matmul -d "$product"
 expect "JSON" 200 .c '[[19,22],[43,50]]'
 head -c 8388608 /dev/urandom >"$scratch/matrix"
@@ -161,16 +156,16 @@ checks=$((checks + 1))
 cmp "$scratch/got" "$scratch/matrix" || fail "a matrix transposed twice is not as it was"
 same "two requests: connections" '200 1 200 0' "$(curl -s -o "$scratch/got" -w '%{http_code} %{num_connects} ' "$url/healthz" \
     --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' -d "$product" "$url/v1/matmul")"
-# More bytes of headers than a TLS session may read at once.
+# The headers have more bytes than a TLS session may read at once.
 same "two hundred requests of a kilobyte: replies, connections" '200 1' \
     "$(curl -s -H "X-Long: $(printf '%01000d' 0)" -o "$scratch/got" -w '%{http_code} %{num_connects}\n' "$url/healthz?[1-200]" |
         awk '$1 == 200 { replies++ } { connections += $2 } END { print replies, connections }')"
 
-# An error during a body bypasses libmicrohttpd.
+# During a body the server sends an error without libmicrohttpd.
 ask "/v1/matmul?m=1" -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/matrix"
 expect "a large body that is refused" 400 Connection: close Content-Length: "$(wc -c <"$scratch/got" | tr -d ' ')"
 
-# Versions and key exchanges.
+# Each row: name|whether the handshake succeeds|options of openssl s_client
 while IFS='|' read -r what taken arguments; do
     # shellcheck disable=SC2086
     shakes "$what" "$taken" $arguments
@@ -182,16 +177,15 @@ TLS 1.0|no|-tls1 -cipher DEFAULT@SECLEVEL=0
 a cipher that authenticates afterwards|no|-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA256
 END
 
-# A client with plain HTTP gets an error, and others are served.
+# A client that sends plain HTTP gets an error that says so.
 same "plain HTTP" 'The request is plain HTTP, but this port speaks TLS: send to https. 400' \
     "$(curl -s --max-time 10 -w '%{http_code}' "http://$address/healthz" | tr '\n' ' ')"
 same "after plain HTTP: status" 200 "$(status_of "$url/healthz")"
 
-# The health check.
 runs 0 '' --healthcheck --port "$port" --tls-cert not-read --tls-key not-read
 runs 1 '' --healthcheck --port "$port"
 
-# A new certificate, and a bad one.
+# A certificate without its key is rejected, and the old one stays in use. Then a valid one replaces it.
 same "the certificate" "$(serial_of "$scratch/first.pem")" "$(served)"
 cp "$scratch/second.pem" "$scratch/cert"
 reload 'stay as they were: the private key .* does not go with'
@@ -213,7 +207,7 @@ exec 4>&-
 wait "$lasting" || :
 same "a connection from before the change: replies" 2 "$(grep -o 'HTTP/1.1 200' "$scratch/lasted" | wc -l | tr -d ' ')"
 
-# The slow clients from above have been cut off.
+# The server has disconnected the slow clients that were started above.
 is_told() {
     [ -s "$scratch/silent.ms" ] && [ -s "$scratch/halfway.ms" ]
 }
@@ -227,7 +221,6 @@ for part in head body; do
 done
 exec 5>&- 6>&-
 
-# A drain: accepted requests are answered.
 prepare_held cpu
 hold_job draining
 kill -TERM "$server"
@@ -236,9 +229,6 @@ release
 finish_slow draining "the job under way" 200
 ended "a drain"
 
-# --- With keys.
-
-# A handshake message without an end.
 {
     printf '\026\003\001\076\200\001\017\377\377'
     head -c 15996 /dev/zero

@@ -1,19 +1,18 @@
 #!/bin/sh
-# A benchmark of two backends. The second fails while the first is measured: the reply has the first one's
-# results, and a reason for the second.
+# Tests a benchmark in which the second of two backends fails. The reply has the first one's results.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 rows='[.rows[] | "\(.backend) \(.error.code // "none")"] | join(",")'
 figures='[.rows[] | .kernel_ms != null and .repeats > 0 and .gflops != null] | map(tostring) | join(",")'
 
-# benchmark SIDE VARIANT…: starts a benchmark whose matrices are filled once the file is removed.
+# benchmark SIDE VARIANT…: starts a benchmark, which waits until the file hold.fill is removed.
 benchmark() {
     : >"$scratch/hold.fill"
     post_benchmark "$@"
 }
 
-# One job holds the device, and one may wait.
+# A product occupies the device, and the queue has space for one job.
 prepare_held cuda
 start_held --cpu-jobs 1 --queue-depth 1
 benchmark 16 cpu:naive cuda:naive cpu:naive cuda:auto
@@ -28,7 +27,7 @@ finish_slow runs "the product before" 200
 finish_slow waits "the product that waits" 200
 stop
 
-# The device is lost meanwhile, and so is the process, which gives the benchmark half a second.
+# The device fails during the benchmark. The server then ends, but gives the benchmark half a second.
 start_held
 benchmark 16 cpu:naive cuda:naive
 curl -s --max-time 60 -o /dev/null -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
@@ -37,7 +36,7 @@ expect "no device" 503 code not_ready
 gives_up "no device"
 rm "$scratch/hold.fill"
 
-# If nothing was measured, the reply is the error.
+# If no variant could be measured, the reply is an error.
 export MATMULD_FAULTY_FILL=fails
 start_held --cpu-jobs 1 --queue-depth 1
 benchmark 16 cuda:naive cpu:naive

@@ -1,13 +1,11 @@
-"""Checks an OpenAPI document, and replies of a server against the document.
+"""Checks an OpenAPI document, and the replies of a server against the document.
 
-Usage: validate.py DOCUMENT                     that its references lead somewhere, and that its examples and defaults
-                                                conform to its schemas
-       validate.py DOCUMENT EXCHANGES [DOCUMENT EXCHANGES]…
-                                                every NAME.head (the reply's status line and headers) in the
-                                                folder EXCHANGES, with its NAME.body, as the reply to NAME.request,
-                                                which is written as in golden/README.md
+validate.py DOCUMENT checks the references, and that examples and defaults conform to their schemas.
+validate.py DOCUMENT EXCHANGES [DOCUMENT EXCHANGES]… checks the replies in folders. NAME.head is the status
+line and headers of a reply, NAME.body its body, and NAME.request the request in the format of
+golden/README.md.
 
-Ends with 1 at the first fault, which it prints.
+Prints the first error and ends with status 1.
 """
 
 import functools
@@ -19,7 +17,8 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-# Headers that HTTP itself allows in a reply, and those for browsers, which tests/http/cors.sh checks.
+# Reply headers that the document need not list: HTTP's own, and those for CORS, which tests/http/cors.sh
+# checks
 UNDOCUMENTED = {"date", "content-length", "content-type", "connection", "transfer-encoding", "vary"}
 OF_CORS = "access-control-"
 
@@ -39,7 +38,7 @@ class Document:
         self.validators = {}
 
     def follow(self, node):
-        """Returns the object of a reference; anything else is returned unchanged."""
+        """Returns the object that a $ref names. Returns any other node unchanged."""
         while isinstance(node, dict) and "$ref" in node:
             top, *keys = node["$ref"].split("/")
             expect(top == "#", f"{node}: only references within the document are expected")
@@ -52,7 +51,7 @@ class Document:
         validator = self.validators.get(id(schema))
         if validator is None:
             Draft202012Validator.check_schema(schema)
-            # References begin at the root, so the components must be there.
+            # References in a schema start at the document's root, so the validator needs the components.
             validator = Draft202012Validator({"allOf": [schema], "components": self.root["components"]})
             self.validators[id(schema)] = validator
         for error in validator.iter_errors(value):
@@ -65,17 +64,13 @@ class Document:
 
 
 def exact(text):
-    """A number that is compared exactly, even if a double would be rounded."""
+    """Returns a float if it is exact, or else a Decimal, so large integers are compared exactly."""
     number = float(text)
     return number if Decimal(number) == Decimal(text) else Decimal(text)
 
 
-# --- the document
-
-
 def check_document(document, node, path):
-    """Returns all examples of media types, parameters and headers below this node, and the defaults of
-    schemas."""
+    """Returns all examples and defaults below this node, with their schemas."""
     if isinstance(node, dict):
         document.follow(node)
         schema = node.get("schema", {})
@@ -91,17 +86,14 @@ def check_document(document, node, path):
             check_document(document, child, f"{path}/{key}")
 
 
-# --- the exchanges
-
-
 def find_response(document, method, path, status):
     """Returns the documented response and the operation. HEAD is documented as GET."""
     any_path = document.root["x-any-path"]
-    # An unknown path is looked up under the last template whose text before `{` begins the path.
+    # Paths with a parameter match a template by the text before `{`.
     paths = document.root["paths"]
     templates = [known for known in paths if "{" in known and path.startswith(known.partition("{")[0])]
     item = paths.get(path) or (paths[templates[-1]] if templates else {})
-    # Methods are case-sensitive: post is none.
+    # Methods are case-sensitive, so `post` is unknown.
     operation = item.get("get" if method == "HEAD" else method.lower()) if method.isupper() else None
     if operation is None:
         operation = any_path["options"] if method == "OPTIONS" else any_path
@@ -111,7 +103,7 @@ def find_response(document, method, path, status):
 
 def read_head(path):
     lines = path.read_text().splitlines()
-    # Interim replies (100 Continue) come first; the last head counts.
+    # Interim replies such as 100 Continue come first, so only the last head counts.
     lines = lines[max(index for index, line in enumerate(lines) if line.startswith("HTTP/")) :]
     headers = {}
     for line in filter(None, lines[1:]):
@@ -143,7 +135,7 @@ def check_body(document, method, response, headers, body):
 
 
 def check_request(document, operation, target, head, body):
-    """Checks that the parameters and the JSON body of a successful request are documented."""
+    """Checks that the document has all parameters and JSON members of a successful request."""
     known = {one["name"]: one for one in map(document.follow, operation.get("parameters", []))}
     for name, value in urllib.parse.parse_qsl(urllib.parse.urlsplit(target).query, keep_blank_values=True):
         expect(name in known, f"the request's parameter {name} is not documented")
@@ -166,7 +158,7 @@ def check_exchange(document, head):
 
 
 def main(path, *rest):
-    documents = functools.cache(Document)  # most servers have equal documents
+    documents = functools.cache(Document)  # most documents are equal, so results are cached
     count = 0
     what = path
     try:

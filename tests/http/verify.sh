@@ -1,13 +1,13 @@
 #!/bin/sh
-# The parameter verify: in every form of request and reply, in the metrics and in the log; with a fake device that has a
-# wrong variant, and with the CPU.
+# Tests the parameter verify: its results in JSON, headers, metrics and the log.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 good=$MATMULD
 MATMULD=${FAULTY:?the path of the faulty matmuld}
 
-# told WHAT PATTERN TARGET ARG…: the product succeeds, and Matmul-Verify matches. An empty pattern: no header.
+# told WHAT PATTERN TARGET ARG…: sends a product. Matmul-Verify must match PATTERN, or be absent if it is
+# empty.
 told() {
     what=$1 pattern=$2
     shift 2
@@ -15,7 +15,6 @@ told() {
     expect "$what" 200 Matmul-Verify: "$pattern"
 }
 
-# counts PASSED FAILED UNJUDGED
 counts() {
     same "passed, failed, unjudged" "$*" "$(for result in passed failed unjudged; do
         metric "verify_total{result=\"$result\"}"
@@ -39,7 +38,7 @@ curl -s --max-time 30 -o "$scratch/row.npy" -H 'Accept: application/x-npy' -d '{
 told "in a form" "$passed" /v1/matmul -F "a=@$scratch/row.npy" -F "b=@$scratch/row.npy" -F transpose_b=1 -F verify=1
 counts 3 0 0
 
-# A wrong product is returned, and reported as wrong.
+# A wrong product is returned with the information that its check failed.
 for type in application/octet-stream application/x-npy application/json; do
     told "wrong, as $type" "$failed" '/v1/matmul?variant=off_by_one' -H "Accept: $type" -d "{$product,\"verify\":true}"
 done
@@ -51,7 +50,7 @@ expect "nothing to judge" 200 \
     '.verify == {"residual": 0, "bound": 0, "passed": null, "rows_unjudged": 1, "relative_error": null}' true
 counts 4 3 1
 told "wrong on purpose" "$failed" '/v1/matmul?variant=racy' -d "{$product,\"verify\":true}"
-counts 4 3 1 # the variant that is wrong on purpose is not counted
+counts 4 3 1 # checks of a variant that is wrong on purpose are not counted
 ask /v1/matmul -H 'X-Request-Id: wrong.1' -d "{$product,\"verify\":true,\"variant\":\"off_by_one\"}"
 stop
 same "the log: lines of failed checks" 4 "$(grep -c '"level":"error".*failed its check' "$scratch/log")"
@@ -60,7 +59,6 @@ like "the log: which" '*request wrong.1 failed its check: a residual of 1 in row
 like "the log: its request's line" '*"verify":"failed"*' "$(grep '"request_id":"wrong.1"' "$scratch/log")"
 same "the log: requests that passed" 4 "$(grep -c '"verify":"passed"' "$scratch/log")"
 
-# A failed job is not checked.
 start --backend cuda
 ask /v1/matmul -d "{$product,\"verify\":true,\"variant\":\"fails\"}"
 expect "a launch that fails" 500 Matmul-Verify: ''
@@ -69,7 +67,7 @@ stop
 
 MATMULD=$good
 start --backend cpu --memory-budget 1MiB
-# The check's memory is within the budget: 40 bytes for each of 30,000 rows of B.
+# The check needs 40 bytes for each of the 30,000 rows of B, which count towards the memory budget.
 "$FLOAT32" fill 60000 1 >"$scratch/deep"
 told "a deep product" '' '/v1/matmul?m=1&k=30000&n=1' -H "$raw" --data-binary "@$scratch/deep"
 ask '/v1/matmul?m=1&k=30000&n=1&verify=1' -H "$raw" --data-binary "@$scratch/deep"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Requests unlike curl's: many packets, a large head, a rejected large body, and a client that leaves in the middle.
+# Tests requests that curl cannot send: in many packets, with a large head, or from clients that leave early.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# replies WHAT STATUSES PIECE: sends $scratch/requests in packets of so many bytes.
+# replies WHAT STATUSES PIECE: sends $scratch/requests in packets of PIECE bytes, and checks the statuses.
 replies() {
     talk requests "$3" || fail "$1: talk did not end well"
     same "$1: statuses" "$2" "$(statuses)"
@@ -11,28 +11,28 @@ replies() {
 
 product='{"a": [[2]], "b": [[3]]}'
 
-# The server may notice late that a client has left, so the drain is short.
+# The drain is short, because the server may not notice at once that a client has left.
 start --drain-timeout-ms 3000
-# Head and body come in packets that end anywhere.
+# Heads and bodies may be split into packets anywhere.
 printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' ${#product} "$product" >"$scratch/requests"
 for piece in 1 7 64; do
     replies "in pieces of $piece bytes" 200 $piece
     like "in pieces of $piece bytes: the product" '*[[6]]*' "$(tr -d ' \n' <"$scratch/replies")"
 done
 
-# Chunks may be split anywhere, and replies keep the order of their requests.
+# Chunks may be split into packets anywhere. Replies keep the order of the requests.
 {
     printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n'
     printf '0c\r\n{"a":[[2]], \r\nb\r\n"b":[[3]] }\r\n0\r\n\r\n'
     printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s' ${#product} "$product"
     printf 'GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
 } >"$scratch/requests"
-# If the last byte of a chunked body comes alone, libmicrohttpd 0.9 closes after its reply, and says so.
+# libmicrohttpd 0.9 closes the connection if the last byte of a chunked body comes alone.
 for piece in 2 7 64; do
     replies "chunks and pipelined requests in pieces of $piece bytes" '200 200 404 200' $piece
 done
 
-# A head that outgrows its buffer is moved as a whole, so pointers to its headers stay valid.
+# A head that grows beyond its buffer is moved to a larger one, and all headers must stay valid.
 {
     printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n'
     seq 300 | sed "s/.*/X-&:  \t$(printf %0110d 0)\r/"
@@ -42,8 +42,7 @@ for piece in 700 65536; do
     replies "a head of 300 headers in pieces of $piece bytes" 200 $piece
 done
 
-# A rejected large body: a client that sends all of it first still gets the reason. A client that waits gets it at once.
-# Unknown expectations are ignored.
+# A client that sends all of a large rejected body first still gets the error.
 while IFS='|' read -r line header bytes wanted words; do
     {
         printf '%s\r\nHost: localhost\r\nContent-Length: 3000000\r\n%s\r\n\r\n' "$line" "$header"
@@ -61,8 +60,7 @@ POST /v1/matmul HTTP/1.1|Content-Encoding: gzip|0|415|Accept-Encoding: identity
 HEAD /v1/nothing HTTP/1.1|X-A: b|0|404|
 END
 same "HEAD with a large body: the reason is not sent" 0 "$(grep -c not_found "$scratch/replies")"
-# A client that never stops sending is stopped, but gets its reply. Several at once, because their receive windows may
-# be full.
+# A client that never stops sending is disconnected, but gets its reply.
 printf 'POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n' >"$scratch/requests"
 senders=
 for sender in $(seq 16); do
@@ -75,7 +73,7 @@ done
 same "endless senders: replies" 16 "$(grep -l '^HTTP/1.1 404 ' "$scratch"/replies.* | wc -l | tr -d ' ')"
 same "after large bodies: status" 200 "$(status_of "$url/healthz")"
 
-# A client that leaves in the middle of a request, or before the reply, disturbs no other.
+# A client that leaves within a request, or before the reply, does not disturb other clients.
 for part in 'POST /v1/matmul HTTP/1.1\r\nHo' 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"a": [[2' \
     'POST /v1/matmul?m=1&k=1&n=1 HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123' \
     'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: 23\r\n\r\n{"a": [[2]],"b":[[3]]} '; do

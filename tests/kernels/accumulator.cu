@@ -1,6 +1,6 @@
-/* Compares single `wgmma` instructions on a Hopper GPU with the models of tensor_core.h, bit by bit, and
- * checks that exact sums are exact. The error bounds of fp32_tensor and float8 rest on these models. Exits
- * with 77 without a device of compute capability 9.0. usage: accumulator */
+/* Compares results of single `wgmma` instructions on a Hopper GPU with the model in tensor_core.h, bit by
+ * bit. The error bounds of the variants fp32_tensor and float8 are derived from that model. Exits with 77
+ * without a device of compute capability 9.0. usage: accumulator */
 #include "gpu/matrix/random.h"
 #include "tests/kernels/tensor_core.h"
 
@@ -17,12 +17,12 @@
 namespace {
 
 constexpr int EXIT_SKIPPED = 77;
-constexpr unsigned M = 64; /* rows of one wgmma */
+constexpr unsigned M = 64; /* rows of C that one wgmma computes */
 constexpr unsigned N = 8;
-constexpr unsigned THREADS = 128; /* one warpgroup */
+constexpr unsigned THREADS = 128; /* one warpgroup, which wgmma needs */
 
-/* Shared memory without a swizzle, K-major. A core matrix is 8 rows of 16 bytes. The two along k are
- * adjacent, and the next 8 rows follow them. */
+/* Operands in shared memory are K-major without a swizzle. A core matrix has 8 rows of 16 bytes. The two core
+ * matrices of the same rows are adjacent. */
 constexpr unsigned CORE_BYTES = 128;
 constexpr unsigned ROWS_BYTES = 2 * CORE_BYTES;
 
@@ -47,11 +47,11 @@ __device__ uint64_t descriptor(const void *shared) {
                  : "l"(a), "l"(b)                                                                            \
                  : "memory")
 
-/* Type of the operands: its wgmma instruction of DEPTH elements (32 bytes), and its model. */
+/* An operand type. One wgmma multiplies DEPTH elements (32 bytes) of each row of A and each column of B. */
 struct float16 {
     using type = __half;
     static constexpr unsigned DEPTH = 16;
-    static constexpr int LARGE = 24; /* exponent range of the random numbers */
+    static constexpr int LARGE = 24; /* largest and smallest exponents of the random numbers */
     static constexpr int SMALL = 10;
     static constexpr const char *name = "float16";
     static const struct tensor_core &core() {
@@ -87,7 +87,7 @@ struct e5m2 : float8<__nv_fp8_e5m2, -14, 24, 2> {
     }
 };
 
-/* Adds A·Bᵀ to C, one instruction per step. A is 64×depth, B is 8×depth, both row by row. */
+/* Adds A·Bᵀ to C with depth / DEPTH wgmma instructions. A is 64×depth and B is 8×depth, both row-major. */
 template <class ELEMENT>
 __global__ void __launch_bounds__(THREADS)
     run(const typename ELEMENT::type *a, const typename ELEMENT::type *b, float *c, unsigned depth) {
@@ -110,10 +110,10 @@ __global__ void __launch_bounds__(THREADS)
             *reinterpret_cast<type *>(b_tile + core_offset(index / DEPTH, index % DEPTH * sizeof(type))) =
                 b[static_cast<size_t>(index / DEPTH) * depth + k + index % DEPTH];
         asm volatile("fence.proxy.async.shared::cta;" ::
-                         : "memory"); /* makes our writes visible to the tensor cores */
+                         : "memory"); /* the tensor cores must see the stores to shared memory */
         __syncthreads();
         ELEMENT::multiply_add(d, descriptor(a_tile), descriptor(b_tile));
-        __syncthreads(); /* the next step overwrites the operands */
+        __syncthreads(); /* the next iteration overwrites the operands */
     }
     for (unsigned i = 0; i < 4; i++)
         *places[i] = d[i];
@@ -140,7 +140,6 @@ template <class T> struct buffer {
     buffer &operator=(const buffer &) = delete;
 };
 
-/* Computes one product on the tensor cores. */
 template <class ELEMENT> struct trial {
     using type = typename ELEMENT::type;
     unsigned depth;
@@ -163,7 +162,7 @@ template <class ELEMENT> struct trial {
 
 unsigned failures;
 
-/* Checks that products of small whole numbers are exact, which proves the assumed memory layout. */
+/* Products of small integers must be exact, which proves that the memory layout is right. */
 template <class ELEMENT> void check_layout() {
     using type = typename ELEMENT::type;
     trial<ELEMENT> t(64);
@@ -184,7 +183,7 @@ template <class ELEMENT> void check_layout() {
     failures += wrong > 0;
 }
 
-/* Computes one element of C by the model, for a trial of one instruction. */
+/* Returns one element of C as the model computes it. The trial must have a depth of one instruction. */
 template <class ELEMENT>
 float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned alignment) {
     constexpr unsigned DEPTH = ELEMENT::DEPTH;
@@ -197,11 +196,11 @@ float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned ali
                            static_cast<tensor_core_alignment>(alignment));
 }
 
-uint64_t random_count; /* random numbers drawn so far */
+uint64_t random_count;
 
-/* Returns a random number. Often one large number meets only subnormals and zeros. */
+/* Returns a random number. Many are very large, subnormal or zero, because these are difficult to align. */
 template <class ELEMENT> float random_element() {
-    /* The exponent is relative to the smallest normal number. */
+    /* relative to the exponent of the smallest normal number */
     static const int exponents[] = {
         ELEMENT::LARGE, -ELEMENT::SMALL, -ELEMENT::SMALL / 2, -100, -100, 2, 4, 6};
     const uint64_t bits = mm_random_bits(1, random_count++);
@@ -211,7 +210,6 @@ template <class ELEMENT> float random_element() {
                       exponent + static_cast<int>(bits >> 8 & 0xff) % 5);
 }
 
-/* Compares random single instructions with the model, bit by bit. */
 template <class ELEMENT> void check_model() {
     enum { TRIALS = 200 };
     const struct tensor_core &core = ELEMENT::core();

@@ -1,5 +1,5 @@
-/* The harness's accuracy mode: the error of each variant on each family of data, on one device, beside the
- * vendor's library and the naive kernel. It only reports; check.c decides what fails. */
+/* The accuracy mode of the test program: prints the error of each variant for each kind of data, beside the
+ * errors of the vendor's library and of the naive kernel. Only check.c decides which errors are failures. */
 #include "tests/kernels/options.h"
 #include "tests/kernels/table.h"
 
@@ -7,58 +7,53 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The host's default edge of C is smaller, because the host is slower. */
+/* rows and columns of C by default; the host is slower, so its C is smaller */
 enum { EDGE_OF_HOST = 64, EDGE_OF_GPU = 256 };
 
 static const size_t usual_depths[] = {64, 1024, 4096, 16384, 131072};
 
-/* Results of a variant on one set of data. */
 struct accuracy_row {
     const struct subject *subject;
-    const struct mm_variant *ran; /* the variant that ran: the subject's, or the choice of `auto` */
-    struct mm_error error;        /* MM_OK, or why there are no results */
+    const struct mm_variant *ran; /* differs from the subject's if the subject is `auto` */
+    struct mm_error error;        /* says why there are no results, unless its status is MM_OK */
     struct exactness exactness;
 };
 
-/* A set of data, with the results of the naive kernel and of the library on the same device. The library's
- * status is MM_UNSUPPORTED if it cannot run. */
+/* A set of data, with the errors of the naive kernel and, if it can run, of the vendor's library. */
 struct set {
     const struct family *family;
     struct shape shape;
     uint64_t seed;
     struct operands operands;
     struct reference reference;
-    struct one_case one; /* with a dense layout */
+    struct one_case one; /* the product of this set, without padding between rows */
     struct image a;
     struct image b;
     struct image c;
 
-    /* Number of elements that dominate ‖R‖: all if they have equal size, about one if one is far larger. A
-     * norm of few elements is a matter of chance. */
+    /* About how many elements determine ‖R‖. If only a few do, the relative norm is a matter of chance. */
     double norm_elements;
 
     struct accuracy_row naive;
     struct accuracy_row blas;
-    double allowed; /* largest norm that a claim of float32 accuracy allows; negative: no claim */
+    double allowed; /* largest allowed norm; negative if every norm is allowed */
 };
 
-/* What is measured, and how many rows were measured or failed. */
 struct survey {
     const struct options *options;
-    struct subject *subjects; /* owned */
+    struct subject *subjects;
     size_t count;
     struct subject naive;
-    struct subject blas; /* the vendor's library; its variant is NULL if the device cannot run it */
+    struct subject blas; /* the vendor's library; `variant` is NULL if the device cannot run the library */
     size_t edge;
-    struct table csv; /* has no file if no CSV is wanted */
+    struct table csv; /* `out` is NULL if the user wants no CSV */
     struct table markdown;
     size_t rows;
     size_t outside;
-    size_t left_out; /* shapes that a variant does not support */
+    size_t left_out; /* shapes that were skipped because a variant does not support them */
 };
 
-/* Returns ‖C−R‖/‖R‖, or a negative number if that is meaningless: no result, no finite elements, zeros, or
- * subnormals. */
+/* Returns ‖C−R‖/‖R‖. Negative if there is no result, if it is not finite, or if ‖R‖ is about 0. */
 static double norm_of(const struct accuracy_row *row) {
     const struct exactness *exactness = &row->exactness;
     if (row->error.status != MM_OK || !isfinite(exactness->difference_squares) ||
@@ -67,8 +62,8 @@ static double norm_of(const struct accuracy_row *row) {
     return sqrt(exactness->difference_squares / exactness->sum_squares);
 }
 
-/* Returns the largest norm that float32 accuracy allows: 1.5 times naive's, and at least 2.5e-7. Negative if
- * naive has no norm, or too few elements dominate. */
+/* Returns the largest norm that counts as float32 accuracy. Negative if the naive kernel has no norm, or if C
+ * is so small that its norm is a matter of chance. */
 static double norm_allowed(double naive, size_t elements) {
     enum { ELEMENTS_MIN = 256 };
     if (naive < 0.0 || elements < ELEMENTS_MIN)
@@ -76,17 +71,14 @@ static double norm_allowed(double naive, size_t elements) {
     return fmax(1.5 * naive, 2.5e-7);
 }
 
-/* The library claims no float32 accuracy. */
+/* The library is never over the limit, because it does not promise float32 accuracy. */
 static bool is_over(const struct accuracy_row *row, const struct set *set) {
     return row->ran != set->blas.ran && set->allowed >= 0.0 && norm_of(row) > set->allowed;
 }
 
-/* Returns whether the row ran, all elements keep their bound, and the norm is at most `allowed`. */
 static bool is_within(const struct accuracy_row *row, const struct set *set) {
     return row->error.status == MM_OK && row->exactness.wrong == 0 && !is_over(row, set);
 }
-
-/* --- what is shown ----------------------------------------------------------------------------------- */
 
 static void print_norm(struct table *table, const char *csv, const char *markdown,
                        const struct accuracy_row *row) {
@@ -103,7 +95,6 @@ static void print_units(struct table *table, const char *csv, const char *markdo
     table_number(table, csv, markdown, -3, table_known(row->exactness.unit_max, row->error.status == MM_OK));
 }
 
-/* Prints which bound or norm the row exceeds. */
 static void print_verdict(struct table *table, const struct accuracy_row *row, const struct set *set) {
     char text[sizeof row->error.detail + 80];
     const bool is_wrong = row->exactness.wrong > 0;
@@ -158,9 +149,7 @@ static void print_row(struct table *table, const struct accuracy_row *row, const
     } while (table_end(table));
 }
 
-/* --- measuring --------------------------------------------------------------------------------------- */
-
-/* Returns (Σx)² / Σx² of the squares x, which is their number if all are equal. */
+/* Returns (Σx)² / Σx² of the squares x. If all squares are equal, this is their number. */
 static double count_norm_elements(const struct reference *reference) {
     double sum = 0.0;
     double sum_squares = 0.0;
@@ -174,7 +163,7 @@ static double count_norm_elements(const struct reference *reference) {
     return sum_squares > 0.0 ? sum * sum / sum_squares : 0.0;
 }
 
-/* Runs a subject as a whole job, like the service does. Elements that are not written stay NaN. */
+/* Runs a whole job, like the service. C is filled with NaN first, so a missing element shows. */
 static struct accuracy_row run(const struct subject *subject, struct set *set) {
     struct mm_job job;
     const struct mm_product product = image_product(&set->a, &set->b, &set->c, &set->one, false);
@@ -200,7 +189,7 @@ static void add_row(struct survey *survey, const struct accuracy_row *row, const
         survey->outside++;
 }
 
-/* The reference rows always run, but not twice if they are among the subjects. */
+/* Always runs the naive kernel and the library, because the other variants are compared with them. */
 static void run_set(struct survey *survey, struct set *set) {
     operands_make(&set->operands, survey->options->timing.dtype, set->shape, set->family, set->seed);
     reference_make_whole(&set->reference, &set->operands, survey->options->threads);

@@ -1,5 +1,5 @@
-/* Small jobs in locked host memory that share a launch. In every batch each job must give the bits that it
- * gives alone, and write only its C. Other tests check the values. */
+/* Tests batches of small jobs, which share one kernel launch. Each job of a batch must give the same bits as
+ * when it runs alone, and must write only its own C. Other tests check the values. */
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>
@@ -7,10 +7,9 @@
 
 enum { JOBS = MM_BATCH_MAX, GUARD_WORDS = 64, ALIGNMENT_WORDS = 64 };
 
-static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation gives */
+static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation produces */
 
-/* Shapes around the blocks' edges, some of which are gathered, and about the most bytes that a batch may
- * have. */
+/* Sizes next to multiples of the block size. Some jobs have about the most bytes that a batch accepts. */
 static const struct shape shapes[] = {
     {1, 1, 1},     {8, 8, 8},       {16, 16, 16},  {17, 15, 16},  {32, 32, 32},   {33, 31, 34},
     {2, 3, 0},     {40, 50, 0},     {64, 64, 64},  {5, 90, 7},    {90, 5, 7},     {31, 33, 100},
@@ -19,10 +18,9 @@ static const struct shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* What all jobs of a set share. */
 struct kind {
     enum mm_op op;
-    enum mm_dtype dtype; /* type of products; transpositions use the plan's */
+    enum mm_dtype dtype; /* element type of products; the plan chooses the type of transpositions */
     bool transpose_a;
     bool transpose_b;
 };
@@ -34,21 +32,21 @@ static const struct kind kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* A job, and its expected result. C lies between two guards. */
+/* A job and its expected result. Guard words lie before and behind C. */
 struct member {
     struct mm_job job;
     uint32_t *storage;
-    uint32_t *alone; /* the expected words of C and its guards; owned */
-    size_t words;    /* words of C and its guards */
+    uint32_t *alone; /* expected words of C and its guards; owned */
+    size_t words;    /* number of words of C and its guards */
     bool is_done;
 };
 
 struct set {
-    uint32_t *pool; /* the locked memory, and how many words are used */
+    uint32_t *pool; /* the page-locked memory that all jobs use */
     size_t pool_bytes;
     size_t used_words;
     struct member members[JOBS];
-    uint32_t beside[1 << 19]; /* C of a job that runs beside a batch */
+    uint32_t beside[1 << 19]; /* C of the job that runs while a batch runs */
 };
 
 static uint32_t *cut(struct set *set, size_t words) {
@@ -61,7 +59,7 @@ static size_t words_of(enum mm_dtype dtype, size_t elements) {
     return mm_size_divide_up(elements * mm_dtype_bytes(dtype), sizeof(uint32_t));
 }
 
-/* Fills with numbers from −1 to 1, or integers; for transpositions with any bits. */
+/* Returns a matrix of random numbers. A matrix to transpose gets random bits. */
 static struct mm_matrix operand(struct set *set, size_t rows, size_t cols, bool transposed,
                                 const struct kind *kind, struct random *random) {
     const size_t words = words_of(kind->dtype, rows * cols);
@@ -120,7 +118,7 @@ static void tell(struct subject *subject, const struct plan *plan, const struct 
     subject_fail(subject, plan, &one, "in a batch of %u", job->outcome.batched);
 }
 
-/* Runs the job alone, with copies. The result is the expected one. */
+/* Runs the job alone and without page-locked memory, to get its expected result. */
 static void run_alone(struct member *member, struct subject *subject, const struct plan *plan) {
     struct mm_job *job = &member->job;
     member->is_done = true;
@@ -139,7 +137,7 @@ static void run_alone(struct member *member, struct subject *subject, const stru
     member->is_done = job->work.error.status != MM_OK || job->work.batch_key == 0;
 }
 
-/* Returns a checksum of the locked memory that jobs only read. */
+/* Returns a checksum of all operands, to show that no job writes them. */
 static uint64_t sum_operands(const struct set *set) {
     uint64_t sum = 0;
     for (unsigned index = 0; index < JOBS; index++) {
@@ -154,7 +152,6 @@ static uint64_t sum_operands(const struct set *set) {
     return sum;
 }
 
-/* Compares what a job wrote with what it writes alone. */
 static void check(const struct mm_job *job, const uint32_t *got, const uint32_t *alone, size_t bytes,
                   struct subject *subject, const struct plan *plan) {
     subject->cases++;
@@ -164,8 +161,7 @@ static void check(const struct mm_job *job, const uint32_t *got, const uint32_t 
         tell(subject, plan, job, "other bits than alone, or written outside C");
 }
 
-/* Runs all jobs with the first one's key in one batch. In another lane the first job runs once more, with
- * copies. */
+/* Runs all jobs that may share a batch with job `first`. Meanwhile job `first` runs alone in another lane. */
 static void run_together(struct set *set, unsigned first, struct subject *subject, const struct plan *plan) {
     struct mm_device *device = subject->device;
     const struct member *const leader = &set->members[first];
@@ -239,7 +235,7 @@ static size_t pool_bytes(void) {
 
 void batches_run(struct subject *subjects, size_t count, const struct plan *plan) {
     const struct mm_backend *backend = subjects[0].device->backend;
-    if (backend->page_locking == NULL) /* the host has no batches */
+    if (backend->page_locking == NULL) /* the host's backend has no batches */
         return;
     struct set *set = harness_allocate(sizeof *set);
     set->pool_bytes = pool_bytes();

@@ -1,5 +1,5 @@
-/* The harness's timing mode. It times variants by gpu/lab/benchmark.h, so it measures like the service does.
- * The host's rows come first; beside a GPU only the host's reference is timed. */
+/* The timing mode of the test program. It uses gpu/lab/benchmark.h, like the service, so both measure alike.
+ * If a GPU is timed too, the host times only its reference variant, unless the user names others. */
 #include "tests/kernels/options.h"
 #include "tests/kernels/benchmark_wrong.h"
 #include "tests/kernels/table.h"
@@ -8,28 +8,24 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Largest m·n·k for the host's reference and for its other variants without --slow; a run takes seconds. */
+/* Largest m·n·k that the host computes without the option --slow. Larger products take seconds. */
 static const double reference_cost_max = 0x1p31;
 static const double host_cost_max = 0x1p36;
 
-/* A device with the variants to time on it. */
 struct entrant {
     struct mm_device *device;
-    struct subject *subjects; /* owned */
+    struct subject *subjects;
     size_t count;
 };
 
-/* A row of the table. */
 struct timed_row {
-    const struct subject *subject;   /* NULL: the plain copy with which transpositions are compared */
+    const struct subject *subject;   /* NULL for the plain copy that transpositions are compared with */
     struct mm_benchmark_row figures; /* `ran` is NULL if no variant was chosen */
-    double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 without a result */
-    bool wrong;                      /* set by benchmark_is_wrong; the plain copy is not checked */
-    struct mm_attributes attributes; /* attributes of the variant that ran; 0 if the device reports none */
-    struct mm_traffic traffic;       /* predicted traffic of one run; unknown for the plain copy */
+    double rate;                     /* GFLOP/s, or GB/s for a transposition; 0 if the row failed */
+    bool wrong;                      /* result of benchmark_is_wrong; the plain copy is not checked */
+    struct mm_attributes attributes; /* of the variant that ran; all 0 if the device reports none */
+    struct mm_traffic traffic;       /* predicted for one run; unknown for the plain copy */
 };
-
-/* --- which rows -------------------------------------------------------------------------------------- */
 
 static bool is_reference(const struct subject *subject) {
     const struct mm_variant *first = subject->device->backend->variants;
@@ -56,7 +52,7 @@ static bool too_slow(const struct subject *subject, struct shape shape) {
            cost > (is_reference(subject) ? reference_cost_max : host_cost_max);
 }
 
-/* Collects the rows that support the shape, and prints which do not. */
+/* Collects the variants to time, and prints which are too slow for the shape. */
 static size_t make_rows(const struct options *options, const struct entrant *entrant, struct shape shape,
                         struct timed_row *rows) {
     size_t count = 0;
@@ -73,9 +69,7 @@ static size_t make_rows(const struct options *options, const struct entrant *ent
     return count;
 }
 
-/* --- how --------------------------------------------------------------------------------------------- */
-
-/* Returns the benchmark's request. For a transposition m and n are the result's shape. */
+/* For a transposition, m and n of the request are the shape of the result. */
 static struct mm_benchmark_request make_request(const struct timed_row *rows, size_t count,
                                                 struct shape shape, const struct timing *timing) {
     const bool multiplies = timing->op == MM_MATMUL;
@@ -100,7 +94,7 @@ static struct mm_benchmark_request make_request(const struct timed_row *rows, si
     return request;
 }
 
-/* The host's matrices may use half of its memory. The benchmark limits other devices itself. */
+/* On the host, the matrices may use half of the memory. The benchmark itself checks the memory of a GPU. */
 static enum mm_status open_benchmark(const struct mm_device *device,
                                      const struct mm_benchmark_request *request,
                                      struct mm_benchmark **benchmark, struct mm_error *error) {
@@ -122,7 +116,7 @@ static void tell(const struct mm_benchmark *benchmark, struct mm_device *device,
     const struct mm_backend *backend = device->backend;
     for (size_t index = 0; index < count; index++) {
         struct timed_row *row = &rows[index];
-        const size_t number = (size_t)(next - first); /* subjects in the next benchmark */
+        const size_t number = (size_t)(next - first);
         const struct mm_plan *plan = row->subject == NULL ? NULL : mm_benchmark_plan(benchmark, number);
         struct mm_error none;
         row->traffic = row->subject == NULL ? mm_traffic_unknown() : mm_benchmark_traffic(benchmark, number);
@@ -135,7 +129,7 @@ static void tell(const struct mm_benchmark *benchmark, struct mm_device *device,
     }
 }
 
-/* Times the rows of a device in turn, at most MM_BENCHMARK_ROWS_MAX at once. */
+/* Times the rows in groups of at most MM_BENCHMARK_ROWS_MAX, because a benchmark cannot have more rows. */
 static void time_rows(struct mm_device *device, struct timed_row *rows, size_t count, struct shape shape,
                       const struct timing *timing) {
     const struct mm_benchmark_request request = make_request(rows, count, shape, timing);
@@ -153,8 +147,6 @@ static void time_rows(struct mm_device *device, struct timed_row *rows, size_t c
     }
     mm_benchmark_close(benchmark);
 }
-
-/* --- what is shown ----------------------------------------------------------------------------------- */
 
 static void print_row(struct table *table, const struct timed_row *row, const struct mm_device *device,
                       struct shape shape, const struct timing *timing) {
@@ -219,18 +211,16 @@ static void print_row(struct table *table, const struct timed_row *row, const st
     } while (table_end(table));
 }
 
-/* What is timed, and how many rows were timed or failed. */
 struct field {
     const struct options *options;
     struct entrant entrants[DEVICES_MAX];
     size_t count;
-    struct table csv; /* has no file if no CSV is wanted */
+    struct table csv; /* `out` is NULL if the user wants no CSV */
     size_t timed;
     size_t failures;
 };
 
-/* Counts a wrong row as a failure. A row that does not fit into memory, or does not support the shape, is no
- * failure. */
+/* Counts a row as failed if its result is wrong. A row that does not fit into memory has not failed. */
 static void add_row(struct field *field, const struct timed_row *row) {
     const enum mm_status status = row->figures.error.status;
     field->timed += status == MM_OK;
@@ -238,7 +228,6 @@ static void add_row(struct field *field, const struct timed_row *row) {
                                       status != MM_NO_DEVICE_MEMORY && status != MM_TOO_LARGE);
 }
 
-/* Times one shape on one device. */
 static void time_device(struct field *field, const struct entrant *entrant, struct shape shape) {
     const struct timing *timing = &field->options->timing;
     struct timed_row *rows =
@@ -261,7 +250,7 @@ static void time_device(struct field *field, const struct entrant *entrant, stru
     free(rows);
 }
 
-/* Times the devices one after the other, because work on the host lowers a GPU's clocks. */
+/* Times the devices one after the other, because work on the host lowers a GPU's clock rate. */
 static void time_shape(struct field *field, struct shape shape) {
     const struct timing *timing = &field->options->timing;
     if (timing->op == MM_TRANSPOSE)
@@ -277,7 +266,7 @@ static void time_shape(struct field *field, struct shape shape) {
 int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv) {
     struct field field = {.options = options, .csv = {.out = csv, .is_csv = true, .is_head = true}};
     size_t chosen = 0;
-    while (count-- > 0) { /* reversed: the host comes first */
+    while (count-- > 0) { /* in reverse order, so the host comes first */
         struct entrant *entrant = &field.entrants[field.count++];
         *entrant = entrant_make(options, devices[count], !devices[0]->backend->is_host);
         chosen += entrant->count;

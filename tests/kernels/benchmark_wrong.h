@@ -1,20 +1,18 @@
-/* Decides which rows of a benchmark are certainly wrong, and finds the row of the plain copy. */
+/* Finds wrong results of a benchmark. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"
 
 #include <math.h>
 
-/* Returns the row of the plain copy with which a benchmark of transpositions compares, or NULL for products.
- */
+/* Returns the row of the plain copy that transpositions are compared with, or NULL for products. */
 static inline const struct mm_benchmark_row *benchmark_copy(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
     return request->op == MM_TRANSPOSE ? &mm_benchmark_rows(benchmark)[request->subject_count] : NULL;
 }
 
-/* Returns whether the row's result is certainly wrong. A transposition must be exact. A product must be
- * within the bound, and its relative error within 10^-6 or 10^-7·√k. Wider limits apply to narrow types and
- * tf32. Below 16 elements only the bound counts. */
+/* Returns whether the row's result is certainly wrong. A transposition must be exact. A product must keep the
+ * error bound and, if C has at least 16 elements, a limit on its relative error. */
 static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
                                       const struct mm_benchmark_row *row) {
     enum { ELEMENTS_MANY = 16 };
@@ -30,7 +28,8 @@ static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
     if (row->error.status != MM_OK)
         return false;
     if (row->ran->rounds_to_tf32)
-        relative_error_max += 0x1p-10; /* each factor is rounded with a relative error of at most 2^-11 */
+        relative_error_max +=
+            0x1p-10; /* rounding to tf32 has a relative error of at most 2^-11 for each factor */
     if (request->op == MM_TRANSPOSE)
         return row->max_error > 0.0;
     return row->max_error > 1.0 || isinf(row->relative_error) ||

@@ -1,5 +1,5 @@
-/* Runs cases in device memory: one layout of one set of data, on every subject. Each case runs at least twice
- * with different poisons in C, so an element that is not written gives different results. */
+/* Runs one case on every subject, in device memory. Each subject runs the case at least twice. Before each
+ * run C is filled with another pattern, so an element that the kernel does not write differs between runs. */
 #include "tests/kernels/harness.h"
 
 #include <inttypes.h>
@@ -43,10 +43,11 @@ static void check_values(struct subject *subject, const struct plan *plan, const
     const enum mm_arithmetic by = subject_arithmetic(subject, one->dtype);
     struct exactness exactness;
     if (by == MM_OF_TF32 && strcmp(one->data, "subnormals") == 0)
-        return; /* tf32 keeps fewer bits than the bound assumes */
+        return; /* in subnormals tf32 keeps fewer bits than the error bound assumes */
     reference_compare(reference, c, by, &exactness);
     const bool is_rounded =
-        one->c_dtype != mm_dtype_sum(one->dtype); /* a rounded C has errors near the bound anyway */
+        one->c_dtype !=
+        mm_dtype_sum(one->dtype); /* rounding to C's type always brings the error near the bound */
     if (exactness.fraction_max > subject->fraction_max && !is_rounded)
         subject->fraction_max = exactness.fraction_max;
     if (exactness.wrong > 0) {
@@ -96,16 +97,16 @@ static bool same_result(const struct image *c, const struct image *before) {
     return true;
 }
 
-/* Device memory of a case, used by all variants. */
+/* Device memory that all variants of a case use. */
 struct stage {
     struct image a;
     struct image b;
     struct image c;
-    struct image first; /* C of a variant's first run; on the host only */
+    struct image first; /* result of a variant's first run; only on the host */
     unsigned char *scratch;
 };
 
-/* Fills C with poison, runs the variant, and copies C to the host. */
+/* Fills C with the poison pattern, runs the variant, and copies C to the host. */
 static enum mm_status run_once(struct subject *subject, const struct stage *stage, unsigned poison,
                                const struct one_case *one, struct mm_error *error) {
     struct mm_device *device = subject->device;
@@ -124,7 +125,7 @@ static enum mm_status run_once(struct subject *subject, const struct stage *stag
     return status;
 }
 
-/* Returns whether the variant's table row supports the case. */
+/* Returns whether the variant claims to support the case. */
 static bool takes(const struct subject *subject, const struct one_case *one) {
     const struct mm_product product = {
         .m = one->shape.m, .n = one->shape.n, .k = one->shape.k, .a.dtype = one->dtype};
@@ -136,7 +137,7 @@ static bool takes(const struct subject *subject, const struct one_case *one) {
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error) {
     if (takes(subject, one))
-        return false; /* the row supports the case, so this is no refusal */
+        return false;
     if (status == MM_UNSUPPORTED && error->detail[0] != '\0')
         subject->unsupported++;
     else
@@ -146,7 +147,6 @@ bool subject_refuses(struct subject *subject, const struct plan *plan, const str
     return true;
 }
 
-/* Runs one case on one subject, and checks the results. */
 static void run_case(struct subject *subject, const struct plan *plan, struct stage *stage,
                      const struct one_case *one) {
     const struct image *c = &stage->c;

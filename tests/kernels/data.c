@@ -1,6 +1,6 @@
-/* Families of deterministic test data; each finds another kind of error. Numbers are made in float64 or
- * 64-bit integers, then rounded to the element type. The families from `hidden` on make elements far below
- * the largest of their line count, for kernels that scale and split lines. */
+/* Generates test data. Each family of data provokes another kind of numerical error. Numbers are float64 or
+ * 64-bit integers until the caller rounds them to the element type. From fill_hidden on, a few very large
+ * elements expose kernels that scale or split rows. */
 #include "gpu/matrix/random.h"
 #include "tests/kernels/harness.h"
 
@@ -25,7 +25,7 @@ uint64_t random_mix(uint64_t a, uint64_t b) {
     return random_next(&random);
 }
 
-/* Uniform in [0, 1) in steps of 2^-53, and in (-1, 1) in odd steps, so never 0. */
+/* Returns a number that is uniform in [0, 1). */
 static double unit(struct random *random) {
     return (double)(random_next(random) >> 11) * 0x1p-53;
 }
@@ -35,7 +35,7 @@ static double symmetric(struct random *random) {
     return (double)(odd - (INT64_C(1) << 52)) * 0x1p-52;
 }
 
-/* A random sign and a mantissa in [1, 2). */
+/* Returns a number with a random sign whose absolute value is uniform in [1, 2). */
 static double mantissa(struct random *random) {
     const double value = 1.0 + unit(random);
     return random_next(random) & 1 ? value : -value;
@@ -45,7 +45,7 @@ static int exponent(struct random *random, int limit) {
     return (int)random_below(random, 2 * (size_t)limit + 1) - limit;
 }
 
-/* The exponents of a type's smallest normal and largest number, and its binary digits. */
+/* Exponents of a type's smallest normal and largest numbers, and how many binary digits the type has. */
 struct range {
     int least_normal;
     int largest;
@@ -58,7 +58,7 @@ static struct range range_of(enum mm_dtype dtype) {
     return (struct range){ilogb(precision.least) + digits - 1, ilogb(precision.largest), digits};
 }
 
-/* Maps an exponent of float32 into the smaller range of a type. */
+/* Scales an exponent that float32 can represent to the smaller range of another type. */
 static int fit(const struct lines *lines, int wanted) {
     enum { ENOUGH = 64 };
     const int largest = range_of(lines->dtype).largest;
@@ -79,14 +79,14 @@ static void fill_symmetric(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Positive numbers: a bias of truncation shows, and zeros exceed every bound. */
+/* All numbers are positive, so the errors of truncation do not cancel. */
 static void fill_unit(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *at(lines, line, depth) = unit(random) + 0x1p-24;
     }
 }
 
-/* Normally distributed numbers by the Box-Muller method. */
+/* Uses the Box-Muller method. */
 static void fill_normal(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         double radius = sqrt(-2.0 * log(1.0 - unit(random)));
@@ -94,7 +94,7 @@ static void fill_normal(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Random signs, mantissas and exponents, over the type's whole range of exponents. */
+/* Random signs and mantissas. Exponents are random between −limit and limit. */
 static void fill_wide(struct random *random, const struct lines *lines, int limit) {
     limit = fit(lines, limit);
     FOR_EACH_ELEMENT(lines) {
@@ -122,8 +122,7 @@ static void fill_huge_element(struct random *random, const struct lines *lines) 
         *at(lines, line, random_below(random, lines->depth)) *= 0x1p20;
 }
 
-/* A has subnormal elements, and very large ones in half of its rows. B makes half of the products normal
- * again. */
+/* A's elements are subnormal, except half of those in odd rows. B makes some products normal. */
 static void fill_subnormal(struct random *random, const struct lines *lines) {
     const struct range range = range_of(lines->dtype);
     FOR_EACH_ELEMENT(lines) {
@@ -146,8 +145,8 @@ static void fill_signed_zeros(struct random *random, const struct lines *lines) 
     }
 }
 
-/* Special values in about a third of the lines, and zeros in one line of eight. So 0·Inf occurs, and many
- * elements of C stay finite. */
+/* About a third of the lines gets NaN or infinite elements. Some lines get zeros, because 0·Inf must be NaN.
+ * Many elements of C stay finite. */
 static void fill_nonfinite(struct random *random, const struct lines *lines) {
     static const double special[] = {NAN, -NAN, INFINITY, -INFINITY, INFINITY};
     fill_symmetric(random, lines);
@@ -160,8 +159,7 @@ static void fill_nonfinite(struct random *random, const struct lines *lines) {
             *at(lines, line, random_below(random, lines->depth)) = special[random_below(random, 5)];
 }
 
-/* Products near the type's largest number. A third of the lines is positive and may overflow, a third has
- * mixed signs, and a third stays finite. */
+/* Products are near the type's largest number. A third of the lines is positive, so its sums may overflow. */
 static void fill_overflow(struct random *random, const struct lines *lines) {
     const int half = range_of(lines->dtype).largest / 2;
     FOR_EACH_ELEMENT(lines) {
@@ -171,8 +169,8 @@ static void fill_overflow(struct random *random, const struct lines *lines) {
     }
 }
 
-/* One element of each line is 2^30 times as large as the others, but meets a zero. Kernels that scale lines
- * by their largest element lose accuracy here. */
+/* One element of each line is 2^30 times as large as the others, but is multiplied by 0. Kernels that scale a
+ * line by its largest element lose accuracy here. */
 static void fill_hidden(struct random *random, const struct lines *lines) {
     const size_t own = lines->is_a ? 0 : 4;
     const size_t others = 4 - own;
@@ -189,9 +187,8 @@ static void fill_wider_elements(struct random *random, const struct lines *lines
     fill_wide(random, lines, 30);
 }
 
-/* A has pairs of x and -x(1 + 2^-20), B pairs of equal elements, so products almost cancel. The halves of a
- * pair lie in different halves of the depth. Every fourth row of A has small elements without cancellation.
- */
+/* Products almost cancel in pairs. A has x in the first half of a row and −x(1 + 2^-20) in the second. B has
+ * equal elements in both halves. In every fourth row of A nothing cancels. */
 static void fill_cancellation(struct random *random, const struct lines *lines) {
     const size_t half = lines->depth / 2;
     const double part = fmax(0x1p-20, 4.0 * mm_dtype_precision(lines->dtype).unit);
@@ -205,8 +202,7 @@ static void fill_cancellation(struct random *random, const struct lines *lines) 
     }
 }
 
-/* Sparse data: one element in a hundred is not zero, over a wide range. The first line of each operand is
- * dense, so C is not zero. */
+/* Only one element in a hundred is not zero. The first line is dense, so C is not all zeros. */
 static void fill_sparse(struct random *random, const struct lines *lines) {
     fill_wide(random, lines, 20);
     FOR_EACH_ELEMENT(lines) {
@@ -215,8 +211,7 @@ static void fill_sparse(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Four diagonal blocks, zeros elsewhere. Each block of A is 2^24 times as large as the previous one, and each
- * block of B 2^20 times as small. */
+/* Four diagonal blocks. The elements of A grow by 2^24 from block to block, those of B shrink by 2^20. */
 static void fill_blocks(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const size_t block = 4 * line / lines->count;
@@ -226,8 +221,7 @@ static void fill_blocks(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Along the depth A's elements grow by 2^60 and B's shrink by 2^60, so all products have about equal size.
- */
+/* A's elements grow by 2^60 along k and B's shrink by 2^60, so all products have about the same size. */
 static void fill_balanced(struct random *random, const struct lines *lines) {
     fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
@@ -237,8 +231,8 @@ static void fill_balanced(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Of eight elements along the depth, A's first is the largest and meets a zero of B. The fifth is 1 in A and
- * meets B's largest element. Kernels that align products too coarsely lose all others. */
+/* A's largest elements are multiplied by 0. B's largest element is multiplied by a 1 of A. A kernel that
+ * aligns all products to the largest factors loses the small products. */
 static void set_largest(struct random *random, const struct lines *lines, double largest_of_b) {
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         for (size_t depth = 0; depth < lines->depth; depth += 4)
@@ -248,7 +242,7 @@ static void set_largest(struct random *random, const struct lines *lines, double
     }
 }
 
-/* Positive numbers that two scaled float16 represent exactly. */
+/* Two scaled float16 represent each number exactly. */
 static void fill_whole_numbers(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *at(lines, line, depth) = (double)(1 + random_below(random, lines->is_a ? 1023 : 4));
@@ -256,7 +250,7 @@ static void fill_whole_numbers(struct random *random, const struct lines *lines)
     set_largest(random, lines, 0x1p26);
 }
 
-/* Numbers of either sign that one scaled float16 represents exactly. */
+/* One scaled float16 represents each number exactly. */
 static void fill_powers_of_two(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const int power = (lines->is_a ? 10 : -26) + (int)random_below(random, 4);
@@ -265,8 +259,8 @@ static void fill_powers_of_two(struct random *random, const struct lines *lines)
     set_largest(random, lines, 1.0);
 }
 
-/* The first element of each row of A is the largest and meets a zero. The second is tiny and meets B's
- * largest element. Kernels that split elements may lose all other products of the row. */
+/* A's largest element is multiplied by 0, and B's largest by a small element of A. Kernels that split
+ * elements into two float16 may lose all other products. */
 static void fill_small_fractions(struct random *random, const struct lines *lines) {
     static const double of_a[] = {0x1p37, 1.0, 0x1p10}, of_b[] = {0.0, 1.0, 61.0 * 0x1p-31};
     (void)random;
@@ -275,8 +269,7 @@ static void fill_small_fractions(struct random *random, const struct lines *line
     }
 }
 
-/* All encodings of a small type: random bits. NaN and Inf occur in every fourth line only, so much of C stays
- * finite. */
+/* Random bits. NaN and Inf occur in only one of four lines, so much of C stays finite. */
 static void fill_encodings(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const uint64_t bits = random_next(random);
@@ -285,13 +278,13 @@ static void fill_encodings(struct random *random, const struct lines *lines) {
     }
 }
 
-/* --- whole numbers: words of 64 bits; a narrower type keeps the lowest bits -------------------------- */
+/* Integer families: narrower types use the lowest bits of these 64-bit words. */
 
 static uint64_t *word_at(const struct lines *lines, size_t line, size_t depth) {
     return &lines->x[line * lines->line_step + depth * lines->depth_step].whole;
 }
 
-/* Sums of these numbers wrap around. */
+/* Sums of these words overflow, and must wrap around. */
 static void fill_words(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *word_at(lines, line, depth) = random_next(random);
@@ -304,7 +297,7 @@ static void fill_small_words(struct random *random, const struct lines *lines) {
     }
 }
 
-/* The smallest and the largest numbers of the type, and numbers around 0. */
+/* The smallest and the largest numbers of the type, and numbers near 0. */
 static void fill_extreme_words(struct random *random, const struct lines *lines) {
     const uint64_t highest = UINT64_C(1) << (8 * mm_dtype_bytes(lines->dtype) - 1);
     const uint64_t extremes[] = {highest, highest - 1, highest + 1, 0, 1, UINT64_MAX};
@@ -350,11 +343,12 @@ bool family_is_of(const struct family *family, enum mm_dtype dtype) {
     const size_t index = (size_t)(family - families);
     if (!mm_dtype_is_float(dtype))
         return index >= FAMILY_WORDS;
-    const bool has_small_range = range_of(dtype).largest < 64; /* products of such a type fit into float32 */
+    const bool has_small_range =
+        range_of(dtype).largest < 64; /* such types have no products that overflow float32 */
     return index < FAMILY_ENCODINGS || (index == FAMILY_ENCODINGS && has_small_range);
 }
 
-/* Rounds a number to the type. Finite numbers stay finite. */
+/* Rounds a number to the type. A finite number stays finite. */
 static void settle(union number *number, enum mm_dtype dtype, void *elements, size_t index) {
     if (mm_dtype_is_float(dtype)) {
         const double largest = mm_dtype_precision(dtype).largest;
@@ -366,7 +360,7 @@ static void settle(union number *number, enum mm_dtype dtype, void *elements, si
     }
     const size_t bytes = mm_dtype_bytes(dtype);
     const uint64_t word = dtype == MM_BOOL ? number->whole & 1 : number->whole;
-    memcpy((char *)elements + index * bytes, &word, bytes); /* little-endian */
+    memcpy((char *)elements + index * bytes, &word, bytes); /* the host is little-endian */
     number->whole = bytes == sizeof word ? word : (uint64_t)(int64_t)mm_dtype_get(dtype, elements, index);
 }
 

@@ -1,5 +1,5 @@
-/* Compares every backend's `fill` with the numbers that the host generates, for every type, several counts
- * and offsets, with guards around them. Exits with 77 if the backend has no device. */
+/* Every backend must fill device memory with the host's random numbers, and write nothing outside. Exits with
+ * 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/random.h"
 
@@ -11,7 +11,7 @@ enum { GUARDS = 64, LARGE = 1 << 20 };
 
 static const uint64_t seed = UINT64_C(0xfedcba9876543210);
 
-/* Returns how many elements, guards included, are wrong. */
+/* Returns the number of wrong elements, including elements of the guards. */
 static size_t count_wrong(enum mm_dtype dtype, const char *got, const char *guards, size_t first,
                           size_t count) {
     size_t wrong = 0;
@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (size_t index = 0; index < sizeof counts / sizeof counts[0]; index++) {
             if (dtype != MM_FLOAT32 && counts[index] > LARGE)
-                continue; /* large counts are tested with one type only */
+                continue; /* large counts do not depend on the type */
             good = check(device, dtype, 0, counts[index]) && good;
             good = check(device, dtype, 12345, counts[index]) && good;
         }

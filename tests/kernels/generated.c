@@ -1,5 +1,5 @@
-/* Compares operands that a device generates, and parts and reductions of results, with the host's: every
- * type, random numbers and identities, and stacks. Exits with 77 if the backend has no device. */
+/* A device must generate the operands that the host generates. Also tests parts and reductions of results.
+ * Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/source.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Describes `matrices` matrices below one another, which the job transposes as one. */
+/* Transposes a generated operand on the device. It consists of `matrices` matrices, one below the other. */
 static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_kind kind, size_t matrices,
                   size_t rows, size_t cols) {
     const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows, NULL};
@@ -56,7 +56,7 @@ static bool are_alike(const struct mm_reduction *got, const struct mm_reduction 
            got->count == expected->count && got->not_finite == expected->not_finite;
 }
 
-/* Checks a part of the transpose of a generated operand, of several matrices below one another. */
+/* Checks a part of a transposed operand that consists of several matrices. */
 static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_window part) {
     const size_t rows = part.count * part.all_rows, cols = part.all_cols, bytes = mm_dtype_bytes(dtype);
     const struct mm_source source = {MM_SOURCE_UNIFORM, 77, cols, NULL};

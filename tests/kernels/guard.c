@@ -1,6 +1,7 @@
-/* Checks the error bound that the guard of fp32_tensor certifies, against float64, with the tensor core model
- * and on all families of data. With `cuda` the GPU must give the model's bits. usage: guard cpu|cuda [N],
- * where N thins the search. Exits with 77 without a device that runs fp32_tensor. */
+/* Tests the guard of fp32_tensor, which certifies that an element of C is accurate. Each certified element is
+ * compared with float64, on all families of data. A model of the tensor cores computes the elements; with
+ * `cuda` a GPU must give the same bits. usage: guard cpu|cuda [N], where N runs one in N cases of the search.
+ * Exits with 77 if no device can run fp32_tensor. */
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
 #include "tests/kernels/harness.h"
 #include "tests/kernels/tensor_core.h"
@@ -10,28 +11,27 @@
 
 enum { DEPTH = TENSOR_CORE_DEPTH, BLOCK = 32 };
 
-/* The guard's derivation covers the alignments before this one. */
+/* The guard must be right for each alignment before this one. */
 enum { PROMISED = TENSOR_CORE_WITH_ZEROS };
 
 static unsigned failures;
 
-/* Counts a failure. Returns whether it is one of the first, which are printed. */
+/* Counts a failure. Returns whether to print it, because only the first ten are printed. */
 static bool fail(void) {
     return ++failures <= 10;
 }
 
-/* Scaled and split rows of op(A) or columns of op(B). Owns its arrays. */
+/* The rows of op(A) or the columns of op(B), before and after scaling and splitting. Owns its arrays. */
 struct side {
     size_t count;
     size_t k;
-    size_t padded; /* k rounded up to whole instructions */
-    float *x;      /* count × k, finite */
-    float *high;   /* count × padded, zeros behind k */
+    size_t padded; /* k rounded up to a multiple of DEPTH */
+    float *x;      /* count × k numbers, all finite */
+    float *high;   /* count × padded numbers; the padding is zero */
     float *low;
     struct mm_fp32_line *lines;
 };
 
-/* The two operands of a product. */
 struct pair {
     struct side a;
     struct side b;
@@ -46,7 +46,7 @@ static struct side side_make(size_t count, size_t k) {
     return side;
 }
 
-/* Allocates the lines without filling x. */
+/* Allocates both operands. The caller fills x. */
 static struct pair pair_make(size_t rows, size_t cols, size_t k) {
     return (struct pair){side_make(rows, k), side_make(cols, k)};
 }
@@ -58,7 +58,7 @@ static void pair_free(const struct pair *pair) {
     free(pair->a.x);
 }
 
-/* Computes all members from x. */
+/* Scales and splits x. */
 static void side_split(struct side *side, bool is_a) {
     const float factor = is_a ? mm_fp32_threshold((unsigned)side->k) : 1.0F;
     for (size_t index = 0; index < side->count; index++) {
@@ -90,8 +90,8 @@ static void pair_split(struct pair *pair) {
     side_split(&pair->b, false);
 }
 
-/* Computes an element by the model, and whether the guard certifies it. Kernels add in this order for k up to
- * 448, when one cluster does all steps. */
+/* Computes an element by the model, in the order of the kernels for k up to 448. Returns whether the guard
+ * certifies the element. */
 static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned model, float *value) {
     const enum tensor_core_alignment alignment = (enum tensor_core_alignment)model;
     const struct mm_fp32_line of_row = pair->a.lines[row], of_col = pair->b.lines[col];
@@ -114,7 +114,7 @@ static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned 
     return fabsf(sum) >= mm_fp32_least(of_row, of_col);
 }
 
-/* Returns whether the range of float16 costs this element no more than the guard allows. */
+/* Returns whether the small range of float16 adds no more error to the element than the guard allows. */
 static bool costs_little(const struct pair *pair, size_t row, size_t col, float value) {
     const struct mm_fp32_line of_row = pair->a.lines[row], of_col = pair->b.lines[col];
     const double error =
@@ -136,10 +136,10 @@ static struct expected expected_of(const struct pair *pair, size_t row, size_t c
 
 struct totals {
     const char *name;
-    double relative_max; /* allowed error relative to the element; 0: only float32's bound counts */
+    double relative_max; /* largest allowed relative error; 0 for no limit */
     size_t elements;
     size_t certified[PROMISED];
-    double worst[PROMISED]; /* largest error over bound of certified elements */
+    double worst[PROMISED]; /* largest error divided by its bound, of certified elements */
 };
 
 static void totals_print(const struct totals *totals) {
@@ -152,11 +152,11 @@ static void totals_print(const struct totals *totals) {
                i + 1 < PROMISED ? ";" : "\n");
 }
 
-static struct mm_device *device; /* NULL: the host's model only */
+static struct mm_device *device; /* NULL if only the model is tested */
 static size_t differing[TENSOR_CORE_ALIGNMENTS];
 static size_t compared;
 
-/* Computes a block of C by fp32_tensor. Sets is_split if the tensor cores computed it, and not simt. */
+/* Computes a block of C on the GPU. Sets is_split to false if the fallback kernel simt computed it. */
 static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t col, size_t cols, float *c,
                       bool *is_split) {
     const size_t k = pair->a.k;
@@ -174,14 +174,12 @@ static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t c
     return job.work.error.status == MM_OK;
 }
 
-/* Checks that a value keeps float32's bound and the relative bound of `totals`. */
 static void check_relative(const struct expected *expected, float value, const struct totals *totals) {
     if (totals->relative_max > 0.0 &&
         fabs((double)value - expected->sum) > totals->relative_max * fabs(expected->sum) && fail())
         printf("FAIL %s: %.9g, not %.9g\n", totals->name, (double)value, expected->sum);
 }
 
-/* Returns the error divided by the bound. */
 static double check_value(const struct expected *expected, size_t k, float value, const char *by,
                           const char *name) {
     const struct arithmetic arithmetic = arithmetic_of(MM_FLOAT32, MM_FLOAT32, k, MM_ROUNDED);
@@ -192,8 +190,8 @@ static double check_value(const struct expected *expected, size_t k, float value
     return fraction;
 }
 
-/* Checks an element by the model, if the guard certifies it, and the GPU's value unless `got` is NULL. If
- * is_split, the two must have equal bits. */
+/* Checks the element that the model computes if the guard certifies it. Also checks the GPU's element unless
+ * `got` is NULL. If is_split, the tensor cores computed *got, and both elements must have equal bits. */
 static void check_element(const struct pair *pair, size_t row, size_t col, const float *got, bool is_split,
                           struct totals *totals) {
     const struct expected expected = expected_of(pair, row, col);
@@ -219,7 +217,6 @@ static void check_element(const struct pair *pair, size_t row, size_t col, const
     }
 }
 
-/* Checks each element of C, block by block. */
 static void check_and_free(struct pair *pair, struct totals *totals) {
     float c[BLOCK * BLOCK];
     pair_split(pair);
@@ -235,8 +232,8 @@ static void check_and_free(struct pair *pair, struct totals *totals) {
     pair_free(pair);
 }
 
-/* Products of one element, found by earlier searches. The guard once certified the first five, whose results
- * were wrong. In the last two, scaling or splitting loses A's factor of the only product that counts. */
+/* Products of one element that earlier searches found. The guard once certified the first five although they
+ * were wrong. In the last two, scaling or splitting turns a needed element of A into 0. */
 static void check_known(void) {
     static const struct {
         const char *name;
@@ -265,11 +262,11 @@ static void check_known(void) {
     }
 }
 
-/* All float16 numbers below 2^15, subnormals included; scaled elements are no larger. */
+/* Exponents of all float16 numbers below 2^15, including subnormals. Scaled elements are not larger. */
 enum { LEAST = -24, MOST = 14, EXPONENTS = MOST + 1 - LEAST };
 
-/* Tests each pair of exponents. The largest element of each line meets a zero, and the first significand
- * belongs to the element that coarsens the others. */
+/* Tries each pair of exponents. The largest element of each line is multiplied by 0. The element with the
+ * first significand makes the tensor cores truncate the products of the others. */
 static void make_searched(struct side *side, bool is_a, const float *significands, size_t thin) {
     for (size_t index = 0; index < side->count; index++) {
         float *x = side->x + index * DEPTH;
@@ -282,7 +279,7 @@ static void make_searched(struct side *side, bool is_a, const float *significand
 }
 
 static void search(size_t thin) {
-    /* Numbers that are whole halves, and numbers with low halves. */
+    /* Some of these numbers fit into one float16, and some need two. */
     static const float pairs[][2][2] = {
         {{1.0F, 1.0F}, {1.0F, 1.90625F}},
         {{1.0F + 0x1p-12F, 1.0F}, {1.0F, 1.90625F}},
@@ -303,8 +300,8 @@ static void search(size_t thin) {
     }
 }
 
-/* Random products whose elements are of four kinds. Rows and columns have the kinds in equal places; a kind's
- * size depends on the line. */
+/* Fills lines with elements of four kinds, which have a random exponent in each line. All lines have the
+ * kinds in the same places. */
 static void make_random(struct side *side, bool is_a, struct random *random, const unsigned *kinds) {
     for (size_t index = 0; index < side->count; index++) {
         const bool is_positive = random_below(random, 2) == 0;
@@ -362,7 +359,7 @@ static bool is_finite(const struct side *side) {
     return true;
 }
 
-/* simt computes blocks with an Inf or a NaN. */
+/* Skips data with an Inf or a NaN, because fp32_tensor leaves such blocks to the kernel simt. */
 static void check_families(void) {
     static const size_t depths[] = {1, 16, 80, 200};
     for (size_t index = 0; index < FAMILY_ENCODINGS; index++) {
@@ -378,8 +375,8 @@ static void check_families(void) {
     }
 }
 
-/* On ordinary data at most a small share of elements may need repair. Sums in float64 replace those of the
- * tensor cores. */
+/* On ordinary data the guard must certify almost all elements, because repairing the others takes time. Sums
+ * in float64 stand in for the sums of the tensor cores. */
 static void check_shares(void) {
     static const char *const ordinary[] = {"symmetric", "unit", "normal"};
     static const size_t depths[] = {64, 1024, 8192};
@@ -405,7 +402,7 @@ static void check_shares(void) {
         }
 }
 
-/* Names the hardware whose alignment the GPU shows; the guard must cover it. */
+/* Prints how the GPU aligns subnormal factors. The guard must cover that alignment. */
 static void tell_hardware(void) {
     for (unsigned alignment = 0; alignment < TENSOR_CORE_ALIGNMENTS; alignment++)
         printf("%s: of %zu elements %zu certified ones differ from the model, subnormals %s\n", device->name,

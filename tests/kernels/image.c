@@ -1,4 +1,4 @@
-/* Matrices in memory between guards whose change shows. */
+/* Matrices between guard regions, which show whether a kernel writes or reads outside. */
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>
@@ -6,14 +6,15 @@
 
 enum { GUARD_BYTES = 4096, PATTERN_BYTES = 4 };
 
-/* POISON: a quiet NaN of every result type that no computation gives, and a number exact in float32. Guards
- * of operands have a NaN of every type, or -1. */
+/* Poisons for C: a quiet NaN of every result type that no computation produces, and a number that float32
+ * represents exactly. Guards of operands hold a NaN of every floating-point type, which is -1 for
+ * integers. */
 static const unsigned char poisons[POISON_COUNT][PATTERN_BYTES] = {{0xfb, 0x7f, 0xfb, 0x7f},
                                                                    {0x00, 0xe4, 0x40, 0x46}};
 static const unsigned char operand_guard[PATTERN_BYTES] = {0xff, 0xff, 0xff, 0xff};
 
 struct layout layout_make(unsigned index, uint64_t seed) {
-    /* Extra elements of a row: odd numbers break alignment, multiples of 4 keep 16-byte alignment. */
+    /* Odd numbers of extra elements break the alignment of rows. Multiples of 4 keep 16-byte alignment. */
     static const size_t extras[] = {1, 2, 3, 4, 5, 8, 16, 31};
     struct random random = {random_mix(seed, index)};
     struct layout layout = {.transpose_a = index & 1, .transpose_b = index & 2};
@@ -28,15 +29,14 @@ struct layout layout_make(unsigned index, uint64_t seed) {
     return layout;
 }
 
-/* Byte i of an image has byte i % PATTERN_BYTES of the pattern. */
+/* Repeats the pattern over the whole image. */
 static void fill_pattern(const struct image *image, const unsigned char *pattern) {
     memcpy(image->host, pattern, PATTERN_BYTES);
     for (size_t filled = PATTERN_BYTES; filled < image->bytes; filled *= 2)
         memcpy(image->host + filled, image->host, mm_size_min(filled, image->bytes - filled));
 }
 
-/* Allocates an image with rows of cols + extra elements. The first row begins `shift` elements behind an
- * address that 64 divides. */
+/* Allocates rows of cols + extra elements, `shift` elements behind a 64-byte boundary. */
 static void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
                        size_t shift) {
     *image = (struct image){0};
@@ -48,7 +48,7 @@ static void image_make(struct image *image, enum mm_dtype dtype, size_t rows, si
     image->view.data = image->host + image->before;
 }
 
-/* x is dense, rows × cols. Stores x in the image, or the transpose of x if `transpose`. */
+/* Stores x, which is dense and row-major, in a new image. Stores the transpose of x if `transpose`. */
 static void pack(struct image *image, enum mm_dtype dtype, const unsigned char *x, size_t rows, size_t cols,
                  bool transpose, size_t extra, size_t shift) {
     image_make(image, dtype, transpose ? cols : rows, transpose ? rows : cols, extra, shift);
@@ -87,7 +87,7 @@ void image_poison(const struct image *c, unsigned poison) {
     fill_pattern(c, poisons[poison]);
 }
 
-/* Compares with the pattern by comparing the bytes with themselves, shifted by the pattern's length. */
+/* Compares each byte with the byte one pattern length before, because memcmp does this fast. */
 static bool has_pattern(const struct image *image, size_t start, size_t end, const unsigned char *pattern,
                         ptrdiff_t *byte) {
     const size_t sure = mm_size_min(end, start + PATTERN_BYTES);
@@ -113,7 +113,7 @@ bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t
     return intact && has_pattern(c, storage_end, c->bytes, pattern, byte);
 }
 
-/* Returns the matrix with its address on the device, or NULL if it has no elements. */
+/* Returns the matrix with its host or device address. The address is NULL if the matrix has no elements. */
 static struct mm_matrix view_of(const struct image *image, bool on_device) {
     struct mm_matrix view = image->view;
     if (view.rows * view.cols == 0)

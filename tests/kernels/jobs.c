@@ -1,10 +1,10 @@
-/* Runs whole jobs from host memory, on every lane at once, like the queue's workers. Checks that memory
- * around C is unchanged on the host, and what an ended job reports. */
+/* Runs whole jobs in host memory on every lane at once, as the service does. Checks C, the memory around C,
+ * and what each job reports. */
 #include "tests/kernels/harness.h"
 
 #include <string.h>
 
-/* Only this many lanes are tested. */
+/* At most this many lanes are tested. */
 enum { LANES_MAX = 4 };
 
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product) {
@@ -17,7 +17,7 @@ void job_prepare(struct mm_job *job, const struct subject *subject, const struct
     job->product.tile = subject->tile;
     memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
     (void)mm_job_plan(job, subject->device,
-                      &job->work.error); /* a job that fails to plan is checked no further */
+                      &job->work.error); /* jobs whose planning failed are checked no further */
     job->outcome.ran = job->plan.variant;
 }
 
@@ -44,7 +44,7 @@ static void check(struct subject *subject, const struct plan *plan, const struct
     subject->cases++;
 }
 
-/* Begins one case on every lane, each with its own C, then ends them all. */
+/* Runs one case on every lane at once. Each lane has its own C. */
 static void run_jobs(struct subject *subject, const struct plan *plan, const struct one_case *one) {
     struct mm_device *device = subject->device;
     const unsigned lanes = device->lane_count < LANES_MAX ? device->lane_count : LANES_MAX;

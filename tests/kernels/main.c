@@ -1,5 +1,6 @@
-/* The harness's main: runs the cases of every backend, and prints totals. Exit status: 0 all right, 1 a
- * failure, 2 a bad command line, 77 if the backend that was asked for has no device. */
+/* The main function of the kernel test program: runs the cases on every backend and prints totals. Exit
+ * status: 0 if all is right, 1 after a failure, 2 for a bad command line, 77 if the requested backend has no
+ * device. */
 #include "tests/kernels/options.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of the CPU for named lists: products and transpositions that would take minutes are left out. */
+/* On the CPU, named lists leave out larger products and transpositions, because they take minutes. */
 static const double cpu_cost_max = 4e8;
 static const double moved_cost = 100.0;
 
@@ -21,8 +22,8 @@ static double cost_of(enum mm_op op, const struct shape *shape) {
     return (double)shape->m * (double)shape->n * (op == MM_MATMUL ? (double)shape->k : moved_cost);
 }
 
-/* float32 is checked with all shapes. Other types share most of its code, so each gets another part of the
- * shapes. --dtype checks a type like float32. */
+/* float32 is checked with all shapes. Other types share most of its code, so each type gets one shape in
+ * SHAPES_SHARE. A type that --dtype names gets all shapes. */
 enum { SHAPES_SHARE = 8, CASES_SHARE = 16 };
 
 static bool is_left_to_others(const struct options *options, enum mm_op op, enum mm_dtype dtype,
@@ -31,7 +32,7 @@ static bool is_left_to_others(const struct options *options, enum mm_op op, enum
            shape % SHAPES_SHARE != dtype % SHAPES_SHARE;
 }
 
-/* Whole jobs do not depend on the list of shapes, so one run checks them. */
+/* Whole jobs do not depend on the list of shapes, so only one run of the program checks them. */
 static bool has_jobs(const struct options *options) {
     return options->set != NULL && strcmp(options->set, "large") != 0 && options->repeat == 2;
 }
@@ -73,8 +74,8 @@ static bool must_run(const struct plan *plan, const struct subject *subject) {
     return plan->has_jobs && (subject->device->backend->is_host || mm_dtype_bytes(plan->dtype) > 1);
 }
 
-/* Adds up the subjects' results. A subject without any case fails, unless --shape or a small type explains
- * it. */
+/* Adds up the subjects' results. A subject that ran no case has failed, unless it refused all cases. With
+ * whole jobs, only variants of 1-byte types on a GPU may refuse all cases. */
 static void add_up(const struct plan *plan, const struct subject *subjects, size_t count,
                    struct totals *totals) {
     for (size_t index = 0; index < count; index++) {
@@ -138,7 +139,8 @@ static int check_all(const struct options *options, struct mm_device *const *dev
         for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
             if (options->dtypes == 0 || (options->dtypes & MM_DTYPE_BIT(dtype)) != 0)
                 check_op(options, devices[index], MM_MATMUL, dtype, &totals);
-        check_op(options, devices[index], MM_TRANSPOSE, MM_FLOAT32, &totals); /* rows of all types */
+        /* This call tests transpositions of all element types. */
+        check_op(options, devices[index], MM_TRANSPOSE, MM_FLOAT32, &totals);
     }
     if (totals.variants == 0) {
         printf("FAIL: no variant was run\n");

@@ -1,5 +1,6 @@
-/* Checks that a CUDA device's `measure` reports the device's time, even if the host enqueues slowly: for less
- * than the gate waits, and for longer. Exits with 77 without a device. */
+/* A CUDA device's `measure` must report the time of the device, even if the host enqueues the kernel slowly.
+ * The device waits at a gate until the host has enqueued the kernel. If the gate times out, the result
+ * includes the delay of the host. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/plan.h"
 
@@ -14,7 +15,7 @@ static long dawdle_ns;
 
 static struct mm_plan plain;
 
-/* Launches the plain kernel after a delay. */
+/* Launches the naive kernel after a delay on the host. */
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
     const struct timespec pause = {.tv_nsec = dawdle_ns};
@@ -23,7 +24,8 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return plain.launch(&plain, product, lane, error);
 }
 
-/* Returns the least of several measurements, because a busy host may be late; UINT64_MAX on failure. */
+/* Returns the smallest of several measurements, because a busy host may delay some. Returns UINT64_MAX on
+ * failure. */
 static uint64_t measure(struct mm_device *device, void *memory, long pause_ns) {
     struct mm_product product = {.m = EDGE, .n = EDGE, .k = EDGE};
     struct mm_error error;
@@ -48,7 +50,7 @@ static uint64_t measure(struct mm_device *device, void *memory, long pause_ns) {
     return UINT64_MAX;
 }
 
-/* a GPU needs some microseconds for a 4×4 product */
+/* A GPU multiplies 4×4 matrices in a few microseconds. */
 static bool check(struct mm_device *device, void *memory) {
     const uint64_t prompt_ns = measure(device, memory, 0);
     const uint64_t late_ns = measure(device, memory, MS);

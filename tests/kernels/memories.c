@@ -1,5 +1,6 @@
-/* Times the memories of each CUDA device in every access pattern, prints tables, and checks physical limits:
- * a bank serves one word per cycle, and farther memory is slower. Exits with 77 without a device. */
+/* Measures every access pattern in every memory of each CUDA device, and prints tables. Checks physical
+ * limits: a bank serves one word per cycle, and a memory farther from the cores is slower. Exits with 77
+ * without a device. */
 #include "api/lab/access.h"
 #include "gpu/clock.h"
 
@@ -9,12 +10,12 @@
 
 enum { EXIT_SKIPPED = 77 };
 
-/* Longest allowed slice of a probe, once kernels are loaded. */
+/* A probe runs in slices. No slice may take longer, once the kernels are loaded. */
 #define SLICE_NS_MAX UINT64_C(200000000)
 
 static unsigned failures;
 
-/* Counts a failure. NULL for `access`: it concerns the device. */
+/* Counts and prints a failure unless less < more. `access` is NULL if the law concerns the whole device. */
 static void expect_less(double less, double more, const char *law, const struct mm_access *access) {
     if (isfinite(less) && isfinite(more) && less < more)
         return;
@@ -27,7 +28,7 @@ static void expect_less(double less, double more, const char *law, const struct 
     printf("\n");
 }
 
-/* One cycle of tolerance. */
+/* Measured times may be one cycle too small. */
 static void check_access(const struct mm_probe *probe, size_t index) {
     const struct mm_access *access = &probe->accesses[index];
     const struct mm_access_time *time = &probe->times[index];
@@ -52,7 +53,8 @@ static const struct mm_access_time *find(const struct mm_probe *probe, unsigned 
     abort();
 }
 
-/* For strides that are powers of two the degree of conflict is the stride. Padding removes the conflict. */
+/* The stride is a power of two, so it equals the number of threads that use the same bank. Padding lets each
+ * thread use another bank. */
 static void check_strides(const struct mm_probe *probe) {
     for (unsigned stride = 2; stride <= 32; stride *= 2)
         expect_less(find(probe, stride / 2, false)->latency_cycles,
@@ -74,7 +76,7 @@ static void check_speed(const struct mm_memory_speed *speed) {
                 NULL);
 }
 
-/* Runs a whole probe, and reports its longest slice. Returns false on failure. */
+/* Runs a whole probe. Returns false on failure. Sets *longest_ns to the time of its longest slice. */
 static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *longest_ns) {
     struct mm_task task = mm_probe_task(probe, device->backend);
     enum mm_task_state state = MM_TASK_AGAIN;
@@ -93,7 +95,7 @@ static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *long
     return false;
 }
 
-/* Runs twice, because the first run loads the kernels. */
+/* Runs the probe twice, because the first run also loads the kernels. */
 static void check_device(struct mm_device *device) {
     struct mm_probe probe;
     uint64_t longest_ns;

@@ -6,13 +6,12 @@
 
 enum { DIMENSION_MAX = 1 << 24, EDGE_MAX = 1024, COUNT_MAX = 1000000 };
 
-/* A row of the options' table. */
 struct option {
     const char *name;
-    const char *value; /* name of the value in the help; "": the option has no value */
+    const char *value; /* name of the value in the help text; "" if the option has no value */
     const char *help;
     bool (*read)(const struct option *option, char ***next, struct options *options);
-    size_t offset; /* offset in struct options; unused if `read` knows the member */
+    size_t offset; /* offset in struct options; unused if `read` does not need it */
     uint64_t min;
     uint64_t max;
 };
@@ -21,7 +20,7 @@ static void *target(const struct option *option, struct options *options) {
     return (char *)options + option->offset;
 }
 
-/* Returns the next argument, or NULL with a message. */
+/* Returns the next argument and advances *next. Returns "" if there is none. */
 static const char *take(char ***next) {
     return **next != NULL ? *(*next)++ : "";
 }
@@ -52,7 +51,7 @@ static bool read_number(const struct option *option, char ***next, struct option
     return is_good;
 }
 
-/* Reads M K N: A is M×K, B is K×N. */
+/* Reads three numbers M K N: A is M×K, B is K×N. */
 static bool read_shape(const struct option *option, char ***next, struct options *options) {
     uint64_t m, k, n;
     if (!number(take(next), 1, DIMENSION_MAX, '\0', &m) ||
@@ -105,7 +104,6 @@ static bool read_family(const struct option *option, char ***next, struct option
     return true;
 }
 
-/* Reads numbers separated by commas. */
 static bool read_depths(const struct option *option, char ***next, struct options *options) {
     const char *text = take(next);
     (void)option;

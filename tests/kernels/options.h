@@ -1,4 +1,4 @@
-/* The harness's command line, and the devices and variants that it selects. */
+/* The command line of the kernel test program, and the devices and variants that it selects. */
 #pragma once
 
 #include "tests/kernels/harness.h"
@@ -6,49 +6,45 @@
 enum { OPTION_VARIANTS_MAX = 32, OPTION_DEPTHS_MAX = 16 };
 
 struct options {
-    const char *backend;                       /* NULL: every backend that opens */
-    const char *variants[OPTION_VARIANTS_MAX]; /* none: all variants */
+    const char *backend;                       /* NULL for every backend with a device */
+    const char *variants[OPTION_VARIANTS_MAX]; /* all variants if variant_count is 0 */
     unsigned variant_count;
     const char *set;          /* name of a list of shapes; NULL if only --shape was given */
-    struct shape_list shapes; /* shapes given by --shape; owned */
+    struct shape_list shapes; /* from --shape; owned */
     unsigned seed;
     unsigned repeat;
-    unsigned thin; /* run one case in this many; 0: the set's default */
+    unsigned thin; /* run one in `thin` cases; 0 for the set's default */
     unsigned threads;
-    unsigned dtypes; /* bit set of the element types to check; 0: all */
+    unsigned dtypes; /* set of MM_DTYPE_BIT; 0 for all types */
     bool help;
-    struct shape_list times; /* shapes given by --time; owned; empty if cases are checked */
+    struct shape_list times; /* from --time; owned; if empty, results are checked instead */
     struct timing timing;
-    bool slow;                                   /* also time products that take the CPU long */
-    const char *csv;                             /* path of the CSV file; NULL: none */
-    bool accuracy;                               /* measure accuracy, and neither check nor time */
-    const struct family *families[FAMILY_COUNT]; /* none: all families */
+    bool slow;                                   /* also time products that take the CPU very long */
+    const char *csv;                             /* path of the CSV file; NULL for no file */
+    bool accuracy;                               /* measure accuracy instead of checking or timing */
+    const struct family *families[FAMILY_COUNT]; /* all families if family_count is 0 */
     unsigned family_count;
-    size_t depths[OPTION_DEPTHS_MAX]; /* depths k of the accuracy mode; none: the default */
+    size_t depths[OPTION_DEPTHS_MAX]; /* values of k for --accuracy; the default if depth_count is 0 */
     unsigned depth_count;
-    unsigned edge; /* rows and columns of C in the accuracy mode; 0: the device's default */
+    unsigned edge; /* rows and columns of C for --accuracy; 0 for the default */
 };
 
-/* Reads the arguments of main. Returns false and prints a line to stderr if they are invalid. */
+/* Reads the arguments of main. Prints a line to stderr and returns false if they are invalid. */
 bool options_read(struct options *options, char **arguments);
 void options_free(struct options *options);
 void options_help(void);
 
-/* --- subjects.c ----------------------------------------------------------------------------------- */
-
-/* Opens the first device of each backend that the options select, and prints why others do not open. The
- * preferred backend comes first and the host last. Returns how many are open; the caller closes them. */
+/* Opens the first device of each selected backend, and prints why others cannot be opened. The preferred
+ * backend comes first and the host last. Returns the number of open devices, which the caller closes. */
 enum { DEVICES_MAX = 8 };
 size_t devices_open(const struct options *options, struct mm_device *devices[DEVICES_MAX]);
 
-/* Returns the variants that the options select and the device can run, one subject for each tile that the
- * caller may choose. Prints what the device cannot run. The caller frees the array. */
+/* Returns the selected variants that the device can run, and prints which it cannot. A variant with several
+ * tiles makes one subject for each tile. The caller frees the array. */
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 enum mm_dtype dtype, size_t *count);
 
-/* --- bench.c and accuracy.c: what is measured instead of checked ---------------------------------- */
-
-/* Print Markdown tables of times, or of one device's accuracy, and write CSV to `csv` unless it is NULL.
- * Return the exit status. Inexact results are printed but do not fail. */
+/* Print tables of times, or of one device's accuracy, as Markdown. Also write them to `csv` unless it is
+ * NULL. Return the exit status of the program. Inexact results are no failure. */
 int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv);
 int accuracy_run(const struct options *options, struct mm_device *device, FILE *csv);

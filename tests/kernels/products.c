@@ -1,7 +1,7 @@
-/* Cases of products: every variant over shapes, families of data, layouts and result types. */
+/* Runs every variant of products with all shapes, families of data, layouts and result types. */
 #include "tests/kernels/harness.h"
 
-/* Data for a shape, made when the first layout needs it. */
+/* The operands and the expected C of a shape. They are computed only if a layout needs them. */
 struct data {
     struct operands operands;
     struct reference reference;
@@ -24,7 +24,7 @@ static bool is_thinned_out(const struct plan *plan, uint64_t seed, unsigned layo
     return random_mix(seed, 0x7417 + layout) % plan->thin != 0;
 }
 
-/* Returns the result type of a layout, mostly the usual one. */
+/* Chooses the layout and the type of C. One case in USUAL_OF has an unusual type. */
 static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
     enum { USUAL_OF = 8 };
     struct random random = {random_mix(seed, 0xd7e + index)};
@@ -37,7 +37,7 @@ static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
     while ((mm_dtype_results(one->dtype) & MM_DTYPE_BIT(one->c_dtype)) == 0);
 }
 
-/* Lists the families of the type, and returns their number. */
+/* Lists the families that suit the element type. Returns their number. */
 static size_t families_of(enum mm_dtype dtype, const struct family *chosen[FAMILY_COUNT]) {
     size_t count = 0;
     for (size_t index = 0; index < FAMILY_COUNT; index++)
@@ -53,7 +53,6 @@ void products_check(struct subject *subjects, size_t count, const struct plan *p
     for (size_t piece = plan_next_unit(plan); piece < pieces; piece = plan_next_unit(plan)) {
         const size_t which = piece / family_count;
         const size_t family = piece % family_count;
-        /* At least one case of every shape runs. */
         const size_t sure = random_mix(plan->seed, 0x5afe + which) % (family_count * LAYOUT_COUNT);
         const uint64_t seed = random_mix(plan->seed, piece);
         struct data data = {0};

@@ -1,7 +1,7 @@
-/* The expected elements of C, in float64 or modulo 2^64, and the allowed error. Float32 sums keep |C − R| ≤
- * 2(k+8)·u·|A|·|B| + k·2^-149 in any order, with u = 2^-24. R of float64 sums is computed in twice the
- * precision (T. Ogita, S. Rump, S. Oishi: Accurate sum and dot product, 2005). Inf is allowed only if the sum
- * of the positive or of the negative products may overflow. */
+/* Computes the expected elements of C, in float64 or modulo 2^64, and the allowed error. The error of float32
+ * sums is at most 2(k+8)·u·|A|·|B| + k·2^-149 in any order, with u = 2^-24. The sums for float64 use twice
+ * the precision (T. Ogita, S. Rump, S. Oishi: Accurate sum and dot product, 2005). Inf is allowed only if the
+ * sum of the positive or of the negative products may overflow. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Products with more multiplications than WHOLE_COST_MAX are only sampled. */
+/* Larger products are sampled, because computing all elements takes too long. */
 enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
 
-/* Sums of neighbouring elements of a row, as in struct expected. */
+/* Sums of adjacent elements of a row. Each array has one member of struct expected. */
 struct sums {
     double *sum;
     double *low;
@@ -21,7 +21,7 @@ struct sums {
     uint64_t *whole;
 };
 
-/* Adds products in twice the precision: rounding errors are summed separately. */
+/* Adds in twice the precision: `low` sums the rounding errors of `sum`. */
 static void add_precisely(const struct sums *sums, double a, const union number *b, size_t count) {
     for (size_t col = 0; col < count; col++) {
         const double product = a * b[col].real;
@@ -34,14 +34,13 @@ static void add_precisely(const struct sums *sums, double a, const union number 
     }
 }
 
-/* Adds the products of an element of A with elements of a row of B. */
 static void add_products(const struct sums *sums, enum mm_dtype dtype, union number a, const union number *b,
                          size_t count) {
     if (dtype == MM_FLOAT64) {
         add_precisely(sums, a.real, b, count);
     } else if (mm_dtype_is_float(dtype)) {
         for (size_t col = 0; col < count; col++) {
-            const double product = a.real * b[col].real; /* exact */
+            const double product = a.real * b[col].real; /* exact in float64 */
             sums->sum[col] += product;
             sums->magnitude[col] += fabs(product);
         }
@@ -51,7 +50,7 @@ static void add_products(const struct sums *sums, enum mm_dtype dtype, union num
     }
 }
 
-/* Computes one expected element, with A scaled. */
+/* Computes one expected element after multiplying A by `scale`. */
 static struct expected make_scaled(const struct operands *operands, size_t row, size_t col, double scale) {
     const struct shape *shape = &operands->shape;
     struct expected expected = {.row = row, .col = col, .scale = scale};
@@ -65,7 +64,7 @@ static struct expected make_scaled(const struct operands *operands, size_t row, 
     return expected;
 }
 
-/* Scales the element if float64 sums would overflow. */
+/* Computes the element again with scaled numbers if its sum overflows float64. */
 static struct expected settle(const struct operands *operands, const struct expected *expected) {
     if (operands->dtype == MM_FLOAT64 && expected->scale == 1.0 && !isfinite(expected->magnitude))
         return make_scaled(operands, expected->row, expected->col, 0x1p-100);
@@ -98,14 +97,14 @@ static void sample(struct reference *reference, const struct operands *operands,
     }
 }
 
-/* Shared by the threads that compute all elements; each thread computes the next row. */
+/* Shared by the threads that compute all elements. Each thread repeatedly computes the next row. */
 struct whole {
     const struct operands *operands;
     struct expected *expected;
     atomic_size_t next_row;
 };
 
-/* Computes a row of C at a time, because rows of B are contiguous. */
+/* Computes whole rows of C, because rows of B are contiguous in memory. */
 static void *make_rows(void *data) {
     struct whole *whole = data;
     const struct operands *operands = whole->operands;
@@ -137,7 +136,7 @@ void reference_make_whole(struct reference *reference, const struct operands *op
     struct whole whole = {.operands = operands, .expected = reference->expected};
     pthread_t others[SHARE_THREADS_MAX];
     unsigned started = 0;
-    /* If a thread does not start, the others do its rows. */
+    /* If a thread cannot be started, the others compute its rows. */
     while (started + 1 < threads && pthread_create(&others[started], NULL, make_rows, &whole) == 0)
         started++;
     make_rows(&whole);
@@ -163,8 +162,9 @@ void reference_free(struct reference *reference) {
     *reference = (struct reference){0};
 }
 
-/* Float8 on tensor cores: 33 addends are truncated at 2^-13 of the largest, in each of four instructions
- * before a promotion to float32. Other sums truncate where float32 rounds. */
+/* Tensor cores lose more accuracy with float8, because they add 33 addends truncated at 2^-13 of the largest.
+ * They do this four times before the sum is added in float32. Other types are only truncated instead of
+ * rounded. */
 static double relative_of(enum mm_dtype dtype, size_t k, double unit, enum mm_arithmetic by) {
     const double v = 0x1p-11; /* relative error of rounding to tf32 */
     const double relative = (by == MM_ROUNDED ? 2.0 : 4.0) * ((double)k + 8.0) * unit;
@@ -188,13 +188,13 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
     if (c_dtype != sum_dtype) {
         arithmetic.unit = c.unit;
         arithmetic.step = 0.5 * c.least;
-        arithmetic.past =
-            c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit)); /* half a rounding step beyond */
+        /* Half a rounding step above the largest number. */
+        arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit));
     }
     return arithmetic;
 }
 
-/* Whether the sums, or C, may be infinite on this side. */
+/* Returns whether the sums of the products with the sign of `sum` may overflow. */
 static bool may_overflow(const struct expected *expected, const struct arithmetic *arithmetic, double sum) {
     const double reach = 0.5 * expected->magnitude + 0.5 * sum;
     return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;
@@ -223,7 +223,7 @@ bool reference_check(const struct expected *expected, const struct arithmetic *a
     return *fraction <= 1.0;
 }
 
-/* Near the underflow limit or beyond the range of sums, errors say nothing in units of u. */
+/* Near underflow and overflow an error in units of roundoff means nothing. */
 static bool has_units(const struct expected *expected, const struct arithmetic *arithmetic, size_t k,
                       double value) {
     return expected->scale == 1.0 && expected->magnitude >= (double)k * arithmetic->sum_normal &&

@@ -1,11 +1,11 @@
-/* Lists of shapes, from fixed rows and from rules. */
+/* Lists of shapes: some are written out, and rules generate the others. */
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 void shapes_add(struct shape_list *list, size_t m, size_t n, size_t k) {
-    if ((list->count & (list->count - 1)) == 0) { /* full at every power of two */
+    if ((list->count & (list->count - 1)) == 0) { /* the array is full if count is 0 or a power of two */
         struct shape *grown = harness_allocate((list->count == 0 ? 1 : 2 * list->count) * sizeof *grown);
         if (list->count > 0)
             memcpy(grown, list->shapes, list->count * sizeof *grown);
@@ -25,8 +25,8 @@ static const struct shape tiny[] = {
     {8, 8, 8}, {16, 16, 16}, {17, 15, 16}, {31, 33, 32}, {32, 32, 32}, {33, 31, 34}, {40, 24, 9},
 };
 
-/* Shapes that the rules miss: vectors, dot products, no depth, whole tiles, primes. The last ones suit cuBLAS
- * for float8, which wants k in multiples of 16. */
+/* Shapes that the rules do not generate: vectors, dot products, k = 0, whole tiles, primes. In the last ones
+ * k is a multiple of 16, because cuBLAS requires that for float8. */
 static const struct shape small[] = {
     {1, 1, 0},      {1, 40, 0},     {40, 1, 0},     {17, 33, 0},   {1, 1, 1},      {1, 1, 2},
     {1, 1, 31},     {1, 1, 257},    {1, 1, 1024},   {1, 2, 40},    {1, 37, 1},     {1, 64, 64},
@@ -39,14 +39,14 @@ static const struct shape small[] = {
     {97, 191, 95},  {1, 4, 16},     {1, 8, 64},     {13, 20, 48},  {70, 68, 112},  {3, 260, 208},
 };
 
-/* Long sums and narrow shapes. The last one exceeds the CPU's limit in main.c. */
+/* Long sums and narrow shapes. The last shape exceeds cpu_cost_max in main.c. */
 static const struct shape large[] = {
     {1, 1, 131072},  {3, 5, 131072},  {16, 16, 131072},  {33, 17, 16384},    {1, 4096, 512},
     {4096, 1, 512},  {2048, 8, 300},  {8, 2048, 300},    {1000, 1000, 1},    {513, 255, 257},
     {228, 112, 240}, {256, 384, 512}, {1023, 1025, 129}, {4095, 4097, 4099},
 };
 
-/* Shapes of transpositions: around tile edges of 32 and 64, vectors, primes and whole tiles. */
+/* Shapes of transpositions: sizes near the tile sizes 32 and 64, vectors, primes and whole tiles. */
 static const struct shape tiny_transposes[] = {
     {1, 1, 0},   {1, 7, 0},   {9, 1, 0},   {2, 3, 0},   {5, 4, 0},   {8, 8, 0},    {17, 15, 0},  {31, 33, 0},
     {32, 32, 0}, {33, 31, 0}, {63, 65, 0}, {64, 64, 0}, {65, 63, 0}, {40, 130, 0}, {128, 64, 0},
@@ -59,8 +59,7 @@ static const struct shape small_transposes[] = {
     {256, 256, 0}, {100, 52, 0}, {68, 132, 0},  {132, 68, 0}, {130, 260, 0}, {320, 72, 0},
 };
 
-/* The second last exceeds a grid's y in one launch, so it is cut into bands. The last two exceed the CPU's
- * limit in main.c. */
+/* The shape with 4200001 rows needs two launches. The last two shapes exceed cpu_cost_max in main.c. */
 static const struct shape large_transposes[] = {
     {1, 100000, 0}, {100000, 1, 0}, {3, 70001, 0},  {70001, 3, 0},  {1000, 1000, 0}, {1023, 1025, 0},
     {1024, 768, 0}, {2048, 136, 0}, {136, 2048, 0}, {513, 2047, 0}, {4200001, 2, 0}, {4095, 4097, 0},
@@ -71,12 +70,11 @@ static void add_all(struct shape_list *list, const struct shape *shapes, size_t 
         shapes_add(list, shapes[index].m, shapes[index].n, shapes[index].k);
 }
 
-/* Rules for the small lists. */
 static void add_small(struct shape_list *list, uint64_t seed) {
-    /* One in seven of all triples of 1 … 10. 7 and 10 are coprime, so every pair of edges occurs. */
+    /* One in seven of all triples of 1 to 10. 7 and 10 are coprime, so every pair of sizes occurs. */
     for (size_t index = 0; index < 1000; index += 7)
         shapes_add(list, index / 100 + 1, index / 10 % 10 + 1, index % 10 + 1);
-    /* One in eleven of all triples around the tiles' edges. */
+    /* One in eleven of all triples of sizes next to tile sizes. */
     static const size_t edges[] = {7, 8, 9, 15, 16, 17, 31, 32, 33};
     for (size_t index = 0; index < 729; index += 11)
         shapes_add(list, edges[index / 81], edges[index / 9 % 9], edges[index % 9]);
@@ -90,10 +88,10 @@ static void add_small(struct shape_list *list, uint64_t seed) {
 
 static void add_small_transposes(struct shape_list *list, uint64_t seed) {
     struct random random = {random_mix(seed, 0x5a4f)};
-    /* One in 37 of all pairs of 1 … 40. 37 and 40 are coprime, so every edge occurs. */
+    /* One in 37 of all pairs of 1 to 40. 37 and 40 are coprime, so every size occurs. */
     for (size_t index = 0; index < 1600; index += 37)
         shapes_add(list, index / 40 + 1, index % 40 + 1, 0);
-    /* One in five of all pairs around the tiles' edges. */
+    /* One in five of all pairs of sizes next to multiples of the tile sizes. */
     static const size_t edges[] = {31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 129};
     for (size_t index = 0; index < 144; index += 5)
         shapes_add(list, edges[index / 12], edges[index % 12], 0);
@@ -111,7 +109,7 @@ bool shapes_named(enum mm_op op, const char *name, uint64_t seed, struct shape_l
         const char *name;
         const struct shape *shapes;
         size_t count;
-        void (*add)(struct shape_list *list, uint64_t seed); /* adds shapes by rules; NULL: none */
+        void (*add)(struct shape_list *list, uint64_t seed); /* generates more shapes, or NULL */
     } sets[] = {
         {MM_MATMUL, "tiny", COUNTED(tiny), NULL},
         {MM_MATMUL, "small", COUNTED(small), add_small},

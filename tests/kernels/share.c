@@ -1,5 +1,5 @@
-/* Shares the cases among threads. Each thread has its own device, because only one thread may use a device at
- * a time. Processes would take turns on a GPU and be slower. */
+/* Runs the cases on several threads. Each thread opens its own device, because only one thread may use a
+ * device at a time. Several processes would be slower, because a GPU serves them in turn. */
 #include "tests/kernels/harness.h"
 
 #include <pthread.h>
@@ -9,8 +9,8 @@
 struct sharer {
     cases_function *check;
     const struct plan *plan;
-    struct mm_device *device; /* its own; the first thread uses the caller's */
-    struct subject *subjects; /* owned copies */
+    struct mm_device *device; /* only for this thread; the first thread uses the caller's */
+    struct subject *subjects; /* copies; owned */
     size_t count;
     pthread_t thread;
 };
@@ -21,7 +21,7 @@ static void *run(void *data) {
     return NULL;
 }
 
-/* Copies the subjects for a thread's device, with empty results. */
+/* Copies the subjects without their results, for the device of a thread. */
 static void take_subjects(struct sharer *sharer, const struct subject *subjects, size_t count) {
     sharer->subjects = harness_allocate(count * sizeof *subjects);
     sharer->count = count;

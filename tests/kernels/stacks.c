@@ -1,5 +1,5 @@
-/* Tests stacks: each product must be right, and only C may be written. Elements are small integers whose sums
- * are exact in every type, so results must be equal. */
+/* Tests products of stacks of matrices. Each product must be right, and only C may be written. Elements are
+ * so small that all sums are exact in every type. */
 #include "gpu/product/shape.h"
 #include "tests/kernels/harness.h"
 
@@ -8,8 +8,8 @@
 
 enum { GUARD_BYTES = 256, GUARD = 0xa5 };
 
-/* Stack dimensions: both operands have one, one operand is shared, crosswise broadcasting, two runs that
- * cannot be joined, and more products than a grid has layers. */
+/* Dimensions of the stacks. They include broadcasting of one or both operands, dimensions that cannot be
+ * merged, and more products than a CUDA grid has in z. */
 static const struct {
     struct mm_shape a;
     struct mm_shape b;
@@ -29,8 +29,8 @@ static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {3
                                       {33, 5, 70}, {1, 64, 40}, {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* Returns whether to run the test. Slow combinations are left out; types that share float32's code get a part
- * of the shapes; the host needs no large stacks. */
+/* Returns whether to run the test. Leaves out slow combinations. Other types than float32 share most of its
+ * code, so each runs only one test in SHARE. */
 static bool is_wanted(bool is_host, enum mm_dtype dtype, size_t stack, const struct shape *shape,
                       size_t number) {
     enum { COST_MAX = 1 << 20, HOST_COST_MAX = 1 << 18, SHARE = 4, HOST_COUNT_MAX = 1000 };
@@ -46,7 +46,7 @@ static void append(struct mm_shape *shape, size_t rows, size_t cols) {
     shape->dims[shape->rank++] = cols;
 }
 
-/* Returns an element: -1, 0 or 1; 0 or 1 for unsigned types; any bits for a transposition. */
+/* Returns a stack of small integers that all types can represent. A stack to transpose gets random bits. */
 static struct mm_matrix make(const struct mm_shape *shape, enum mm_dtype dtype, enum mm_op op,
                              struct random *random) {
     struct mm_matrix matrix = mm_shape_view(shape, false, dtype);
@@ -78,7 +78,7 @@ static bool is_element_right(const struct mm_product *item, enum mm_op op, size_
     return mm_dtype_get(item->c.dtype, item->c.data, row * item->c.ld + col) == sum;
 }
 
-/* Finds a product's matrices from the index along each dimension, unlike mm_product_item. */
+/* Finds the matrix of an operand for product `index`, by another method than mm_product_item. */
 static size_t matrix_of(const struct mm_shape *shape, const struct mm_shape *c, size_t index) {
     const unsigned rank = c->rank - 2, own = shape->rank - 2;
     size_t matrix = 0, weight = 1;

@@ -1,4 +1,4 @@
-/* Chooses devices and subjects. A variant that leaves its tile open makes one subject for each tile. */
+/* Chooses the devices and subjects to test. A variant with several tiles makes one subject for each tile. */
 #include "tests/kernels/options.h"
 
 #include <assert.h>
@@ -38,8 +38,8 @@ size_t devices_open(const struct options *options, struct mm_device *devices[DEV
     return count;
 }
 
-/* Returns whether the options select the subject, by its own name or its variant's. A variant that is wrong
- * on purpose must be named. */
+/* Returns whether the options select the subject. A variant that is wrong on purpose runs only if it is
+ * named. */
 static bool selected(const struct options *options, const struct subject *subject) {
     for (unsigned index = 0; index < options->variant_count; index++)
         if (strcmp(options->variants[index], subject->variant->name) == 0 ||
@@ -48,7 +48,7 @@ static bool selected(const struct options *options, const struct subject *subjec
     return options->variant_count == 0 && !subject->variant->wrong_on_purpose;
 }
 
-/* Returns whether the device supports the subject's tile. It may have too little shared memory. */
+/* Returns whether the device supports the subject's tile, which may need too much shared memory. */
 static enum mm_status try_tile(const struct subject *subject, enum mm_dtype dtype, struct mm_error *error) {
     uint64_t elements[3] = {0};
     const struct mm_backend *backend = subject->device->backend;
@@ -63,7 +63,7 @@ static enum mm_status try_tile(const struct subject *subject, enum mm_dtype dtyp
     return error->status;
 }
 
-/* Sets subject->name, and appends the subject if it is selected and supported. */
+/* Sets subject->name. Appends the subject to `subjects` if it is selected and the device supports it. */
 static void add_subject(const struct options *options, enum mm_dtype dtype, struct subject *subject,
                         struct subject *subjects, size_t *count) {
     struct mm_error error;

@@ -1,10 +1,9 @@
-/* Writes tables as Markdown and as CSV. */
 #include "tests/kernels/table.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Returns the column's name for the format, or NULL to leave the column out. */
+/* Returns the name of the column, or NULL if the format leaves the column out. */
 static bool begin(struct table *table, const char *csv, const char *markdown) {
     const char *name = table->is_csv ? csv : markdown;
     if (name == NULL)
@@ -18,7 +17,7 @@ static bool begin(struct table *table, const char *csv, const char *markdown) {
     return !table->is_head;
 }
 
-/* Quotes texts with commas or spaces, and doubles quotes inside (RFC 4180). */
+/* Quotes a text with commas, spaces or quotes, as RFC 4180 demands. */
 static void print_csv_text(FILE *out, const char *text) {
     const bool is_quoted = strpbrk(text, " ,\"") != NULL;
     fputs(is_quoted ? "\"" : "", out);

@@ -1,5 +1,5 @@
-/* The model of tensor_core.h in integers: a truncated addend is a multiple of 2^-fraction_bits of the largest
- * power of two. */
+/* Computes the model of tensor_core.h in integers. Truncation makes each addend a multiple of
+ * 2^-fraction_bits times the largest addend's power of two. */
 #include "tests/kernels/tensor_core.h"
 
 #include <math.h>
@@ -16,7 +16,6 @@ const struct tensor_core tensor_core_float16 = {.depth = TENSOR_CORE_DEPTH,
 
 const char *const tensor_core_names[TENSOR_CORE_ALIGNMENTS] = {"normalized", "as stored", "with zeros"};
 
-/* Returns the exponent of a normal float. */
 static int exponent_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -34,7 +33,7 @@ static int factor_exponent(float x, int exponent_min, enum tensor_core_alignment
     return alignment == TENSOR_CORE_NORMALIZED ? exponent : larger(exponent, exponent_min);
 }
 
-/* Returns 2^exponent, which must be a normal double. */
+/* Returns 2^exponent, which must be a normal float64. */
 static double power(int exponent) {
     const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double value;
@@ -42,7 +41,7 @@ static double power(int exponent) {
     return value;
 }
 
-/* Truncates to `bits` significant bits, at most 24. The result must not be subnormal. */
+/* Truncates to sum_bits significant bits, at most 24. The result must not be subnormal. */
 static float cut(double x, int sum_bits) {
     union {
         double value;
@@ -59,7 +58,7 @@ float tensor_core_add(const struct tensor_core *core, const float *a, const floa
         if (alignment == TENSOR_CORE_WITH_ZEROS || (a[i] != 0.0F && b[i] != 0.0F))
             largest = larger(largest, factor_exponent(a[i], core->exponent_min_a, alignment) +
                                           factor_exponent(b[i], core->exponent_min_b, alignment));
-    const double quanta = power(core->fraction_bits - largest); /* quanta in 1 */
+    const double quanta = power(core->fraction_bits - largest); /* 1 divided by the unit of `sum` */
     int64_t sum = (int64_t)((double)c * quanta);
     for (unsigned i = 0; i < core->depth; i++)
         sum += (int64_t)((double)a[i] * (double)b[i] * quanta);

@@ -1,11 +1,11 @@
-/* Cases of transpositions: every variant over shapes, types, layouts and alignments. C must equal op(A) bit
- * for bit. */
+/* Runs every variant of transpositions with all shapes, element types, layouts and alignments. C must have
+ * the same bits as op(A). */
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What the elements of a case are made of. */
+/* A kind of random element. */
 struct pattern {
     const char *name;
     uint64_t (*element)(struct random *random, size_t element_bytes);
@@ -16,8 +16,8 @@ static uint64_t any_bits(struct random *random, size_t element_bytes) {
     return random_next(random);
 }
 
-/* Bit patterns that arithmetic or a conversion would change: signalling and quiet NaNs, signed zeros,
- * subnormals, infinities. Short types get the upper bytes of float32s. */
+/* Returns bits that arithmetic or a conversion would change: NaNs, signed zeros, subnormals, infinities. A
+ * type below 4 bytes gets the upper bytes of a float32. */
 static uint64_t special_bits(struct random *random, size_t element_bytes) {
     static const uint32_t narrow[] = {0x7f800001, 0xffa5a5a5, 0x7fc0dead, 0x80000000, 0x00000000,
                                       0x00000001, 0x807fffff, 0x7f800000, 0xff800000, 0xffffffff};
@@ -33,9 +33,9 @@ static uint64_t special_bits(struct random *random, size_t element_bytes) {
 static const struct pattern patterns[] = {{"any bits", any_bits}, {"NaN, zeros, subnormals", special_bits}};
 enum { PATTERN_COUNT = sizeof patterns / sizeof *patterns };
 
-/* Number of layouts: A transposed or not, 2² leading dimensions, 2² alignments. */
+/* There are 2^5 layouts. A is transposed or not. A and C each have padding or not, and are aligned or not. */
 static struct layout layout_of(unsigned index, uint64_t seed) {
-    /* Extra elements of a row: multiples of 4 keep 16-byte alignment, odd numbers break it. */
+    /* Odd numbers of extra elements break the alignment of rows. Multiples of 4 keep 16-byte alignment. */
     static const size_t extras[] = {1, 2, 3, 4, 5, 8, 16, 31};
     struct random random = {random_mix(seed, index)};
     struct layout layout = {.transpose_a = !(index & 1)};
@@ -50,7 +50,7 @@ static struct layout layout_of(unsigned index, uint64_t seed) {
     return layout;
 }
 
-/* Returns a case of one shape and type with a dense layout. The caller frees `a`. */
+/* Returns a case with a dense layout. The caller frees `a`. */
 static struct one_case make(const struct shape_list *shapes, size_t piece, uint64_t seed) {
     const struct pattern *pattern = &patterns[seed % PATTERN_COUNT];
     struct one_case one = {.data = pattern->name,
@@ -62,7 +62,7 @@ static struct one_case make(const struct shape_list *shapes, size_t piece, uint6
     struct random random = {seed};
     unsigned char *moved = one.a = harness_allocate(count * element_bytes);
     for (size_t index = 0; index < count; index++) {
-        /* keeps the lower bytes (little-endian) */
+        /* copies the lowest bytes, because the host is little-endian */
         uint64_t element = pattern->element(&random, element_bytes);
         memcpy(moved + index * element_bytes, &element, element_bytes);
     }
@@ -83,8 +83,8 @@ void transposes_check(struct subject *subjects, size_t count, const struct plan 
         const uint64_t seed = random_mix(plan->seed, 0x7a5e + piece);
         if (!is_wanted(plan, piece))
             continue;
-        const unsigned sure =
-            (unsigned)(random_mix(seed, 0x5afe) % LAYOUT_COUNT); /* this layout always runs */
+        /* At least this layout runs, whatever `thin` is. */
+        const unsigned sure = (unsigned)(random_mix(seed, 0x5afe) % LAYOUT_COUNT);
         struct one_case one = make(&plan->shapes, piece, seed);
         for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
             if (layout != sure && is_thinned_out(plan, seed, layout))

@@ -1,6 +1,6 @@
-/* Compares every backend's check of a product with the host's, on equal data: all types, transposes, long
- * lines, non-finite elements, and a wrong element. usage: verify BACKEND [N [EDGE]]; runs every Nth case,
- * with edges up to EDGE. Exits with 77 without a device. */
+/* Every backend must verify a product as the host does. Tests all types, transposed operands, long rows,
+ * elements that are not finite, and a wrong element. usage: verify BACKEND [N [EDGE]] runs every Nth case
+ * with dimensions up to EDGE. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/plan.h"
 #include "gpu/check/verify.h"
@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is wrong with a product, or the size of its numbers. A product without a flaw must pass. */
+/* What is wrong with a product, or how large its numbers are. A product with NONE, LARGE or SMALL must
+ * pass. */
 enum flaw { NONE, LARGE, SMALL, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COUNT };
 
 static const struct mm_backend *backend;
-static enum mm_dtype dtype; /* the operands' type */
+static enum mm_dtype dtype; /* type of the operands */
 
-/* Runs the plain kernel. It then runs once more for one element in the middle of C with k = 0, which zeroes
- * the element. */
+/* Returns the product of one element in the middle of C, with k = 0. Running it sets that element to 0. */
 static struct mm_product element_of(const struct mm_product *product) {
     struct mm_product one = *product;
     one.m = one.n = 1;
@@ -27,7 +27,7 @@ static struct mm_product element_of(const struct mm_product *product) {
     return one;
 }
 
-/* plans for a CUDA device */
+/* the launch function of the naive variant's plan on a CUDA device */
 static enum mm_status (*launch)(const struct mm_plan *, const struct mm_product *, struct mm_lane *,
                                 struct mm_error *);
 
@@ -76,7 +76,7 @@ static double number_of(uint64_t seed, size_t index) {
     return mm_dtype_is_float(dtype) ? number : floor((dtype == MM_UINT8 ? fabs(number) : number) * 100.0);
 }
 
-/* Fills the gaps behind rows with NaN or -1. */
+/* Fills the matrix with random numbers, and the gaps between its rows with NaN or -1. */
 static void make(struct mm_matrix *x, enum mm_dtype x_dtype, size_t rows, size_t cols, uint64_t seed) {
     *x = mm_matrix_dense(x_dtype, rows, cols, NULL);
     x->ld = cols + 3;
@@ -93,8 +93,7 @@ static void scale(struct mm_matrix *x, double factor) {
             mm_dtype_put(dtype, x->data, col, mm_dtype_get(dtype, x->data, col) * factor);
 }
 
-/* Scales numbers so their squares overflow (LARGE) or underflow (SMALL). A type without infinity has NaN
- * instead. */
+/* With LARGE the squares of the numbers overflow, with SMALL they underflow. */
 static void spoil(struct mm_product *product, enum flaw flaw) {
     if (flaw == LARGE || flaw == SMALL) {
         scale(&product->a, flaw == LARGE ? 1e145 : 1e-145);
@@ -107,8 +106,8 @@ static void spoil(struct mm_product *product, enum flaw flaw) {
         mm_dtype_put(dtype, product->b.data, product->b.rows / 2 * product->b.ld, (double)INFINITY);
 }
 
-/* Compares the estimated errors. They may differ by the rounding of float64 sums, relative to the rows' size;
- * the bound tells that size. */
+/* Compares the relative errors. They may differ by rounding of float64 sums, which is relative to the size of
+ * the rows. The size follows from the bound. */
 static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct mm_verification *got,
                            const struct mm_verification *expected) {
     const double here = mm_verification_relative_error(got);
@@ -125,8 +124,8 @@ static double part_of(const struct mm_verification *verification) {
     return mm_verify_part(verification->residual, verification->bound);
 }
 
-/* Compares the bounds and the shares of them. Two orders of summation differ by the rounding of float64, and
- * a wrong float64 element is about 10¹¹ bounds off. */
+/* Returns whether the two verifications agree. Adding in another order rounds differently in float64. If a
+ * float64 element is wrong, the error is about 10¹¹ times the bound, so rounding then matters more. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds =
@@ -145,8 +144,8 @@ static bool agree(const struct mm_product *product, const struct mm_verification
            fabs(part_of(got) - part_of(expected)) <= off + bounds_differ * part_of(expected);
 }
 
-/* Returns whether the check must find the flaw. Not for float8 on tensor cores, for wide rows rounded to a
- * narrow type, or for short integer sums that may be 0. */
+/* Returns whether the check must find the flaw. It may miss a flaw if the bound is wide, as for float8 on
+ * tensor cores or a narrow C. A short integer sum may be 0, so setting it to 0 is no flaw. */
 static bool must_fail(const struct mm_product *product, enum flaw flaw) {
     const bool is_wide = mm_dtype_bytes(product->c.dtype) >= 4;
     const bool is_exact = mm_dtype_bytes(dtype) >= 4 || backend->is_host;
@@ -200,7 +199,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     return good;
 }
 
-/* Integers are always finite, and a product with k = 0 cannot be wrong. */
+/* Integers are always finite, and a product with k = 0 is always right. */
 static bool exists(const size_t *shape, enum flaw flaw) {
     const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
     if (flaw == LARGE || flaw == SMALL)
@@ -208,7 +207,7 @@ static bool exists(const size_t *shape, enum flaw flaw) {
     return flaw == NONE || (shape[1] > 0 && (!is_special || mm_dtype_is_float(dtype)));
 }
 
-/* Other types get fewer cases, and the host is compared with itself in fewer. */
+/* On the host the check is compared with itself, so few cases suffice. */
 static unsigned thin_of(unsigned thin) {
     return dtype == MM_FLOAT32 ? thin : backend->is_host ? 31 * thin : 5 * thin;
 }

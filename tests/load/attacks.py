@@ -1,17 +1,17 @@
-"""Attacks on the memory of a matmuld: how many requests of an honest client does it answer meanwhile?
+"""Measures how many requests matmuld answers while clients attack its memory.
 
-For each attack the script starts a matmuld on a free port. An honest client sends small products before, during and
-after the attack, and checks every product. The attack comes from another process and from the same address; a
-connection of the attack that the server refuses or closes comes back at once. The last table shows no attack: 1,000
-connections ask for more products than the server can compute. Its second row is what this client can reach with so many
-connections when memory is not short. The script shares no code with the service.
+For each attack the script starts a server. An honest client sends small products before, during and after the
+attack, and checks every product. The attack comes from another process with the same address, and reconnects
+whenever the server closes a connection. The last table is no attack: 1,000 connections request more products
+than the server can compute. Its second row shows the rate with 1,000 connections and enough memory. The
+script shares no code with the service.
 
-The columns: "answered" is the percentage of the honest requests with status 200 and the right product within 30 s;
-"p50" and "p99" are the times of these in ms. "used" is how much of the memory budget is used during the attack (mean
-and peak). "replies" counts how the server ended the connections of the attack: by which status, or by closing the
-connection without a status or in the middle of a reply.
+Columns: "answered" is the percentage of honest requests that got the right product within 30 s. "p50" and
+"p99" are their times in ms. "used" is the part of the memory budget in use during the attack, mean and peak.
+"replies" counts how connections of the attack ended: a status, or a closed connection without a complete
+reply.
 
-The kernel buffers up to about 4 MiB of a reply (net.ipv4.tcp_wmem), so smaller results hold no memory of the server.
+Results below about 4 MiB need no memory of the server, because the kernel buffers them (net.ipv4.tcp_wmem).
 """
 
 import argparse
@@ -38,15 +38,12 @@ MIB = 1 << 20
 EDGES = [64, 100, 150, 200, 250, 300]
 HONEST_CONNECTIONS, HONEST_PAUSE_S, REPLY_S = 8, 0.02, 30
 TIMEOUT_S, RECEIVE_RATE = 60, 4096  # the server's --timeout-ms and --receive-rate
-MEMORY_WAIT_MS = 3000  # a request waits for memory for so long before the server answers 429
-TICK_S = 0.25  # between two chunks of a slow client
-RECEIVE_BUFFER = 4096  # of an attack's socket, so that the server sends no more than the attack reads
+MEMORY_WAIT_MS = 3000  # the server answers 429 after a request has waited this long for memory
+TICK_S = 0.25  # time between two chunks of a slow client
+RECEIVE_BUFFER = 4096  # small, so the server can send only what the attack reads
 START_S, STOP_S = 60, 60
-STORED = 8  # matrices of the attack on the store
-ZEROS = memoryview(bytes(1 << 30))  # untouched pages take no memory; enough for a budget of 10 GiB
-
-# --- the wire
-
+STORED = 8  # number of matrices that the attack on the store uploads
+ZEROS = memoryview(bytes(1 << 30))  # takes no memory, because its pages are never written
 
 def send(sock, data):
     return asyncio.get_running_loop().sock_sendall(sock, data)
@@ -67,7 +64,7 @@ async def connect(port, receive_buffer=None):
 
 
 async def race(sending, reading):
-    """Sends and reads at the same time, since the server may reply early. Returns what was read."""
+    """Sends and reads at the same time, because the server may reply early. Returns the result of reading."""
     sender = asyncio.ensure_future(sending)
     try:
         return await reading
@@ -81,12 +78,9 @@ def make_head(method, target, *fields):
     return "\r\n".join([f"{method} {target} HTTP/1.1", f"Host: {HOST}", *types, *fields, "", ""]).encode()
 
 
-# --- the honest client
-
-
 @functools.lru_cache(maxsize=None)
 def make_product(edge):
-    """A request and its product: A has ones, and column j of B has j."""
+    """Returns a request and its product. All elements of A are 1, and column j of B contains j."""
     target = f"/v1/matmul?m={edge}&k={edge}&n={edge}"
     row = struct.pack(f"<{edge}f", *range(edge))
     body = struct.pack("<f", 1) * edge**2 + row * edge
@@ -95,7 +89,7 @@ def make_product(edge):
 
 
 async def read_reply(sock):
-    """Status, body, and whether the server closes the connection."""
+    """Returns the status, the body, and whether the server closes the connection."""
     parts, size = [], 0
     head, length = None, math.inf
     while size < length:
@@ -112,7 +106,7 @@ async def read_reply(sock):
 
 
 async def ask(port, number, until, edges, pause_s):
-    """Sends one request after another over one connection. Returns for each its start, its ms, and its outcome."""
+    """Sends requests one after another. Returns start, milliseconds and outcome of each request."""
     draw, sock, records = random.Random(number), None, []
     while (begun := time.monotonic()) < until:
         request, product = make_product(draw.choice(edges))
@@ -143,11 +137,11 @@ def run_honest(port, until, connections=HONEST_CONNECTIONS, edges=EDGES, pause_s
     return [record for records in asyncio.run(ask_all()) for record in records]
 
 
-# --- the attacks: each is what one connection does, and returns the status of the reply
+# --- Attacks. Each function is one connection of an attack, and returns the status of the reply.
 
 
 async def read_status(sock):
-    """Returns the final reply's status, or none if the server closes the connection."""
+    """Returns the status of the final reply, or "closed" if the server closes without a reply."""
     while (start := await receive(sock, 4096)).startswith(b"HTTP/1.1 100"):
         pass
     return start[9:12].decode() or "closed"
@@ -158,7 +152,7 @@ def make_claim(size, *fields):
 
 
 async def upload(sock, head, size=0):
-    """Sends a head, and `size` bytes of the body at full speed."""
+    """Sends a head and `size` bytes of the body at full speed."""
 
     async def send_all():
         await send(sock, head)
@@ -192,7 +186,7 @@ async def read_slowly(sock, request, rate):
 
 
 async def fill_store(port, budget):
-    """Stores matrices of 0.4 of the budget."""
+    """Stores matrices that use 0.4 of the memory budget together."""
     for number in range(STORED):
         sock = await connect(port)
         size = budget // 10 // STORED * 4
@@ -203,7 +197,7 @@ async def fill_store(port, budget):
 
 
 def make_attacks(budget):
-    """Maps names to the numbers of connections that do what."""
+    """Returns a dict from the name of an attack to pairs: number of connections, function of each connection."""
     do = functools.partial
 
     def result(edge, rate=5000):
@@ -223,7 +217,7 @@ def make_attacks(budget):
         for count in 21, 200:
             attacks.update({f"{kind} {count} x {mib} MiB": [(count, make(mib * MIB))] for mib in (2, 4, 64)})
     for count in 21, 200:
-        for rate in 1000, 5000:  # less and more than --send-rate
+        for rate in 1000, 5000:  # one is below the server's --send-rate, one above
             attacks[f"slow readers {count} x 55 MiB at {rate} B/s"] = [(count, result(3800, rate))]
     for count in 3, 20:
         attacks[f"results {count} x 13/16 of the budget"] = [(count, result(math.isqrt(budget * 13 // 16 // 4)))]
@@ -270,9 +264,6 @@ def run_attack(port, name, budget, begin, until):
     return tally
 
 
-# --- the server and the report
-
-
 class Server:
     def __init__(self, path, budget):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MATMULD_")}
@@ -302,7 +293,7 @@ class Server:
             print(f"attacks: the server's exit status is {code}", file=sys.stderr)
 
     def used_bytes(self):
-        """Returns a figure of the memory budget; None if the server does not answer."""
+        """Returns how much of the memory budget is used, or None if the server does not answer."""
         try:
             connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
             connection.request("GET", "/metrics")
@@ -338,7 +329,7 @@ def describe_tally(ends):
 
 
 def measure_attack(options, pool, name):
-    """Prints the row of an attack. Returns whether enough honest requests were answered."""
+    """Prints the row of an attack. Returns whether the server answered enough honest requests."""
     with Server(options.matmuld, options.budget) as server:
         begin = time.monotonic() + options.quiet_seconds
         end = begin + options.seconds
@@ -360,7 +351,7 @@ def measure_attack(options, pool, name):
 
 
 def measure_overload(options, pool):
-    """Prints the rows without an attack. Returns whether no request got 429 early."""
+    """Prints the table of overload. Returns False if a request got 429 before it had waited MEMORY_WAIT_MS."""
     print("\n| overload by 300^3 | requests | answered | p50 | p99 | ends | waits of 429s: least, p50, most | "
           "earlier than 3 s | goodput/s | % of the first row |\n|---|--:|--:|--:|--:|---|---|--:|--:|--:|")  # fmt: skip
     capacity = None

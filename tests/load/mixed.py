@@ -1,10 +1,9 @@
-"""Sends a load of mixed requests, and checks each reply.
+"""Sends mixed requests to a running service and checks each reply. soak.sh starts a service for this script.
 
-Many clients, a process each, request random products in JSON and raw, by every variant, and send malformed requests.
-Some leave without waiting. All clients replace, read, multiply and delete the same stored matrices. The script shares no
-code with the service.
-Elements are whole numbers times a power of two, so a product has one right value in any order of sums. mixed.py --help
-lists the options; soak.sh starts a service for it.
+Each client is a process. Clients request random products in JSON and raw formats with every variant, send
+invalid requests, and sometimes leave early. All clients use the same stored matrices. The script shares no
+code with the service. Elements are integers times a power of two, so products are exact in any order of
+summation.
 """
 
 import argparse
@@ -21,15 +20,15 @@ import urllib.request
 
 HOST = "127.0.0.1"
 JSON, RAW = "application/json", "application/octet-stream"
-REPLY_WAIT_S = 120  # the service answers within its --timeout-ms, 60 s
-REQUESTS_MIN, FAILURES_MAX = 20, 10  # of each client, even if the machine stops for a while
+REPLY_WAIT_S = 120  # the service answers within 60 s, its --timeout-ms
+REQUESTS_MIN, FAILURES_MAX = 20, 10  # fewest requests and most failures of each client
 EDGE_MAX, SMALL_EDGE_MAX, LARGE_MAX = 96, 12, 512
-STORED_EDGES = [1, 7, 16, 40, 64, 200, 600, 800]  # edges of the stored squares that all clients share
-EXPECT_BYTES = 1 << 20  # a longer body waits for 100-continue
+STORED_EDGES = [1, 7, 16, 40, 64, 200, 600, 800]  # numbers of rows of the square matrices that clients store
+EXPECT_BYTES = 1 << 20  # requests with longer bodies wait for 100 Continue
 LEAVE_S_MAX = 0.02
 
 MATMUL, ONES, BYTES_16 = "/v1/matmul", '{"a": [[1]], "b": [[1]]}', "0123456789abcdef"
-# Malformed requests: method, target, Content-Type, Accept, body, and the expected code.
+# Invalid requests: method, target, Content-Type, Accept, body, expected code
 REFUSALS = [
     ("POST", MATMUL, JSON, None, '{"a": [[1,2,3]], "b": [[1,2,3]]}', "bad_shape"),
     ("POST", MATMUL, JSON, None, '{"a": [[1,2],[3,4]], "b": [[5,6],[7,', "bad_request"),
@@ -42,7 +41,7 @@ REFUSALS = [
     ("POST", "/v1/matmull", JSON, None, ONES, "not_found"),
     ("PUT", MATMUL, JSON, None, ONES, "method_not_allowed"),
 ]
-# For tests/http/faulty, whose variants fail for products of one row.
+# Requests for tests/http/faulty, whose variants fail for products of one row
 FAULTS = [
     ("POST", MATMUL + "?m=1&k=2&n=1&backend=cuda&variant=fails", RAW, None, BYTES_16, "internal"),
     ("POST", MATMUL + "?m=1&k=2&n=1&backend=cuda&variant=needs_memory", RAW, None, BYTES_16, "no_device_memory"),
@@ -62,11 +61,8 @@ def chance(percent):
     return random.randrange(100) < percent
 
 
-# --- products
-
-
 def draw_shape(edge_max, is_small, multiple_of):
-    """Shapes that are easily wrong: empty, one row, one column, k = 0, around a tile's edge."""
+    """Often returns shapes that cause errors: empty, one row, one column, k = 0, almost a multiple of a tile."""
     kind = random.randrange(100)
     if not is_small and random.randrange(1000) == 0:
         shape = [random.randint(1, LARGE_MAX) for _ in range(3)]
@@ -85,13 +81,13 @@ def draw_shape(edge_max, is_small, multiple_of):
 
 
 class Operand:
-    """Returns op(X), rows by cols, of integers times `scale`, and the matrix that is sent."""
+    """A random operand of integers times `scale`. If `transposed`, the request contains its transpose."""
 
     def __init__(self, rows, cols, scale, form):
         self.rows, self.cols, self.scale = rows, cols, scale
         self.elements = [[random.randint(-8, 8) for _ in range(cols)] for _ in range(rows)]
         self.transposed = chance(30)
-        # Nested lists cannot express 0×3, but its transpose 3×0.
+        # Nested lists can express the shape 3×0 but not 0×3.
         if form == JSON and (rows == 0) != (cols == 0):
             self.transposed = rows == 0
         self.stored_cols = rows if self.transposed else cols
@@ -104,7 +100,7 @@ class Operand:
         return [[self.scale * element for element in row] for row in self.elements]
 
     def raw(self):
-        """Fills the gaps between rows with NaN."""
+        """Returns the raw bytes. Padding after each row is NaN, which the service must not read."""
         gap = [float("nan")] * (self.ld - self.stored_cols)
         return b"".join(struct.pack(f"<{self.ld}f", *row, *gap) for row in self.stored())
 
@@ -141,7 +137,7 @@ class Product:
         return options
 
     def request(self, plan):
-        """Returns target and body. Options are in the query, or members of the JSON in any order."""
+        """Returns target and body. Options are in the query, or in JSON in random order."""
         options = self.options(plan)
         query = dict(options) if self.form == RAW else {name: options.pop(name) for name in list(options) if chance(30)}
         if self.form == RAW:
@@ -177,11 +173,11 @@ class Product:
         require(members.get("shape") == [self.m, self.n], reply.body[:300])
         rows = members.get("c")
         require(isinstance(rows, list) and len(rows) == self.m and all(len(row) == self.n for row in rows), reply.body[:300])
-        row_of = struct.Struct(f"<{self.n}f")  # a decimal is read as the nearest float32
+        row_of = struct.Struct(f"<{self.n}f")  # rounds decimals to the nearest float32
         return [row_of.unpack(row_of.pack(*row)) for row in rows]
 
     def check_elements(self, rows):
-        """Freivalds' check: C·x = A·(B·x), exact in float64. A wrong C passes once in a million times."""
+        """Checks C·x = A·(B·x) exactly for a random x (Freivalds). Accepts a wrong C once in a million times."""
         x = [random.randrange(1, 1 << 20) for _ in range(self.n)]
         scale = self.a.scale * self.b.scale
         for row, (got, right) in enumerate(zip(rows, self.a.times(self.b.times(x)))):
@@ -191,7 +187,7 @@ class Product:
 class Refusal:
     def __init__(self, rows, is_small):
         self.row = random.choice(rows)
-        # Adds spaces behind the body, which the service must drop.
+        # The service must drop the spaces after the body.
         self.spaces = random.randrange(200000) if rows is REFUSALS and not is_small and chance(10) else 0
         self.method, self.target, self.form, self.accept, self.body, self.code = self.row
 
@@ -204,7 +200,7 @@ class Refusal:
 
 
 class Stored:
-    """A request about a stored matrix. A value has equal elements, so a mixture of two shows."""
+    """A request for a stored matrix. All its elements are equal, so a mixture of two values is noticed."""
 
     form, accept, code = RAW, RAW, "stored"
 
@@ -274,15 +270,13 @@ class Stored:
 
 
 def check_problem(reply):
-    """Checks that the reply is this request's problem with the right status. Returns its code."""
+    """Checks that the reply is a valid problem document. Returns the code of the problem."""
     require(reply.headers.get("content-type") == "application/problem+json", "Content-Type of status", reply.status)
     problem = json.loads(reply.body)
     require(problem.get("status") == reply.status, "status", reply.status, "of", reply.body[:300])
     require(problem.get("request_id") == reply.headers.get("x-request-id"), "request_id is", problem.get("request_id"))
     return problem["code"]
 
-
-# --- the wire
 
 Reply = collections.namedtuple("Reply", "status headers body")
 
@@ -301,7 +295,7 @@ class Request:
         else:
             self.kind = Product(plan, is_small)
         self.target, body = self.kind.request(plan)
-        self.chunked = chance(10) and not isinstance(self.kind, Stored)  # stored matrices need a known length
+        self.chunked = chance(10) and not isinstance(self.kind, Stored)  # a PUT needs a Content-Length
         self.waits = len(body) > EXPECT_BYTES
         content_type = None if isinstance(self.kind, Product) and chance(10) else self.kind.form
         headers = {
@@ -334,7 +328,7 @@ def chunks(body):
 
 
 def read_reply(reader):
-    """Reads a reply, or an interim one (1xx), with a body of its announced length."""
+    """Reads a final or interim reply with its body."""
     line = reader.readline()
     if not line.startswith(b"HTTP/1.1 "):
         raise ConnectionError(f"no reply, but {line[:100]}")
@@ -347,9 +341,6 @@ def read_reply(reader):
     if len(body) < length:
         raise ConnectionError(f"closed with {len(body)} of {length} bytes of a reply sent")
     return Reply(status, headers, body)
-
-
-# --- a client
 
 
 class Client:
@@ -379,7 +370,7 @@ class Client:
         code = "ok"
         try:
             require(reply.headers.get("x-request-id") == request.id, "X-Request-Id is", reply.headers.get("x-request-id"))
-            if reply.status in (429, 503):  # allowed under load
+            if reply.status in (429, 503):  # replies of a busy server
                 code = check_problem(reply)
                 require(reply.headers.get("retry-after", "").isdigit(), "Retry-After is", reply.headers.get("retry-after"))
             else:
@@ -394,25 +385,25 @@ class Client:
             print(f"{request}: {wrong}", file=sys.stderr)
         if reply.headers.get("connection", "").lower() == "close":
             self.hang_up()
-            # A rejected or chunked body may cost the connection: libmicrohttpd 0.9 reads a false trailer if the last
-            # line comes late (SECURITY.md).
+            # The server may close after a rejected body or a chunked body. libmicrohttpd 0.9 reads a false
+            # trailer if the last line of a chunked body arrives late (SECURITY.md).
             if not request.waits and not request.chunked:
                 raise ConnectionError("the reply closes the connection without need")
 
     def leave(self, request):
-        """Leaves in the middle of the request, right after it, or while it waits, runs or is answered."""
+        """Sends all or a part of the request, and closes the connection at once or a little later."""
         everything = request.head + request.body
         try:
             self.socket.sendall(everything[: random.randrange(len(everything) + 1)] if chance(50) else everything)
         except OSError:
-            pass  # rejected before it was sent
+            pass  # the service has rejected the request and closed the connection
         if chance(50):
             time.sleep(random.uniform(0, LEAVE_S_MAX))
         self.hang_up(by_reset=chance(50))
         self.counts["left before the reply"] += 1
 
     def exchange(self, requests):
-        """Sends several requests at once, and expects the replies in their order."""
+        """Sends several requests without waiting, and expects the replies in the same order."""
         if requests[0].waits:
             self.send(requests[0].head)
             reply = read_reply(self.reader)
@@ -423,7 +414,7 @@ class Client:
             return
         self.send(b"".join(request.head + request.body for request in requests))
         for request in requests:
-            if self.socket is not None:  # None if a reply has closed the connection
+            if self.socket is not None:  # None after a reply that closes the connection
                 self.check(request, read_reply(self.reader))
         self.counts["  pipelined"] += len(requests) - 1
 
@@ -439,7 +430,7 @@ class Client:
                 self.leave(requests[0])
             else:
                 self.exchange(requests)
-        except (OSError, ValueError, KeyError) as error:  # the last two: malformed replies
+        except (OSError, ValueError, KeyError) as error:  # ValueError and KeyError come from malformed replies
             self.counts["broken connections"] += 1
             print(f"{requests[0]}: {error}", file=sys.stderr)
             if self.socket is not None:
@@ -463,7 +454,7 @@ def fetch_variants(plan):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(f"http://{HOST}:{plan.port}/v1/variants", timeout=REPLY_WAIT_S) as reply:
         rows = [row for row in json.load(reply)["variants"] if row["op"] == "matmul"]
-    plan.default_backend = rows[0]["backend"]  # what backend=auto chooses
+    plan.default_backend = rows[0]["backend"]  # the backend that "auto" chooses
     plan.variants = [row for row in rows if row["available"] and "float32" in row["dtypes"] and plan.backend in (None, row["backend"])
                      and not row.get("wrong_on_purpose")]
 

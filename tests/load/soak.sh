@@ -1,14 +1,14 @@
 #!/bin/sh
-# Starts a matmuld on a free port, loads it by mixed.py, and looks at the process: after the load it holds the memory
-# and the descriptors of before, by its own metrics no job and no byte of the budget, and a SIGTERM ends it with 0
-# (under a sanitizer: no leak, no race). Needs /proc.
-# Usage: soak.sh MATMULD [options of mixed.py]. The long run, for which ./dev bench trust --rows soak has faults as well:
+# Starts matmuld, loads it with mixed.py, and checks the process afterwards: memory and descriptors are as
+# before, no job runs, the memory budget is unused, and SIGTERM ends the server with status 0. Needs /proc.
+# Usage: soak.sh MATMULD [options of mixed.py]. For a long run:
 #   SOAK_WARM_UP_S=60 sh tests/load/soak.sh build/cpu-only/server/matmuld --clients 100 --seconds 3600 --leave 10
-# SOAK_WARM_UP_S: seconds of load before memory is looked at the first time, 2.
-# SOAK_GROWTH_MAX_KIB: what resident memory may grow by from then on; "any" for a sanitizer's process.
-#   The default is 16384, the arena for small pieces: its pages are taken as they are first lent, and stay.
-#   A load that grows it by more is repeated, three times at most: only a leak grows it by as much each time.
-# SOAK_SERVER_OPTIONS: more options of matmuld, as words.
+# Variables:
+#   SOAK_WARM_UP_S       seconds of load before the first look at memory, default 2
+#   SOAK_GROWTH_MAX_KIB  KiB by which resident memory may grow afterwards, or "any". The default, 16384, is the
+#                        size of an arena whose pages are allocated on first use and then kept.
+#   SOAK_SERVER_OPTIONS  further options of matmuld
+# If memory grows more, the load is repeated, because only a leak makes memory grow each time.
 MATMULD=$1
 shift
 # shellcheck source=tests/http/server.sh
@@ -16,7 +16,6 @@ shift
 
 growth_max_kib=${SOAK_GROWTH_MAX_KIB:-16384}
 
-# mixed OPTION…
 mixed() {
     checks=$((checks + 1))
     python3 "$(dirname "$0")/mixed.py" --port "${url##*:}" "$@" || fail "mixed failed"
@@ -26,7 +25,7 @@ resident_kib() {
     sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$server/status"
 }
 
-# total PATTERN: prints the sum over all matching labels; "none" if nothing matches.
+# total PATTERN: prints the sum of all matching series, or "none" if there is no such series.
 total() {
     curl -fs "$url/metrics" |
         awk -v name="$1" '$1 ~ "^matmuld_" name { sum += $2; found++ } END { printf found ? "%.0f" : "none", sum }'
@@ -36,13 +35,11 @@ is_zero() {
     [ "$(total "$1")" = 0 ]
 }
 
-# Memory of the GPUs; 0 without one.
 device_bytes() {
     total 'device_memory_bytes.*cuda.*used' | sed 's/^none$/0/'
 }
 
-# Once no client is left, nothing is held; the sweep and a kernel may take a moment. Memory for bodies and results is
-# kept for ten seconds.
+# Without clients the server must soon use no memory. It keeps memory of bodies and results for ten seconds.
 await_idle() {
     for name in $(curl -fs "$url/v1/matrices" | jq -r '.matrices[].name'); do
         curl -s -o /dev/null -X DELETE "$url/v1/matrices/$name"
@@ -54,15 +51,14 @@ await_idle() {
     done
 }
 
-# With one arena and fixed thresholds, glibc returns freed memory at once. Otherwise resident memory varies by 20 MiB.
+# With these settings glibc returns freed memory at once. Otherwise resident memory varies by 20 MiB.
 export MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=65536
-# The options are split into words.
 # shellcheck disable=SC2086
 start --log-format text ${SOAK_SERVER_OPTIONS:-}
 unset MALLOC_ARENA_MAX MALLOC_TRIM_THRESHOLD_ MALLOC_MMAP_THRESHOLD_
 descriptors_before=$(descriptors)
 
-# Allocations that are made once have been made now.
+# The warm-up makes allocations that the server makes only once.
 mixed "$@" --seconds "${SOAK_WARM_UP_S:-2}" >"$scratch/warm-up"
 [ "$failures" -eq 0 ] || cat "$scratch/warm-up"
 await_idle

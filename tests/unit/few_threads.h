@@ -1,5 +1,5 @@
-/* Makes pthread_create fail in tests. The test must be linked with --wrap=pthread_create. */
+/* Makes pthread_create fail. Tests that use this are linked with --wrap=pthread_create. */
 #pragma once
 
-/* Threads that can still be started before pthread_create fails. Negative, as at the start: no limit. */
+/* Number of threads that can still be created. Negative, as at the start, for no limit. */
 extern int threads_left;

@@ -1,4 +1,4 @@
-/* Every unit test includes this: cmocka with its headers, and macros that define main. */
+/* Every unit test includes this header. It includes cmocka and defines macros for main. */
 #pragma once
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Defines main, which runs each test between a setup and a teardown; NULL: none. */
+/* Defines main. `setup` runs before each test and `teardown` after it, unless they are NULL. */
 #define RUN_TESTS_BETWEEN(setup, teardown, ...)                                                              \
     int main(void) {                                                                                         \
         static void (*const unit_tests[])(void **) = {__VA_ARGS__};                                          \
@@ -22,17 +22,17 @@
     }
 #define RUN_TESTS(...) RUN_TESTS_BETWEEN(NULL, NULL, __VA_ARGS__)
 
-/* Runs the next statement for each part of a list separated by bars. The list must be shorter than 2 KiB. */
+/* Runs the next statement for each part of a list like "one|two". The list must be shorter than 2 KiB. */
 #define EACH(part, list)                                                                                     \
     for (char unit_copy[2048], *unit_rest = strcpy(unit_copy, list), *part;                                  \
          (part = strsep(&unit_rest, "|")) != NULL;)
 
-/* Returns the text with " for each `. The next call overwrites the result. */
+/* Returns the text with each ` replaced by ". The next call overwrites the result. */
 const char *quoted(const char *text);
 
-/* Asserts that the text has this length and content, and frees it. */
+/* Asserts that the text has this length and content. Frees the text. */
 void expect_text(char *text, size_t length, const char *expected);
 
-/* Runs the tests that `names` lists, separated by commas. Returns the exit status. */
+/* Runs the tests. `names` lists their names, separated by commas. Returns the exit status of the program. */
 int unit_run(const char *names, void (*const *tests)(void **), size_t count, CMFixtureFunction setup,
              CMFixtureFunction teardown);

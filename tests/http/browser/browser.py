@@ -1,7 +1,8 @@
-"""Shared by the tests of all views: headless Chromium at a server's page.
+"""Functions for the tests of the page in headless Chromium.
 
-A test opens a Page for a width and a colour scheme, uses it, and calls finish(), which fails on an error in the console,
-a request to another host, a violation that axe finds, or a page wider than its window. It takes a screenshot as well."""
+A test opens a Page with a width and a colour scheme, uses it, and calls finish(). This takes a screenshot.
+It fails on an error in the console, a request to another host, an accessibility problem found by axe, or a
+page wider than its window."""
 
 import json
 import pathlib
@@ -17,13 +18,13 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 URL, SCREENSHOTS = sys.argv[1], pathlib.Path(sys.argv[2])
 AXE = (pathlib.Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
-SECONDS = 20  # the longest wait for what a page shows; short ones fail on a busy machine
+SECONDS = 20  # time limit for each wait; shorter limits fail on a busy machine
 SIZES = {"wide": (1280, 900), "phone": (360, 740)}
-LOOKS = (("wide", "light"), ("phone", "dark"))  # at the end each view is checked in these
+LOOKS = (("wide", "light"), ("phone", "dark"))  # finish() checks each view in these
 
 
 def fetch(path, body=None, headers=None):
-    """The API's own JSON reply, to compare with the page."""
+    """Returns the API's JSON reply, to compare with what the page shows."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data, {"Content-Type": "application/json", **(headers or {})})
     with urllib.request.urlopen(request, timeout=60) as reply:
@@ -31,7 +32,7 @@ def fetch(path, body=None, headers=None):
 
 
 class Browser:
-    """A Chromium for several pages, one after another."""
+    """Chromium, which shows one page after another."""
 
     def __enter__(self):
         options = webdriver.ChromeOptions()
@@ -50,7 +51,7 @@ class Browser:
 
 
 class Page:
-    """A tab at URL + address. expected: console messages that the test provokes."""
+    """A tab at URL + address. A test appends to `expected` the console messages that it causes."""
 
     def __init__(self, driver, address, size, scheme):
         self.driver, self.size, self.scheme, self.expected = driver, size, scheme, []
@@ -59,7 +60,7 @@ class Page:
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"})
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        driver.get("about:blank")  # else only the part behind # else only the part after # changes, and the page stays
+        driver.get("about:blank")  # otherwise a new part after # would not load the page again
         self.messages()
         driver.get(URL + address)
 
@@ -84,12 +85,12 @@ class Page:
         return console, requests
 
     def clipped(self, view):
-        """Returns tables of a view that are partly out of sight."""
+        """Returns the tables of a view that are wider than their container."""
         return self.run("return [...document.querySelectorAll(arguments[0] + ' .scroll:has(table)')]"
                         ".filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)", view)
 
     def finish(self, name):
-        """Checks the page as it is now, and takes a screenshot."""
+        """Checks the current state of the page, and takes a screenshot."""
         violations = self.find_violations()
         height = min(6000, self.run("return document.documentElement.scrollHeight"))
         width = SIZES[self.size][0]
@@ -112,7 +113,7 @@ class Page:
         bad += self.run("return [...document.querySelectorAll('.copied pre')].filter(one => one.scrollWidth > one.clientWidth)"
                         ".map(one => 'beneath its button: ' + one.textContent)")
         self.run(AXE)
-        # With other result types axe takes twice as long.
+        # Other result types would double the time that axe takes.
         result = self.driver.execute_async_script("axe.run({resultTypes: ['violations']})"
                                                   ".then(arguments[0], error => arguments[0]({error: String(error)}))")
         assert "error" not in result, result

@@ -1,4 +1,4 @@
-"""Tests the view Compare: each chart's table and the code, against the API's replies."""
+"""Tests the view Compare: the tables of its charts and the code must agree with the API's replies."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from browser import LOOKS, URL, Browser, fetch
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-# Keeps the page's replies. A request whose body contains `hang` never ends.
+# Saves the replies that the page gets. A request with 77 repeats never ends.
 WATCH = """
 const real = window.fetch;
 window.replies = [];
@@ -25,7 +25,6 @@ window.fetch = async (path, options) => {
   window.replies.push(await response.clone().text());
   return response;
 };"""
-# Simulates a server that requires a key.
 LOCKED = """
 const real = window.fetch;
 window.fetch = (path, options) => options.headers.Authorization || path === 'openapi.json' ? real(path, options)
@@ -43,7 +42,7 @@ def table(page, part):
 
 
 def agree(cell, value):
-    """Returns whether a cell shows a value of the API, to three digits."""
+    """Returns whether a cell shows this value of the API, up to a relative error of 0.001."""
     if not isinstance(value, (int, float)):
         return cell == ("–" if value is None else value)
     return abs(float(cell.replace(",", "")) - value) <= 1e-3 * abs(value)
@@ -73,7 +72,7 @@ def ready(page):
 
 
 def last_reply(page, member):
-    """Returns the last reply with this text that the page received."""
+    """Returns the last reply to the page that contains the text `member`."""
     return json.loads(page.run("return window.replies.filter(text => text.includes(arguments[0])).at(-1)", member))
 
 
@@ -107,7 +106,7 @@ def check_speed(page):
     assert "% of blas" not in rows[0]
     none, roof = page.run("return window.saidToCopy")
     assert none is None and "plain copy" in roof, "the wait for the copy is said beside the roof, not beside the finished figures"
-    # Against blas, and with a type that not all variants support.
+    # Also compares with blas, and uses a type that some variants do not support.
     boxes["cpu:blas"].click()
     boxes["cpu:auto"].click()
     time_them(page)
@@ -121,7 +120,6 @@ def check_speed(page):
     page.wait(lambda page: not boxes["cpu:blas"].is_displayed() and boxes["cpu:naive"].is_displayed(), "blas takes no int32")
     choose(page, "dtype", "float32")
 
-    # An error, and a cancelled benchmark.
     page.expected.append("400 (Bad Request)")
     enter(page, "m", 0)
     page.find(".speed button.main").click()
@@ -188,7 +186,7 @@ def check_code(page):
 
 
 def check_address(browser):
-    """A link restores the state, and an edited address changes it. What the address does not name stays."""
+    """A link restores the state, and an edited address changes only what it names."""
     page = browser.open("/#compare?part=roof&m=33&dtype=int32&variants=cpu:naive&source=cuda:tiled_async&file=async.cuh")
     ready(page)
     page.wait(lambda page: page.run("return document.activeElement.className") == "roof", "the part has the focus")

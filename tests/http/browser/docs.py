@@ -24,7 +24,7 @@ def resolve(node):
 
 
 def article(page, operation):
-    """Returns what an article shows, including folded parts."""
+    """Returns the texts of an article, also of its closed details."""
     return page.run("""const article = document.getElementById(arguments[0]);
         const column = (table) => [...table.tBodies[0].rows].map(row => row.cells[0].textContent);
         return { title: article.querySelector('h3').textContent, text: article.textContent,
@@ -106,7 +106,7 @@ def multiplies(page):
     Select(field(page, "transpose", "Example")).select_by_visible_text("options")
     assert "[9223372036854775807]" in run(page, "transpose")[2], "a large integer keeps its digits"
 
-    # Of two runs the last one counts, even if its reply comes first.
+    # After two runs the page shows the reply to the last run, even if it arrives first.
     page.run("""const real = fetch, replies = [];
         window.fetch = (...all) => { const reply = real(...all); replies.push(reply); return replies.length > 1 ? reply
           : new Promise((resolve) => { window.release = () => resolve(reply); }); };

@@ -1,4 +1,4 @@
-"""Tests the frame of the views: navigation, size of the page, and that it only loads from its own host."""
+"""Tests what all views share: navigation, size of the page, and that the page loads only from its own host."""
 
 import statistics
 import urllib.request
@@ -61,7 +61,7 @@ with Browser() as browser:
     page.find('nav a[href="#try"]').click()
     page.wait(lambda page: shown(page) == ["try"] and not page.find("#failed").is_displayed(), "the views that are there work on")
 
-    # Printed, but not checked, because a busy machine is slow.
+    # Only prints the times, because a busy machine is slow.
     since_load = []
     for _ in range(OPENINGS):
         page = browser.open("/")

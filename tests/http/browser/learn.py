@@ -1,5 +1,4 @@
-"""Tests the view Learn: each lesson opens, follows its controls, shows the API's replies, and has working curl
-lines."""
+"""Tests the view Learn: lessons open, react to controls, agree with the API, and have working curl commands."""
 
 import json
 import re
@@ -9,7 +8,7 @@ from browser import LOOKS, Browser, fetch
 from selenium.webdriver.common.keys import Keys
 
 TRAFFIC = {"m": 512, "k": 512, "n": 512, "variants": ["cuda:tiled_32"]}
-# Each lesson: its state in the address, its text, and its text after a control has changed.
+# Each row: lesson, its state in the address, expected text, a control, its new value, expected new text
 LESSONS = (
     ("memory", "stride=1&offset=1", "5 sectors: the warp wants 128 bytes, and 160 are moved.",
      "stride", "8", "32 sectors: the warp wants 128 bytes, and 1,024 are moved."),
@@ -25,7 +24,7 @@ LESSONS = (
     ("asynchronous", "", "8 steps: 16 turns of tiled_32, 9 of tiled_async.",
      "k", "64", "2 steps: 4 turns of tiled_32, 3 of tiled_async."),
 )
-# Accesses to shared memory, as the page's controls and as the API's members.
+# Patterns of access to shared memory, as values of the page's controls and as members of an API request
 ACCESSES = (
     ({"stride": 2}, {"patterns": "stride", "strides": 2}),
     ({"stride": 31, "padded": "yes"}, {"patterns": "stride", "strides": 31, "padded": True}),
@@ -44,9 +43,8 @@ window.fetch = async (path, options) => {
   for (const row of made.rows) Object.assign(row, { measured: true, kernel_ms: { median: 0.25 }, relative_error: 0.35 });
   return new Response(JSON.stringify(made));
 };"""
-# Finds a column by the title in the table's head.
 COLUMN = "const column = cell => +cell.closest('table').tHead.rows[0].cells[cell.cellIndex].textContent;"
-# The most words that a bank serves, summed over the rows of counts: one row, or one for each half of the warp.
+# Adds the largest count of each row of the table, which gives the number of passes over shared memory.
 PASSES = """const most = {};
   for (const row of document.querySelectorAll('.squares tbody tr')) {
     const title = row.firstChild.textContent, counts = [...row.querySelectorAll('td')].map(cell => +cell.textContent);
@@ -57,7 +55,7 @@ PASSES = """const most = {};
 SERVED = "return [...document.querySelectorAll('.squares tbody tr:last-child td')].map(cell => +cell.textContent)"
 LANES = COLUMN + """return [...document.querySelectorAll('.squares td[title^=lane]')].flatMap(cell =>
   cell.title.slice(5).split(', ').map(lane => [+lane, column(cell)]))"""
-# The smallest text of the picture, in pixels on the screen.
+# Returns the size of the smallest text of the picture, in pixels on the screen.
 SMALLEST = """return Math.min(...[...document.querySelectorAll('#learn .picture :is(th, td, text, code, figcaption)')]
   .filter(one => one.textContent).map(one => parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM?.().a ?? 1)))"""
 
@@ -96,7 +94,7 @@ def check_text(page, name):
 
     page.run("document.querySelector('#learn .lesson summary').click()")
     check("#learn .lesson h5")
-    if name == "memory":  # a link leads to a request of tutorials.md
+    if name == "memory":  # a link leads to the section "Request 5" of tutorials.md
         page.run("document.querySelector('#learn .lesson a[href$=\"tutorials.md\"]').click()")
         check("#at-request-5")
         assert page.run("return scrollY && document.querySelector('#at-request-5').getBoundingClientRect().top < innerHeight")
@@ -122,7 +120,7 @@ def check_lessons(browser):
 
 
 def check_banks(browser):
-    """The bank of each lane, and the words of each bank, equal the API's."""
+    """The page and the API must agree on the bank of each lane and the number of words of each bank."""
     page = browser.open("/#learn?lesson=banks")
     until(page, "Degree 32")
     usual = {"pattern": "stride", "stride": 1, "padded": "no", "word_bytes": 4, "bank_bytes": 4}
@@ -140,7 +138,7 @@ def check_banks(browser):
 
 
 def check_limits(browser):
-    """A number beyond its limit becomes the limit, and the field shows that."""
+    """A number that is too large is replaced by the limit."""
     page = browser.open("/#learn?lesson=memory&stride=99")
     until(page, "sectors:")
     assert page.find("#learn [name=stride]").get_attribute("value") == "32"
@@ -163,12 +161,12 @@ def check_figures(browser):
     for name in ("global_loads", "global_load_sectors", "shared_load_passes", "bank_conflict_passes"):
         assert shown[name] == str(row[name]), (name, shown)
     assert not row["measured"] and "median_ms" not in shown, shown
-    # Simulates a server with a GPU.
+    # Changes the replies to those of a server with a GPU.
     page.run(MEASURED)
     put(page, "variant", "tiled_racy")
     page.wait(lambda page: page.find("#learn caption").text == "Predicted, and measured on a GPU", "what was measured")
     assert all(title in page.find("#learn thead").text for title in ("median ms", "relative error")), page.find("#learn thead").text
-    # A lesson keeps its state while another view is open. Its links work by keyboard.
+    # A lesson keeps its state while another view is open. Its links can be used by keyboard.
     page.find('header nav a[href="#operate"]').click()
     page.wait(lambda page: not page.find("#learn").is_displayed(), "another view")
     page.find('header nav a[href="#learn"]').click()
@@ -177,7 +175,7 @@ def check_figures(browser):
     until(page, "limited by")
     assert page.run("return document.activeElement.hash") == "#learn?lesson=occupancy", "the focus is lost"
     put(page, "threads", "5000")
-    until(page, "of 32 warps")  # at most 1024 threads
+    until(page, "of 32 warps")  # 5000 was replaced by the maximum of 1024 threads
     page.expected.append("409")
     page.run("const real = fetch; window.fetch = (path, ...rest) => path === 'v1/benchmark' ? Promise.resolve(new Response("
              "arguments[0], { status: 409 })) : real(path, ...rest)", json.dumps({"title": "No", "detail": "switched off"}))

@@ -1,5 +1,5 @@
-"""Tests the view Learn of a server with a GPU. While another benchmark runs it waits without an error, then shows
-what it measured."""
+"""Tests the view Learn with a GPU. While another benchmark runs, the page waits without an error. Then it
+shows the measured times."""
 
 import http.client
 import json
@@ -9,7 +9,7 @@ import urllib.parse
 
 from browser import URL, Browser, fetch
 
-# Records every problem that the page shows, even for a moment.
+# Records each error that the page shows, even briefly.
 WATCH = """
 window.problems = [];
 new MutationObserver(() => problems.push(...[...document.querySelectorAll('.problem')]
@@ -26,8 +26,7 @@ def is_busy():
 
 
 def occupy():
-    """Returns the connection of a benchmark that runs until the connection closes. Tries again if the server is
-    busy."""
+    """Starts a benchmark that runs until its connection closes. Returns the connection."""
     while True:
         other = http.client.HTTPConnection(urllib.parse.urlsplit(URL).netloc)
         other.request("POST", "/v1/benchmark", json.dumps({"m": 512, "k": 512, "n": 512, "variants": ["cpu:naive"], "repeats": 1000}))
@@ -42,12 +41,12 @@ with Browser() as browser:
     other = occupy()
     page = browser.open("/#learn?lesson=banks&stride=32")
     page.wait(lambda page: "busy" in page.find("#learn [role=status]").text, "the page waits")
-    other.close()  # cancels that benchmark
+    other.close()  # ends the other benchmark
     page.wait(lambda page: page.find("#learn [role=status]").text == "Degree 32, 32 passes", "the access is predicted")
     shown = page.run("return [...document.querySelectorAll('#learn .figures tbody tr')].map(row => +row.cells[3].textContent)")
     rows = [row for row in fetch("/v1/benchmark", ACCESS)["rows"] if row["memory"] == "shared"]
     assert rows[0]["measured"] and shown == [row["latency_cycles"] for row in rows], (shown, rows[0])
     assert not page.run("return problems"), page.run("return problems")
-    page.expected.append("429")  # the console reports each error reply
+    page.expected.append("429")  # the browser's console reports replies with an error status
     faults = page.find_violations()
     assert not faults, faults

@@ -1,4 +1,4 @@
-"""Tests the view Operate with a real server's metrics, then with fictitious ones and a simulated clock."""
+"""Tests the view Operate with metrics of a real server, then with simulated metrics and a simulated clock."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from browser import LOOKS, URL, Browser, fetch
 OWN = ("/metrics", "/readyz", "/v1/devices")
 PROBLEM = {"type": "urn:matmuld:problem:x", "title": "No", "detail": "for a reason", "status": 0, "request_id": "x"}
 
-# From here on the test answers the page from `replies`: status, text and required key by path. The page polls on
-# `tick()`, and its time is `clock`.
+# Replaces the page's requests and clock. `replies` maps a path to status, text and required key. The page
+# polls when the test calls tick().
 TAKE_OVER = """
 window.replies = {}; window.asked = []; window.clock = Math.ceil(performance.now()) + 1e6;
 performance.now = () => clock;
@@ -39,7 +39,7 @@ def metrics():
 
 
 def series(text, name, **labels):
-    """Returns labels and values of a metric's series with these labels."""
+    """Returns labels and values of all series of a metric that have these labels."""
     found = []
     for inner, value in re.findall(rf"^matmuld_{name}(?:\{{(.*)\}})? (\S+)$", text, re.M):
         has = dict(re.findall(r'(\w+)="([^"]*)"', inner))
@@ -53,7 +53,7 @@ def total(text, name, **labels):
 
 
 def quantile_ms(share, text, route):
-    """Computes histogram_quantile of all requests to a route, formatted like the page does."""
+    """Computes Prometheus' histogram_quantile for a route, formatted as on the page."""
     steps = [(float(labels["le"]), count) for labels, count in series(text, "request_duration_seconds_bucket", route=route)]
     rank = share * steps[-1][1]
     below = max([step for step in steps if step[1] < rank], default=(0, 0))
@@ -62,7 +62,7 @@ def quantile_ms(share, text, route):
 
 
 def rows(page, name):
-    """Returns a table's cells by the first cell of each row."""
+    """Returns a dict from the first cell of each row to the other cells."""
     cells = page.run("return [...document.querySelectorAll(`#operate .${arguments[0]} tbody tr`)]"
                      ".map(row => [...row.cells].map(cell => cell.textContent))", name)
     return {row[0]: row[1:] for row in cells}
@@ -129,7 +129,8 @@ def follows_a_real_server(browser):
 
 
 def made_up(start, requests, slow, waiting):
-    """Metrics of a server with two GPUs: requests of 1 to 2 ms, and slow ones beyond all buckets."""
+    """Returns metrics of a server with two GPUs. `slow` requests take longer than the last bucket, the
+    others 1 to 2 ms."""
     lines = [f"process_start_time_seconds {start}", 'matmuld_build_info{version="9.9"} 1', f"matmuld_queue_jobs {waiting}"]
     counts = {".001": 0, ".002": requests, "+Inf": requests + slow}
     for route, code in (("/v1/matmul", 200), ("/metrics", 200)):
@@ -161,7 +162,7 @@ def tick(page, seconds=10):
 
 
 def chart(page, name):
-    """Returns a chart's identity, and the last heights of its first line."""
+    """Returns the id of a chart, and the last three values of its first line."""
     return page.run("const drawn = Chart.getChart(document.querySelector(`#operate .${arguments[0]} canvas`));"
                     "return [drawn.id, drawn.data.datasets[0].data.slice(-3).map(point => point.y)]", name)
 

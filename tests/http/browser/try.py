@@ -1,5 +1,5 @@
-"""Tests the view Try: operands of every kind, products against the API's replies, times, command lines, links,
-files, errors, API keys."""
+"""Tests the view Try: all kinds of operands, products that agree with the API, times, command lines,
+links, files, errors and API keys."""
 
 import ast
 import json
@@ -28,7 +28,7 @@ DROP = """const data = new DataTransfer(); data.items.add(new File([arguments[1]
 arguments[0].dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))"""
 SAID = re.compile(r"NaN|-?Infinity|-?\d[\d.eE+-]*")
 scratch = tempfile.TemporaryDirectory(dir=".")
-KEPT = "the-weights-of-the-first-layer-of-a-small-network"  # long enough to widen the page
+KEPT = "the-weights-of-the-first-layer-of-a-small-network"  # so long that it could make the page too wide
 work = pathlib.Path(scratch.name)
 
 
@@ -38,7 +38,7 @@ def cells(page, selector="#try-c"):
 
 
 def texts(matrix):
-    """Returns a matrix of the API as the page must show it."""
+    """Returns the texts that the page must show for a matrix of the API."""
     return [[element if isinstance(element, str) else json.dumps(element) for element in row] for row in matrix]
 
 
@@ -59,7 +59,7 @@ def multiply(page, act=None):
 def choose(page, name, value):
     select = page.find(f"[name={name}]")
     Select(select).select_by_value(value)
-    page.run("arguments[0].dispatchEvent(new Event('input', { bubbles: true }))", select)  # the driver only sends `change`
+    page.run("arguments[0].dispatchEvent(new Event('input', { bubbles: true }))", select)  # Selenium only sends `change`
 
 
 def put(page, selector, text):
@@ -73,7 +73,7 @@ def shown_lines(page):
 
 
 def same_by_lines(page, expected, environment=None):
-    """Runs the two command lines that the page shows, and compares their output with the page."""
+    """Runs the curl and Python commands that the page shows. Their results must equal the page's."""
     environment = {**os.environ, "PYTHONPATH": str(CLIENT), "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
     curl, python = shown_lines(page)
     reply = subprocess.run(["sh", "-c", curl], cwd=work, env=environment, stdout=subprocess.PIPE, check=True, timeout=60).stdout
@@ -81,7 +81,7 @@ def same_by_lines(page, expected, environment=None):
     if NUMPY.exists():
         printed = subprocess.run([NUMPY, "-c", python], cwd=work, env=environment, stdout=subprocess.PIPE, check=True,
                                  timeout=60).stdout.decode()
-        # curl prints the reply, the Python client prints a NumPy array
+        # curl prints JSON, the Python client prints a NumPy array.
         got = json.loads(printed)["c"] if printed.startswith("{") else [
             SAID.findall(row) for row in printed.replace("nan", "NaN").replace("inf", "Infinity").splitlines()]
         plain = [[str(float(x)) for x in row] for row in got]
@@ -109,7 +109,7 @@ def opening(browser):
 
 
 def typing(page):
-    """Keyboard in the grid, 64-bit integers, NaN, rows and columns, paste."""
+    """Tests keys in the grid, 64-bit integers, NaN, adding and removing rows and columns, and paste."""
     choose(page, "dtype", "int64")
     put(page, '[aria-label="A, row 1, column 1"]', "9007199254740993")
     page.driver.switch_to.active_element.send_keys(Keys.ENTER, "-1", Keys.ARROW_RIGHT, "10", Keys.ARROW_UP, "0")
@@ -160,7 +160,7 @@ def links(browser, page):
     """The address restores the view."""
     page.find("#try-link").click()
     page.wait(lambda page: page.find("#try-note").text == "Copied.", "the link is copied")
-    page.run("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without https
+    page.run("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # browsers have no clipboard without https
     page.find("#try-link").click()
     assert page.run("return document.activeElement.id") == "try-link", "the focus is lost"
     seen, operand, address = cells(page), cells(page, "[name=a]"), page.run("return location.href")
@@ -207,7 +207,7 @@ def problems(browser):
 
 
 def quoting(browser):
-    """A text from a link cannot end its quotes in the command lines."""
+    """Text from a link stays within its quotes in the command lines that the page shows."""
     evil = """x'")\\$(id)#"""
     for parameters in ({"a_from": evil}, {"a": evil, "dtype": "bfloat16" + evil}, {"b": evil, "a_from": "identity()", "variant": evil}):
         page = browser.open("/#try?" + urllib.parse.urlencode(parameters))
@@ -246,7 +246,8 @@ def files(browser):
     expected = [["-Infinity"], ["-Infinity"]]
     assert multiply(page) == expected
     same_by_lines(page, expected)
-    # A name that ends like a random matrix, and a slow file that another one replaces.
+    # A file name may look like a generated operand. A newly dropped file replaces a file that is still being
+    # read.
     page.run(DROP, page.find("[name=a] legend"), "1,2\n", "copy(1)")
     page.wait(lambda page: "copy(1)" in page.find("[name=a] .file p").text, "the file is taken")
     assert not page.find("[name=m]").is_displayed() and "'m=" not in shown_lines(page)[0]
@@ -270,7 +271,7 @@ def files(browser):
 
 
 def made(browser):
-    """Generated and stored operands: the page gets a corner of the product, but the download is complete."""
+    """The page shows only a corner of a large product of generated operands, but the download is complete."""
     page = browser.open("/#try?a_from=uniform(7)&b_from=uniform(2)&m=700&k=40&n=20")
     page.wait(lambda page: page.find("#try-times table"), "the product of random matrices")
     request = {"a": {"from": "uniform(7)"}, "b": {"from": "uniform(2)"}, "m": 700, "k": 40, "n": 20}
@@ -311,7 +312,7 @@ def made(browser):
     assert multiply(page) == [["3"] * 16] and "C, 20," in page.find("#try-c caption").text
     choose(page, "b_from", "")
 
-    # A second product replaces the first one, which is cancelled.
+    # Starting a second product cancels the first.
     choose(page, "a_from", "")
     page.run(PASTE, page.find("[name=a] td input"), "1,2\n3,4")
     page.run("""const real = fetch, set = (text) => {
@@ -326,7 +327,7 @@ def made(browser):
     assert multiply(page, lambda: page.run("twice()")) == [["8", "1"], ["22", "3"]]
     assert page.run("return signals.map(signal => signal.aborted)") == [True, False], "the first goes on"
 
-    # Leaving the view cancels a product too. The last result stays.
+    # Leaving the view also cancels a product, and the last result stays visible.
     page.run("window.fetch = (path, { signal }) => new Promise((done, fail) => { signal.onabort = () => fail(signal.reason); })")
     page.find("#try .main").click()
     page.wait(lambda page: re.match(r"Multiplying… \d+ s", page.find("#try-note").text), "it runs, and how long")
@@ -337,7 +338,7 @@ def made(browser):
 
 
 def keys(browser):
-    """A server with API keys and without a store: a hint, a dialog, and a variable in the command lines."""
+    """A server with API keys: the page asks for a key in a dialog. Command lines have the key in a variable."""
     environment = {**os.environ, "MATMULD_API_KEY": "open-sesame-0123456789"}
     options = ["--backend", "cpu", "--port", "0", "--log-format", "text", "--store-memory", "0"]
     server = subprocess.Popen([os.environ["MATMULD"], *options], env=environment, stderr=subprocess.PIPE, text=True)
@@ -350,7 +351,7 @@ def keys(browser):
         assert not page.find_all("dialog") and not page.find("#try-problem").text
         page.find("#try .main").click()
         page.wait(lambda page: page.find("dialog input"), "the key is asked for").send_keys("\u20ac", Keys.ENTER)
-        page.find("dialog input").clear()  # a key with invalid characters was rejected
+        page.find("dialog input").clear()  # the page rejected a key with invalid characters
         page.find("dialog input").send_keys("open-sesame-0123456789 ", Keys.ENTER)
         page.wait(lambda page: page.find("#try-times table") and page.find("#try-summary").text, "the product")
         assert cells(page) == [["19", "22"], ["43", "50"]]

@@ -1,9 +1,10 @@
-/* Backends that fail or are slow on purpose, in place of the list in gpu/device/backends.c: `cuda`, which
- * multiplies on the CPU, and the CPU. Only products of one row fail. While the file $MATMULD_FAULTY_HOLD
- * exists, products whose A begins with 7777 run on; its suffixes .open, .fill and .benchmark delay other
- * work. MATMULD_FAULTY_TILE is a tile of `tiled` that does not write C; MATMULD_FAULTY_DEVICES (1) and
- * MATMULD_FAULTY_MIB (1024) are the number of devices and their memory; MATMULD_FAULTY_FILL makes `fill`
- * fail. */
+/* Backends for tests that fail or are slow on purpose: `cuda`, which multiplies on the CPU, and `cpu`. They
+ * replace the list in gpu/device/backends.c. Variants fail only for products of one row. Environment
+ * variables control the backends. MATMULD_FAULTY_HOLD names a file. While it exists, products whose A begins
+ * with 7777 do not finish. The files with suffix .open, .fill and .benchmark delay other work.
+ * MATMULD_FAULTY_TILE is a tile for which `tiled` returns a wrong C. MATMULD_FAULTY_DEVICES and
+ * MATMULD_FAULTY_MIB are the number of devices (default 1) and the memory of each (default 1024). If
+ * MATMULD_FAULTY_FILL is set, filling matrices fails. */
 #include "gpu/device/backend.h"
 #include "gpu/lab/traffic/traffic.h"
 #include "gpu/check/verify.h"
@@ -23,7 +24,7 @@ enum { DEVICES_MAX = 2, HELD_MS = 5, BENCHMARK_PIECE_MS = 100 };
 static const float held_first = 7777;
 
 static struct mm_device devices[DEVICES_MAX];
-static int lying[DEVICES_MAX];               /* __atomic */
+static int lying[DEVICES_MAX];               /* 1 if results are wrong; atomic access */
 static _Thread_local struct mm_device *busy; /* device of the job that this thread runs */
 static _Thread_local uint64_t kernel_ns;
 
@@ -32,7 +33,8 @@ static void sleep_ms(unsigned long ms) {
     nanosleep(&pause, NULL);
 }
 
-/* Returns whether the control file of this kind exists, and appends `bytes` bytes to it. */
+/* Returns whether the control file of this kind exists. Appends `bytes` bytes to the file, which tells the
+ * test how much was done. */
 static int hold(const char *kind, size_t bytes) {
     const char *name = getenv("MATMULD_FAULTY_HOLD");
     char path[4096];
@@ -47,7 +49,6 @@ static int hold(const char *kind, size_t bytes) {
     return 1;
 }
 
-/* Waits until the control file of this kind is gone. */
 static void wait_for(const char *kind) {
     while (hold(kind, 0))
         sleep_ms(HELD_MS);
@@ -84,7 +85,7 @@ static enum mm_status run_out_of_memory(const struct mm_product *product, struct
     return MM_NO_DEVICE_MEMORY;
 }
 
-/* A held job continues even if the device is lost. */
+/* Marks the device as failed. A job that the test delays still runs until the test releases it. */
 static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
     if (product->m != 1)
@@ -94,7 +95,7 @@ static enum mm_status lose_device(const struct mm_product *product, struct mm_la
     return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
 }
 
-/* Leaves out the last element of C. */
+/* Does not write the last element of C. */
 static enum mm_status forget_corner(const struct mm_product *product, struct mm_lane *lane,
                                     struct mm_error *error) {
     float *last = (float *)product->c.data + product->m * product->n - 1;
@@ -105,7 +106,6 @@ static enum mm_status forget_corner(const struct mm_product *product, struct mm_
     return status;
 }
 
-/* Adds 1 to the last element of C. */
 static enum mm_status always_add_one(const struct mm_product *product, struct mm_lane *lane,
                                      struct mm_error *error) {
     enum mm_status status = multiply(product, lane, error);
@@ -127,7 +127,8 @@ static enum mm_status begin_to_lie(const struct mm_product *product, struct mm_l
 
 static const unsigned tiles[] = {8, 16, 64, 0};
 
-/* Writes the tile's number to C's first element. The largest tile exceeds the device's memory. */
+/* Writes the tile size to the first element of C, so a test can see it. The largest tile needs more memory
+ * than the device has. */
 static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane *lane,
                                 struct mm_error *error) {
     const char *wrong = getenv("MATMULD_FAULTY_TILE");
@@ -145,7 +146,7 @@ static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane
     { .name = variant, .summary = "fails as told", .launch[MM_FLOAT32] = function }
 static const struct mm_variant variants[];
 
-/* Stands for a vendor's library, if the request allows one. */
+/* `choose` returns ROW_VENDOR, which simulates a vendor's library, if the request allows one. */
 enum { ROW_NAIVE, ROW_VENDOR };
 
 static const struct mm_variant *choose(const struct mm_device *chosen_on, const struct mm_product *product) {
@@ -153,7 +154,6 @@ static const struct mm_variant *choose(const struct mm_device *chosen_on, const 
     return &variants[product->allow_vendor ? ROW_VENDOR : ROW_NAIVE];
 }
 
-/* Passes over shared memory are unknown. */
 static bool predict(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     *traffic = mm_traffic_unknown();
     traffic->figures[MM_GLOBAL_LOADS] = 5;
@@ -220,7 +220,7 @@ static void close_device(struct mm_device *closed) {
     (void)closed;
 }
 
-/* Sets the path that the row is named after, with more repairs than 32 bits can count. */
+/* Returns the path with the variant's name. The number of repairs exceeds 32 bits. */
 static struct mm_path path_of(const struct mm_variant *ran) {
     struct mm_path path = {.kind = MM_PATH_NONE};
     for (unsigned kind = MM_PATH_NONE + 1; kind < MM_PATH_COUNT; kind++)
@@ -238,14 +238,14 @@ static void check(struct mm_job *job, const struct mm_product *product) {
     free(memory);
 }
 
-/* Header of a stored copy in the GPU's memory, followed by the elements. */
+/* A stored matrix in the simulated GPU's memory. The elements follow the struct. */
 struct stored_copy {
     struct mm_device_copy head;
     size_t bytes;
     float elements[];
 };
 
-static _Thread_local struct stored_copy *c_copy; /* stored C of the job that this thread runs; else NULL */
+static _Thread_local struct stored_copy *c_copy; /* NULL if C of the current job is not stored */
 
 static void release_copy(struct mm_device_copy *head) {
     const struct stored_copy *copy = (const struct stored_copy *)head;
@@ -290,7 +290,7 @@ static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struc
     return MM_OK;
 }
 
-/* Returns an operand's address. Values on another device are copied. */
+/* Sets the operand's address. A value on another device is copied first. */
 static void find(struct mm_matrix *operand, const struct mm_source *source) {
     struct mm_stored *value = source->stored;
     if (source->kind != MM_SOURCE_STORED || value->only_copy == NULL)
@@ -305,7 +305,7 @@ static void find(struct mm_matrix *operand, const struct mm_source *source) {
     __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
 }
 
-/* Copies the part of C that is returned. */
+/* Copies the part of C that the client asked for. */
 static void return_c(const struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
     const struct mm_window all = {
@@ -319,7 +319,7 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     struct mm_job *job = jobs[0];
     struct mm_product product = job->product;
     (void)lane;
-    (void)jobs_count; /* jobs have distinct keys */
+    (void)jobs_count; /* is always 1, because all jobs have different keys */
     busy = begun_on;
     find(&product.a, &job->sources[MM_OPERAND_A]);
     find(&product.b, &job->sources[MM_OPERAND_B]);
@@ -386,8 +386,8 @@ static enum mm_status measure(struct mm_device *asked, const struct mm_plan *pla
                               const struct mm_product *product, uint64_t *measured_ns,
                               struct mm_error *error) {
     busy = asked;
-    /* At the start the service measures each row's rate. With a sanitizer that takes seconds, so only the
-     * first is measured. */
+    /* At the start the service measures the rate of each variant, which takes seconds with a sanitizer. Only
+     * the first variant is measured. */
     if (product->m > 1 && plan->variant != &variants[ROW_NAIVE]) {
         if (measured_ns != NULL)
             *measured_ns = 2000000;
@@ -396,7 +396,7 @@ static enum mm_status measure(struct mm_device *asked, const struct mm_plan *pla
     return mm_cpu_backend.measure(asked, plan, product, measured_ns, error);
 }
 
-/* Simulates a device with bank conflicts as predicted; 8-byte words fail with out of memory. */
+/* Simulates a device whose bank conflicts are as predicted. Words of 8 bytes fail with out of memory. */
 static enum mm_status probe(struct mm_device *asked, const struct mm_access *accesses, size_t accesses_count,
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error) {
@@ -431,8 +431,6 @@ static struct mm_backend faulty_backend = {
     .probe = probe,
 };
 
-/* --- the CPU ------------------------------------------------------------------------------------- */
-
 static struct mm_backend cpu_backend;
 
 static enum mm_status open_cpu(unsigned index, struct mm_device **opened, struct mm_error *error) {
@@ -442,7 +440,7 @@ static enum mm_status open_cpu(unsigned index, struct mm_device **opened, struct
     return status;
 }
 
-/* A held product computes nothing. */
+/* A product that the test delays computes nothing. */
 static void begin_on_cpu(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
                          unsigned jobs_count) {
     struct mm_job *job = jobs[0];
@@ -474,7 +472,7 @@ static enum mm_status measure_on_cpu(struct mm_device *asked, const struct mm_pl
     return status;
 }
 
-/* No self-test of the CPU at each start, because it takes a second under ThreadSanitizer. */
+/* Skips the self-test of the CPU, which takes a second under ThreadSanitizer. */
 enum mm_status __real_mm_self_test(struct mm_device *device, struct mm_error *error);
 enum mm_status __wrap_mm_self_test(struct mm_device *device, struct mm_error *error);
 
@@ -482,7 +480,7 @@ enum mm_status __wrap_mm_self_test(struct mm_device *device, struct mm_error *er
     return device->backend == &cpu_backend ? MM_OK : __real_mm_self_test(device, error);
 }
 
-/* Its memory is the host's. */
+/* The simulated GPU's memory is host memory. */
 static void fill_in(void) {
     faulty_backend.acquire = mm_cpu_backend.acquire;
     faulty_backend.release = mm_cpu_backend.release;

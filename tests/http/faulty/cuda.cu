@@ -1,5 +1,5 @@
-/* The CUDA backend with additional variants that fail, in place of the list in gpu/device/backends.c. They
- * fail for products of one row, and are `naive` otherwise. */
+/* The CUDA backend with additional variants that fail for products of one row, and otherwise compute like
+ * `naive`. Replaces the list in gpu/device/backends.c. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
@@ -10,9 +10,9 @@ namespace {
 
 enum fault { OUT_OF_BOUNDS, TRAP, HANG, LAUNCH, FAULT_COUNT };
 
-/* Two faults that lose the context: a write beyond all memory, and a kernel that traps. */
+/* Loses the CUDA context, with a write outside all memory or a trap. */
 template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct mm_product product) {
-    constexpr size_t FAR = size_t{1} << 44; /* bytes; beyond any device's memory */
+    constexpr size_t FAR = size_t{1} << 44; /* bytes, more than any GPU's memory */
     volatile float *c = static_cast<float *>(product.c.data);
     if (FAULT == OUT_OF_BOUNDS)
         c[FAR / sizeof *c] = 1.0f;
@@ -22,7 +22,7 @@ template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct 
         c[0] = c[0] + 1.0f;
 }
 
-/* LAUNCH has too many threads per block, so the launch fails. */
+/* The launch of LAUNCH fails, because it has too many threads per block. */
 template <enum fault FAULT>
 enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m != 1)
@@ -34,7 +34,6 @@ enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, s
     return MM_OK;
 }
 
-/* The backend's own rows, then the failing ones. */
 struct mm_variant variants[MM_CUDA_VARIANT_COUNT + FAULT_COUNT];
 struct mm_backend backend;
 
@@ -45,7 +44,7 @@ template <enum fault FAULT> void add(const char *name) {
     row->plan[MM_FLOAT32] = plan_by<FAULT>;
 }
 
-/* The backend's choice is a row of its own table. */
+/* Returns the row in our table that corresponds to the CUDA backend's choice in its own table. */
 const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
     return &variants[mm_cuda_choose(device, product) - mm_cuda_variants];
 }

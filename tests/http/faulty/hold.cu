@@ -1,5 +1,5 @@
-/* Allocates all free memory of a GPU except MIB_LEFT, prints a line, and keeps it until stdin ends. Usage:
- * hold MIB_LEFT */
+/* Usage: hold MIB_LEFT. Allocates all free memory of a GPU except MIB_LEFT MiB, prints a line, and exits when
+ * stdin ends. */
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-"""Uses the code that tests/http/generators.sh had generated: python use.py URL. The server takes bodies up to 1 MiB."""
+"""Tests the clients that generators.sh has generated: python use.py URL. The server limits bodies to 1 MiB."""
 
 import io
 import struct

@@ -1,15 +1,15 @@
-/* Tests api/access: the report of accesses and times, as JSON and as a table. */
+/* Tests the benchmark's report of memory accesses, as JSON and as a table. */
 #include "api/lab/access.h"
 #include "tests/unit/unit.h"
 
 static const struct mm_backend backend = {.name = "fast"};
 static const struct mm_device card = {.backend = &backend, .name = "Card \xff", .shared_bank_bytes = 4};
 
-/* BANKS_N lists the banks of the lanes if lane i reads bank N·i mod 32. */
+/* The banks of 32 lanes if lane i reads the word in bank N·i mod 32. */
 #define BANKS_1                                                                                              \
     "`bank_bytes`: 4, `banks`: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, "  \
     "21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31], "
-#define BANKS_2 /* words of 8 bytes; the first bank of each */                                               \
+#define BANKS_2 /* the first of two banks of 8-byte words */                                                 \
     "`bank_bytes`: 4, `banks`: [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 0, 2, 4, 6, 8, "  \
     "10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30], "
 #define BANKS_0                                                                                              \
@@ -17,7 +17,6 @@ static const struct mm_device card = {.backend = &backend, .name = "Card \xff", 
     "0, 0, 0, 0, 0, 0, 0], "
 #define TIMED "`access`: `read`, `measured`: true}"
 
-/* Accesses with simulated results. */
 static void make_probe(struct mm_probe *probe) {
     static const struct mm_access accesses[] = {
         {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}},
@@ -64,7 +63,7 @@ static void test_report(void **state) {
         "`global_gigabytes_per_second`: 4125.0, `bandwidth_ratio`: 8.0}}");
 }
 
-/* A device may fail to measure. No figure is then invented, and nothing is divided by 0. */
+/* A device that fails to measure has no figures in the report, and no division by 0 occurs. */
 static void test_report_of_nothing(void **state) {
     struct mm_probe probe = {.device = &card,
                              .count = 1,
@@ -149,7 +148,7 @@ static void test_table(void **state) {
                          "shared is by         -          - times better\n" LINEAR);
 }
 
-/* No device has banks of 8 bytes, times writes, or leaves lanes inactive. */
+/* If a device does not measure an access, the table shows only predicted figures. */
 static void test_predicted_table(void **state) {
     struct mm_probe probe = {
         .device = &card,
@@ -166,12 +165,11 @@ static void test_predicted_table(void **state) {
                  "\noffsets: writes of 4 bytes, banks of 8 bytes: degree 2, 2 passes\n" CHOSEN CONFLICT);
 }
 
-/* Too many rows for a picture give only a table. */
 static void test_many_rows(void **state) {
     for (size_t count = MM_ACCESS_DRAWN_MAX; count <= MM_ACCESS_DRAWN_MAX + 1; count++) {
         struct mm_probe probe;
         make_probe(&probe);
-        probe.count = count + 1; /* the last one is in global memory */
+        probe.count = count + 1; /* the last row is in global memory */
         for (size_t index = 0; index < count; index++)
             probe.accesses[index] = probe.accesses[0];
         probe.accesses[count] = (struct mm_access){MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 2, 4, false, {0}};

@@ -1,4 +1,4 @@
-/* Tests which requests api/benchmark accepts. (http/benchmark has the replies.) */
+/* Tests which benchmark requests are accepted. Tests of tests/http check the replies. */
 #include "api/call.h"
 #include "api/lab/benchmark.h"
 #include "tests/unit/unit.h"
@@ -6,7 +6,7 @@
 static const struct mm_limits limits = {
     .dimension_max = 100000, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 30};
 
-/* The result of the last request, or its error. */
+/* The result or the error of the last request that was decoded. */
 static struct mm_benchmark_call call;
 static struct mm_error told;
 
@@ -51,7 +51,7 @@ static void all_members(void **state) {
     }
 }
 
-/* There is no store here. The operand that is not named is uniform(0). */
+/* An operand that the request does not name is uniform(0). */
 static void operands(void **state) {
     assert_int_equal(decode("{`b`: {`from`: `identity()`}, `m`: 2, `k`: 3, `n`: 4, `transpose_b`: true}"),
                      MM_OK);
@@ -59,7 +59,7 @@ static void operands(void **state) {
     assert_int_equal(call.request.sources[MM_OPERAND_A].kind, MM_SOURCE_UNIFORM);
     assert_int_equal(call.request.sources[MM_OPERAND_A].seed, 0);
     assert_int_equal(call.request.sources[MM_OPERAND_B].kind, MM_SOURCE_IDENTITY);
-    assert_int_equal(call.request.sources[MM_OPERAND_B].rows, 4); /* the shape as stored */
+    assert_int_equal(call.request.sources[MM_OPERAND_B].rows, 4); /* b is stored transposed, as 4×3 */
     assert_int_equal(decode("{`a`: {`from`: `uniform(7)`}, `m`: 2, `n`: 4, `op`: `transpose`}"), MM_OK);
     expect_shape(MM_TRANSPOSE, 2, 0, 4);
     assert_int_equal(call.request.sources[MM_OPERAND_A].seed, 7);
@@ -78,7 +78,7 @@ static void types_of_products(void **state) {
 
 #define ONES "{`m`: 1, `k`: 1, `n`: 1, "
 
-/* A number beyond all limits is quoted unchanged. */
+/* The error quotes a large number unchanged. */
 static void large_repeats(void **state) {
     assert_int_equal(decode(ONES "`repeats`: 4294967297}"), MM_OK);
     assert_true(call.request.repeats == 4294967297);
@@ -94,7 +94,7 @@ static void large_repeats(void **state) {
 static void malformed_requests_are_refused(void **state) {
     static const struct {
         const char *text, *field, *words;
-        enum mm_status status; /* MM_OK stands for MM_BAD_REQUEST */
+        enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
     } cases[] = {
         {"", "", "the body is empty"},
         {"[]", "", "has '[' at line 1, column 1, but must have an object like {"},
@@ -256,7 +256,7 @@ static void malformed_requests_are_refused(void **state) {
     assert_int_equal(mm_benchmark_decode(zero, sizeof zero - 1, &limits, NULL, &call, &told), MM_BAD_REQUEST);
 }
 
-/* Without members all accesses are measured. The error for a pattern names all patterns. */
+/* A request without members measures all accesses. */
 static void accesses_of_all_patterns(void **state) {
     assert_int_equal(decode("{`op`: `shared_access`}"), MM_OK);
     assert_int_equal(call.probe.count, MM_PROBE_ACCESSES_MAX);
@@ -266,7 +266,7 @@ static void accesses_of_all_patterns(void **state) {
     assert_string_equal(told.got, "0");
 }
 
-/* Entries that are left out are inactive lanes. Each word and padding has a row. */
+/* null and missing entries are inactive lanes. */
 static void accesses_of_offsets(void **state) {
     assert_int_equal(decode(ACCESS "`offsets`: [2047, null, 0]}"), MM_OK);
     assert_int_equal(call.probe.count, 4);
@@ -285,7 +285,7 @@ static void accesses_of_offsets(void **state) {
     assert_string_equal(call.backend, "cpu");
 }
 
-/* Lists multiply. The last row is allowed, one more is not. */
+/* A request makes a row for each combination of its lists. Exactly MM_OCCUPANCY_ROWS_MAX rows are allowed. */
 static void occupancy_is_bounded(void **state) {
     static const char sixteen[] = "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]";
     char text[256 + 4 * MM_OCCUPANCY_ROWS_MAX];
@@ -311,7 +311,7 @@ static void occupancy_is_bounded(void **state) {
     assert_string_equal(told.field, "registers_per_thread");
 }
 
-/* The deepest nesting is rejected without using up the stack. */
+/* Deep nesting must not overflow the stack. */
 static void nesting_is_bounded(void **state) {
     static char deep[MM_BENCHMARK_BODY_BYTES_MAX];
     memset(deep, '[', sizeof deep);

@@ -1,4 +1,4 @@
-/* Tests api/call: every parameter as text, and large numbers in JSON. */
+/* Tests the parsing of parameters: every parameter as text, and large numbers in JSON. */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -7,7 +7,6 @@
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 20};
 
-/* The parameter that the current row tests. */
 static struct mm_call call;
 static struct mm_error error;
 
@@ -66,7 +65,6 @@ static void test_good_texts(void **state) {
     }
 }
 
-/* The last malformed value of m is an Arabic digit three. */
 static const struct {
     const char *name;
     enum mm_status status;
@@ -129,7 +127,7 @@ static void test_shapes(void **state) {
     assert_string_equal(error.detail, "a_shape is given twice with different values; give it once");
 }
 
-/* A number with any count of digits is compared with the limit. */
+/* A number of any length is compared with the limit. */
 static void test_dimension_without_limit(void **state) {
     const struct mm_limits none = {.dimension_max = SIZE_MAX};
     mm_call_init(&call, MM_MATMUL);
@@ -170,7 +168,7 @@ static void test_names(void **state) {
         MM_BAD_REQUEST);
 }
 
-/* A large number is quoted unchanged, and differs if it differs above 32 bits. */
+/* The error quotes a large number unchanged. Numbers that differ only above bit 32 are different. */
 static void test_large_numbers(void **state) {
     mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text("tile", "4294967304"), MM_BAD_REQUEST);

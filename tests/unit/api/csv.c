@@ -1,12 +1,11 @@
-/* Tests api/csv: what is read, compared after writing it again, and the errors. (unit/api/form has CSV in
- * forms, unit/api/json_reply long replies.) */
+/* Tests the CSV reader: writes back what was read and compares, and checks the errors. */
 #include "api/csv/csv.h"
 
 #include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
 
-/* A file in memory of exactly its size, so a sanitizer reports reads past its end. */
+/* A copy of exactly the file's size, so a sanitizer reports reads past its end. */
 struct matrix {
     char *text;
     void *elements;
@@ -33,7 +32,7 @@ static void release(struct matrix *matrix) {
     free(matrix->elements);
 }
 
-/* Returns the array as a CSV reply. The next call overwrites it. */
+/* Returns the array as a CSV reply, which the next call overwrites. */
 static const char *encode(enum mm_dtype dtype, struct mm_shape shape, void *elements) {
     static char text[1 << 10];
     const struct mm_answer answer = {
@@ -157,7 +156,7 @@ static void test_refused(void **state) {
     }
 }
 
-/* Words that stand for numbers cannot begin a title. */
+/* A line that begins with one of these words has numbers, so it is no header. */
 static void test_no_header(void **state) {
     static const char *const texts[] = {".5\n1",        "-nan\n1",   "+1\n2",  ",5\n1,2",
                                         " , -nan\n1,2", "(1+2j)\n1", "nan\n1", "true\n1"};
@@ -170,7 +169,6 @@ static void test_no_header(void **state) {
     }
 }
 
-/* A zero byte is an error, also at the end. */
 static void test_zero_bytes(void **state) {
     struct matrix matrix;
     for (size_t at = 0; at < 4; at++) {
@@ -181,7 +179,7 @@ static void test_zero_bytes(void **state) {
     }
 }
 
-/* Decodes the file in a form with small limits: dimensions of 3, few bytes of A and C, and a budget. */
+/* The file is part of a form with small limits: dimensions up to 3, and little memory. */
 static void test_limits(void **state) {
     static const struct {
         const char *text;

@@ -1,5 +1,5 @@
-/* Tests api/describe with fictitious backends, and that the program has the files of all variants.
- * (http/describe compares the real descriptions with the OpenAPI document.) */
+/* Tests the description of devices and variants with fictitious backends. Also tests that the program
+ * contains the source files of all variants. */
 #include "api/describe/describe.h"
 #include "api/embedded.h"
 #include "gpu/cpu/variants.h"
@@ -21,7 +21,7 @@ static enum mm_status attributes(struct mm_device *device, const struct mm_plan 
     if (plan->variant->tile == 0 || tile == 96)
         return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
-    if (tile == 4) /* the table of chips would give 9 blocks */
+    if (tile == 4) /* differs from the 9 blocks that the table of chips would give */
         *out = (struct mm_attributes){33, 40, 8192, 8192, 0, 5};
     return MM_OK;
 }
@@ -72,7 +72,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "{`op`: `matmul`, `name`: `wide`, `backend`: `fast`, `summary`: `at once`, `dtypes`: [`float32`, "       \
     "`float16`" MORE_DTYPES "], `tile`: null, `multiple_of`: 32, `multiples`: {`float16`: {`k`: "            \
     "4}" MORE_MULTIPLES "}, "
-#define WIDE_HERE WIDE("", "") /* the device can run it, but not with int8 */
+#define WIDE_HERE WIDE("", "") /* a variant that the device can run, but not with int8 */
 #define WIDE_NOWHERE WIDE(", `int8`", ", `int8`: {`m`: 32, `n`: 32, `k`: 8}")
 #define OPEN                                                                                                 \
     "{`op`: `matmul`, `name`: `open`, `backend`: `fast`, `summary`: `as asked`, "                            \
@@ -92,7 +92,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "`warps`: 10, `warps_max`: 64, `limiters`: null}"
 #define OF_TILED ATTRIBUTES "`occupancy`: [" HOLDS_16 "]"
 #define OF_OPEN                                                                                              \
-    ATTRIBUTES "`occupancy`: [" HOLDS_4 ", " HOLDS_16 "]" /* there is no row for 96, which does not fit */
+    ATTRIBUTES "`occupancy`: [" HOLDS_4 ", " HOLDS_16 "]" /* the tile 96 does not fit, so it has no row */
 #define PLAIN                                                                                                \
     "{`op`: `matmul`, `name`: `naive`, `backend`: `plain`, `summary`: `one by one`, "                        \
     "`dtypes`: [], `tile`: null, `available`: true}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: "       \
@@ -132,7 +132,7 @@ static void test_variants(void **state) {
         "], `default`: `auto`}");
 }
 
-/* Backends without a device come last, with all static facts. */
+/* Backends without a device come last. Their variants are described without measurements. */
 static void test_variants_of_no_device(void **state) {
     struct mm_device host = {.backend = &plain};
     struct mm_device *const devices[] = {&host};
@@ -143,7 +143,7 @@ static void test_variants_of_no_device(void **state) {
                     ", `requires`: `compute capability 9.0`}, " OPEN WHY SOURCES "], `default`: `auto`}");
 }
 
-/* The compiler's report needs no device. The table of chips gives the blocks, which registers limit. */
+/* Without a device there is the compiler's report. The number of blocks comes from the table of chips. */
 static void test_compiled(void **state) {
     static const struct mm_compiled compiled[] = {
         {1, 80, 16, MM_FLOAT32, 0, 0, {256, 30, 2048, 0, 0, 0}},
@@ -167,7 +167,6 @@ static void test_compiled(void **state) {
         "84}], `wrong_on_purpose`: true}], `default`: `auto`}");
 }
 
-/* A chip that is not in the table. */
 static void test_unknown_chip(void **state) {
     struct mm_device strange = {.backend = &fast, .compute_capability = 87};
     struct mm_device *const all[] = {&strange};
@@ -203,7 +202,6 @@ static void test_devices(void **state) {
     expect_text(text, length, quoted(expected));
 }
 
-/* Checks all variants of all backends that were built in. */
 static void each_row_has_its_files(void **state) {
     for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++)
         for (size_t row = 0; row < (*known)->variant_count; row++) {

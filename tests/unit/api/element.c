@@ -1,5 +1,5 @@
-/* Tests api/element with all elements of the narrow float types: the text reads back and is the shortest, and
- * midpoints round correctly. */
+/* Tests all elements of the narrow floating-point types. Each text must be the shortest that reads back as
+ * the same element. Midpoints between elements must round correctly. */
 #include "api/element.h"
 #include "tests/unit/unit.h"
 
@@ -14,7 +14,7 @@ static uint32_t read_back(enum mm_dtype dtype, const char *text, bool *fits) {
     return bits;
 }
 
-/* Returns the digits without leading and trailing zeros. */
+/* Returns the number of digits without leading and trailing zeros. */
 static int significant_digits(const char *text) {
     int digits = 0, zeros = 0;
     for (; *text != '\0' && *text != 'e'; text++) {
@@ -50,7 +50,7 @@ static void every_element_reads_back(void **state) {
     }
 }
 
-/* A midpoint has at most 150 digits. Any later digit decides. */
+/* A number with 150 digits may lie exactly between two elements. One more digit decides the rounding. */
 static void midpoints_are_read_exactly(void **state) {
     for (size_t index = 0; index < COUNT(narrow); index++) {
         const enum mm_dtype dtype = narrow[index];
@@ -66,11 +66,11 @@ static void midpoints_are_read_exactly(void **state) {
             strcat(text, "1");
             assert_int_equal(read_back(dtype, text, &fits), bits + 1);
             text[strlen(text) - 1] = '\0';
-            char *last = text + strlen(text) - 1; /* one less in the last digit */
+            char *last = text + strlen(text) - 1; /* decrement the last digit that is not 0 */
             for (; *last == '0' || *last == '.'; last--)
                 *last = *last == '0' ? '9' : '.';
             --*last;
-            if (*text != '0' || text[1] == '.') /* JSON allows no 0 before another digit */
+            if (*text != '0' || text[1] == '.') /* JSON allows no number like 05 */
                 assert_int_equal(read_back(dtype, text, &fits), bits);
         }
     }

@@ -1,4 +1,4 @@
-/* Tests api/float_text and api/digits against printf. A float's text is the shortest that reads back. */
+/* Compares the text of numbers with printf. A float's text must be the shortest that reads back. */
 #include "api/number/digits.h"
 #include "api/number/float_text.h"
 #include "tests/unit/unit.h"
@@ -10,7 +10,7 @@
 enum { RANDOM_COUNT = 100000, TEXT_BYTES = 32 };
 
 static const char *text_of(double value, bool is_float) {
-    static char text[MM_DOUBLE_TEXT_MAX + 2]; /* larger than a float needs */
+    static char text[MM_DOUBLE_TEXT_MAX + 2]; /* more than a float needs */
     memset(text, '?', sizeof text);
     const size_t length = is_float ? mm_float_text((float)value, text) : mm_double_text(value, text);
     assert_true(length <= (is_float ? MM_FLOAT_TEXT_MAX : MM_DOUBLE_TEXT_MAX));
@@ -60,13 +60,12 @@ static void expect_shortest(double value, bool is_float) {
 static void test_hard(void **state) {
     static const float floats[] = {
         1234567.0f,      16777216.0f,      1234.5f,     0.00012345f, 999999.94f,
-        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* midway between two texts of eight
-                                                                        digits */
-        9.8e-45f,        /* subnormal: seven units of the last place */
+        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* midway between texts of 8 digits */
+        9.8e-45f,        /* subnormal: seven times the smallest number */
         1.1754942e-38f,  /* the largest subnormal */
-        9.9999998e17f,   /* rounds up to one more digit */
-        0x1.9d37b2p+34f, /* the seven digits lie on a midpoint and round away */
-        0x1.000008p+25f, /* the seven digits lie on a midpoint and round back */
+        9.9999998e17f,   /* rounds up to a text with one more digit */
+        0x1.9d37b2p+34f, /* text of seven digits is a midpoint and rounds away */
+        0x1.000008p+25f, /* text of seven digits is a midpoint and rounds back */
     };
     static const double doubles[] = {0.1 + 0.2, 123456789012345.0, 9007199254740991.0, 1e23, 5e-324,
                                      DBL_MIN,   -DBL_MAX};
@@ -83,7 +82,6 @@ static void expect_shortest_bits(uint32_t bits) {
         expect_shortest((double)value, true);
 }
 
-/* Random bit patterns of every magnitude. */
 static void test_random(void **state) {
     uint64_t bits = 1;
     for (unsigned index = 0; index < RANDOM_COUNT; index++) {
@@ -97,7 +95,7 @@ static void test_random(void **state) {
     }
 }
 
-/* Powers of two and their neighbours, where the distance between floats changes. */
+/* The distance between floats changes at powers of two. */
 static void test_powers_of_two(void **state) {
     for (uint32_t exponent = 0; exponent < 512; exponent++)
         for (uint32_t beside = 0; beside < 3; beside++)
@@ -106,7 +104,7 @@ static void test_powers_of_two(void **state) {
         expect_shortest_bits(UINT32_C(1) << bit);
 }
 
-/* Checks that nothing is written behind the text of an integer. */
+/* Also checks that the bytes behind the text are unchanged. */
 static void expect_digits(const char *end, char *text, const char *expected) {
     assert_ptr_equal(end, text + strlen(expected));
     assert_int_equal(strspn(end, "#"), TEXT_BYTES - strlen(expected));

@@ -1,5 +1,5 @@
-/* Tests api/form: which forms of files and parameters decode to which views, and the errors. (The fuzz target
- * multipart compares forms in chunks with whole ones.) */
+/* Tests multipart forms of files and parameters: the operands that they decode to, and the errors. The fuzz
+ * target multipart tests forms that arrive in chunks. */
 #include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
@@ -17,14 +17,12 @@ static const struct mm_codec *codec(void) {
     return codec;
 }
 
-/* --- bodies ------------------------------------------------------------------------------------------- */
-
-/* The .npy files from which the tests build forms; each has a letter. */
+/* Each .npy file has a letter, by which the forms below include it. */
 static const struct {
     char letter;
-    size_t bytes; /* of the elements */
+    size_t bytes; /* bytes of its elements */
     const char *header;
-    size_t header_bytes; /* length of the header with padding; 0: no padding */
+    size_t header_bytes; /* length of the padded header; 0 for no padding */
 } files[] = {
     {'A', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"},
     {'B', 12, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 1), }"},
@@ -82,7 +80,7 @@ static void add_file(struct text *text, char letter) {
         add(text, (const char[]){(char)(byte + index)}, 1);
 }
 
-/* In a form, | stands for CRLF, and $ with a letter for a file. */
+/* Returns a form in which | stands for CRLF and $ with a letter stands for a file. */
 static const struct text *text_of(const char *form) {
     static struct text text;
     text.length = 0;
@@ -97,7 +95,7 @@ static const struct text *text_of(const char *form) {
     return &text;
 }
 
-/* The delimiter and the headers of a part. */
+/* PART begins a part with a delimiter and headers. */
 #define PART(name) "--B|Content-Disposition: form-data; name=\"" name "\"||"
 #define AB PART("a") "$A|" PART("b") "$B|"
 #define END "--B--|"
@@ -107,7 +105,7 @@ static const struct text *text_of(const char *form) {
 #define TYPED(name, type, text)                                                                              \
     "--B|Content-Type: " type "|Content-Disposition: form-data; name=" name "||" text "|"
 
-/* Expected results of decoding. Forms AB hold a product of 2×3 by 3×1. */
+/* AB holds the operands of a product of 2×3 by 3×1. */
 static const struct {
     enum mm_op op;
     const char *form;
@@ -205,9 +203,7 @@ static const struct {
      "dtype is 'float32', but the elements of a are of type int32 ('<i4'); leave dtype out"},
 };
 
-/* --- decoding ----------------------------------------------------------------------------------------- */
-
-/* The result of the last decoding. The views point into `received`. */
+/* The result of the last decoding. The operands point into `received`. */
 static struct mm_call call;
 static struct mm_error error;
 static char *received;
@@ -223,11 +219,11 @@ static void begin(enum mm_op op) {
     error = (struct mm_error){0};
     mm_call_init(&call, op);
     mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "backend", 7, "cpu", 3, &limits,
-                          NULL); /* from the query */
+                          NULL); /* as if the query had this parameter */
 }
 
-/* Decodes a body of unknown length that arrives in chunks, like the server does. The body so far is always in
- * memory of exactly its size. */
+/* Decodes a body of unknown length that arrives in chunks. The body so far has memory of exactly its size, so
+ * a sanitizer reports reads past its end. */
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
@@ -249,7 +245,7 @@ static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, si
     return reader->finish(reading, &call.operands, &body, &error);
 }
 
-/* Decodes the form at once and byte by byte. */
+/* The form arrives at once, then byte by byte. */
 static void test_decoded(void **state) {
     for (size_t index = 0; index < 2 * COUNT(cases); index++) {
         const size_t row = index / 2, piece = index % 2 == 0 ? SIZE_MAX : 1;
@@ -266,7 +262,7 @@ static void test_decoded(void **state) {
     }
 }
 
-/* CSV beside a .npy file needs the body; CSV alone does not. */
+/* An operand in a .npy file points into the body. Two operands in CSV do not need the body. */
 static void test_csv(void **state) {
     for (int alone = 0; alone < 2; alone++) {
         const struct text *text = text_of(alone ? CSV("a", "1,-2,3\n4,5,6") CSV("b", "7\n8\n0.5") END
@@ -286,7 +282,7 @@ static void test_csv(void **state) {
     }
 }
 
-/* Stacks in Fortran order are copied. */
+/* A stack in Fortran order cannot point into the body, so its elements are copied. */
 static void test_fortran(void **state) {
     static const struct {
         const char *form;
@@ -308,7 +304,7 @@ static void test_fortran(void **state) {
         assert_true(call.operands.of[0].shape.rank == 3 && call.operands.of[0].view.rows == 2 &&
                     call.operands.of[0].view.cols == 3);
         assert_int_equal((uintptr_t)call.operands.of[0].view.data % ALIGNMENT, 0);
-        if (row != 1) /* the rows where a is the first file */
+        if (row != 1) /* in row 1, a is the second file */
             for (size_t element = 0; element < 6; element++)
                 assert_memory_equal((char *)call.operands.of[0].view.data + 4 * element,
                                     elements + 2 + 4 * (element / 3 + element % 3 * 2), 4);
@@ -317,13 +313,13 @@ static void test_fortran(void **state) {
     }
 }
 
-/* Wherever the files begin, and in either order, the elements are aligned and complete. */
+/* Operands must be aligned wherever the files begin in memory. */
 static void test_views(void **state) {
     static const struct {
         enum mm_op op;
         const char *form;
         size_t a_bytes, b_bytes;
-        unsigned char a_first, b_first; /* first byte of each; the bytes count up */
+        unsigned char a_first, b_first; /* value of the first byte; each next byte is one more */
         bool a_column_major, b_column_major;
     } views[] = {
         {MM_MATMUL, AB END, 24, 12, 0, 1, false, true},
@@ -365,7 +361,7 @@ static void test_truncated(void **state) {
     }
 }
 
-/* A boundary between elements is data, because the header tells the length. */
+/* The boundary may occur within the elements, because the .npy header tells their length. */
 static void test_boundary_within(void **state) {
     static const char within[] = "\r\n--B\r\nxy";
     struct text text = *text_of(AB END);
@@ -381,7 +377,7 @@ static void test_boundary_within(void **state) {
     }
 }
 
-/* Ends the request after each part. */
+/* Cancels the request after each part of the form. */
 static void test_cancel(void **state) {
     const struct mm_body_reader *reader = codec()->reader;
     const struct text *text = text_of(AB END);

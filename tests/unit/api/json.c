@@ -1,5 +1,4 @@
-/* Tests decoding by api/json: which bodies are accepted, and the errors. (unit/api/number has rounding,
- * unit/api/json_reply the reply.) */
+/* Tests the decoding of JSON bodies: which are accepted, and the errors of the others. */
 #include "api/call.h"
 #include "api/codec.h"
 #include "api/json/json_array.h"
@@ -10,11 +9,10 @@
 static const struct mm_limits limits = {
     .dimension_max = 8, .body_bytes_max = 1 << 20, .memory_bytes_max = 256};
 
-/* The result of the last decoding. */
 static struct mm_call call;
 static struct mm_error error;
 
-/* Decodes from memory of exactly the body's size, so a sanitizer reports reads past the end. */
+/* The copy has exactly the body's size, so a sanitizer reports reads past the end. */
 static enum mm_status decode_bytes(enum mm_op op, const char *text, size_t bytes,
                                    const struct mm_limits *within) {
     char *copy = malloc(bytes + (bytes == 0));
@@ -44,7 +42,7 @@ static void release(void) {
     assert_int_equal(memory.used_bytes, 0);
 }
 
-/* Bodies, and the decoded operands as JSON. Rows of transpositions have no b. */
+/* Bodies with the operands that they decode to, as JSON. A transposition has no b. */
 static const struct {
     const char *body, *a, *b;
 } valid[] = {
@@ -71,11 +69,11 @@ static const struct {
      "[[0.1,0.30000000000000004,1e+23,4.94065645841247e-324]]"},
     {"{`dtype`: `float64`, `a`: [[-0, -0.0, -1e-400, 1e-400]]}", "[[-0.0,-0.0,-0.0,0]]"},
     {"{`a`: [[`NaN`, `Infinity`, `-Infinity`]], `dtype`: `float64`}", "[[`NaN`,`Infinity`,`-Infinity`]]"},
-    /* Midpoints of float64, and numbers just beside them. */
+    /* Midpoints between two float64, and numbers slightly above or below. */
     {"{`a`: [[9007199254740993, 9007199254740995, 9007199254740993.0000000000000000000001]], `dtype`: "
      "`float64`}",
      "[[9007199254740992,9007199254740996,9007199254740994]]"},
-    /* A number above the largest double that still rounds to it. */
+    /* This number exceeds the largest float64 but rounds to it. */
     {"{`a`: [[1.7976931348623158e308, -1.7976931348623158e308]], `dtype`: `float64`}",
      "[[1.7976931348623157e+308,-1.7976931348623157e+308]]"},
     {"{`a`: [[-1.7976931348623158e308, 1, `NaN`]], `dtype`: `float64`}",
@@ -96,7 +94,7 @@ static const struct {
     {"{`a`: [[255, 0, -0]], `dtype`: `uint8`}", "[[255,0,0]]"},
     {"{`a`: [[true, false, 1, 0, 1.0]], `dtype`: `bool`}", "[[1,0,1,0,1]]"},
     {"{`dtype`: `bool`, `a`: [[true, false], [0, 1]]}", "[[1,0],[0,1]]"},
-    /* A time of any length is accepted, also beside integers, which are read as 64 bits. */
+    /* A timeout has no upper limit, not even the 64 bits of an integer element. */
     {"{`timeout_ms`: 18446744073709551616, `a`: [[1, 7]], `dtype`: `int64`}", "[[1,7]]"},
     {"{`a`: [[1, 7]], `dtype`: `int32`, `timeout_ms`: 9223372036854775808}", "[[1,7]]"},
     {"{`dtype`: `int64`, `timeout_ms`: 99999999999999999999999999999999999999999, `a`: [[1, 7]]}", "[[1,7]]"},
@@ -131,13 +129,13 @@ static void test_valid(void **state) {
 
 struct refused {
     const char *body, *field;
-    unsigned line, column; /* of the first wrong character; line 0: no position, column 0: any */
-    const char *detail;    /* the error's detail must contain this */
-    enum mm_status status; /* MM_OK stands for MM_BAD_REQUEST */
+    unsigned line, column; /* position of the error; line 0 for none, column 0 for any */
+    const char *detail;    /* text that error.detail must contain */
+    enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
 };
 
 static const struct refused products[] = {
-    /* Not JSON. */
+    /* Bodies that are not JSON. */
     {"", "", 0, 0, "empty"},
     {"  ", "", 1, 3, "ends at line 1, column 3, but must have an object like {"},
     {"{", "", 1, 2, "the JSON body ends"},
@@ -190,7 +188,7 @@ static const struct refused products[] = {
     {"{`\xc3`: 1}", "", 1, 3, "0xc3"},
     {"{`\xed\xa0\x80`: 1}", "", 1, 3, "0xed"},
     {"\xef\xbb\xbf", "", 1, 1, "ends at line 1, column 1"},
-    /* Ragged arrays. */
+    /* Arrays that are missing, ragged or too deep. */
     {"{}", "a", 0, 0, "missing"},
     {"{`a`: [[1]]}", "b", 0, 0,
      "b is missing, but b must be an array of numbers, or of arrays of them, like [["},
@@ -215,7 +213,7 @@ static const struct refused products[] = {
     {"{`a`: [[[]],[[{`x`:[1]}]]]" B, "a", 1, 24, "a[1][0] has 1 element, but a[0][0] has 0"},
     {"{`a`: [[[[[[[[[1]]]]]]]]]" B, "a", 1, 15, "a has more than 8 dimensions, but the limit is 8"},
     {"{`a`: [[[[[[[[[]],[1]]]]]]]]" B, "a", 1, 15, "a has more than 8 dimensions"},
-    /* Elements. */
+    /* Elements that are not numbers or are out of range. */
     {"{`a`: [[1,null]]" B, "a", 1, 11, "a[0][1] is null"},
     {"{`a`: [[1],[true]]" B, "a", 1, 13, "a[1][0] is true"},
     {"{`a`: [[1],[{}]]" B, "a", 1, 13, "a[1][0] is an object"},
@@ -230,7 +228,7 @@ static const struct refused products[] = {
     {"{`a`: [[`+Infinity`]]" B, "a", 1, 9, "the string \"+Infinity\""},
     {"{`a`: [[-340282356779733661637539395458142568448]]" B, "a", 1, 9, "is -3.40282357e+38"},
     {"{`a`: [[3.4028235677973367e38]]" B, "a", 1, 9, "is 3.40282357e+38"},
-    /* Parameters. */
+    /* Wrong parameters. */
     {"{`a`: [[1]], `shape`: [1, 1]" B, "shape", 1, 23,
      "'shape' is unknown in the body, which takes: a, b, variant"},
     {"{`a`: {`from`: `identity()`, `from`: `identity()`}" B, "", 1, 30,
@@ -261,14 +259,14 @@ static const struct refused products[] = {
     {"{`a`: [[1]], `timeout_ms`: 1e999" B, "timeout_ms", 1, 28, "a whole number"},
     {"{`a`: [[1]], `backend`: `cpu`" B, "backend", 1, 25, "backend is given twice with different values"},
     {"{`a`: [[1]], `dtype`: `float65`" B, "dtype", 0, 0, "float64", MM_UNSUPPORTED},
-    /* Limits of a dimension, of a matrix, of the result, and of all together. */
+    /* Matrices over a limit. */
     {"{`a`: [[1,2,3,4,5,6,7,8,9]]" B, "a", 0, 0, "the limit is 8", MM_TOO_LARGE},
     {"{`a`: [[],[],[],[],[],[],[],[],[]]" B, "a", 0, 0, "the limit is 8", MM_TOO_LARGE},
     {"{`a`: [[[],[],[],[],[],[],[],[],[]]]" B, "a", 0, 0, "dimension 1 of a is 9", MM_TOO_LARGE},
     {"{`a`: [[1]], `b`: [[1],[2],[3],[4],[5],[6],[7],[8],[9]]}", "b", 0, 0, "the limit is 8", MM_TOO_LARGE},
     {"{`a`: [[1],[2],[3],[4],[5],[6],[7]], `b`: [[1,2,3,4,5,6,7,8]]}", "", 0, 0, "together they may take 256",
      MM_TOO_LARGE},
-    /* A body that is malformed and too large is reported as malformed. */
+    /* The body is malformed and too large. The error must say that it is malformed. */
     {"{`a`: [[1,2,3,4,5,6,7,8,`x`]]" B, "a", 1, 25, "a[0][8] is the string"},
     {"{`a`: [[1,2,3,4,5,6,7,8,9]], `b`: [[1e39]]}", "b", 1, 37, "but float32 takes"},
 };
@@ -284,7 +282,7 @@ static const struct refused transpositions[] = {
     {"{`a`: [[`NaN`]], `dtype`: `int8`}", "a", 1, 0, "int8 takes whole numbers from -128 to 127"},
     {"{`a`: [[true]], `dtype`: `float64`}", "a", 1, 0, "a[0][0] is true, but float64 takes"},
     {"{`a`: [[1.7976931348623159e308]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
-    /* There is no lower bound. */
+    /* Very large negative numbers. */
     {"{`a`: [[1, -1.7976931348623158e308]], `dtype`: `int64`}", "a", 1, 0, "a[0][1]"},
     {"{`a`: [[1]], `timeout_ms`: -1.7976931348623158e308}", "timeout_ms", 1, 0, "whole"},
     {"{`a`: [[1], [2, 3]], `dtype`: `float17`}", "a", 1, 0, "a[1] has 2"},
@@ -313,7 +311,7 @@ static const struct refused transpositions[] = {
     {"[[1]]", "", 1, 1, "must have an object like {\"a\": [[1,2]]}"},
 };
 
-/* A rejected request leaves no memory allocated. */
+/* A rejected request must leave no memory allocated. */
 static void expect_refused(enum mm_op op, const struct refused *rows, size_t count) {
     for (size_t index = 0; index < count; index++) {
         const struct refused *row = &rows[index];
@@ -332,13 +330,12 @@ static void expect_refused(enum mm_op op, const struct refused *rows, size_t cou
 static void test_refused(void **state) {
     expect_refused(MM_MATMUL, products, COUNT(products));
     expect_refused(MM_TRANSPOSE, transpositions, COUNT(transpositions));
-    /* The error names the whole list of expected values. */
     assert_int_equal(decode(MM_TRANSPOSE, "{`a`: [[1, `Infinity`]], `dtype`: `int64`}"), MM_BAD_REQUEST);
     assert_string_equal(error.expected, "whole numbers from -9223372036854775808 to 9223372036854775807");
     assert_string_equal(error.got, "the string \"Infinity\"");
 }
 
-/* Limits are checked before memory is reserved. */
+/* A body over the limits is rejected even if there is no memory. */
 static void test_limits_before_memory(void **state) {
     close_budget();
     open_budget(0);
@@ -348,7 +345,7 @@ static void test_limits_before_memory(void **state) {
     assert_string_equal(error.field, "a");
 }
 
-/* The position of a zero byte counts lines by LF, and characters instead of bytes. */
+/* The position of the error counts LF as the end of a line, and characters instead of bytes. */
 static void test_zero_byte(void **state) {
     static const char body[] = "{\"a\":\r\n \"\xe2\x82\xac\"\0, \"b\": [[1]]}";
     assert_int_equal(decode_bytes(MM_MATMUL, body, sizeof body - 1, &limits), MM_BAD_REQUEST);
@@ -357,8 +354,7 @@ static void test_zero_byte(void **state) {
     assert_true(error.line == 2 && error.column == 5);
 }
 
-/* The type decides how many bytes A and C count against the limits. Malformed is reported before too large.
- */
+/* The limits count bytes of the requested element type. */
 static void test_sizes(void **state) {
     static const struct {
         const char *body;

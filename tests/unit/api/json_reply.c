@@ -1,5 +1,4 @@
-/* Tests replies by api/json: the exact text, at once or in parts, and its memory. (The fuzz target json reads
- * the elements again.) */
+/* Tests JSON replies: the exact text, written by one thread or in parts, and the memory that it needs. */
 #include "api/codec.h"
 #include "api/json/json_array.h"
 #include "gpu/device/backend.h"
@@ -17,7 +16,7 @@ static int close_body(void **state) {
 static const struct mm_variant variant = {.name = "tiled_16"};
 static const struct mm_backend backend = {.name = "cuda"};
 
-/* Writes a reply like the server does: first reserve memory, then write the text, then the times. */
+/* Writes a reply in the server's order: reserves memory, then writes the elements, then the times. */
 static const char *encode(const struct mm_job *job, const struct mm_shape *shape, uint64_t *span_ns) {
     static char text[1 << 18];
     struct mm_buffer result = {0};
@@ -110,8 +109,7 @@ static void test_reply(void **state) {
     }
 }
 
-/* The longest reply: longest elements, deepest array, longest dimensions, and a device name of escapes. An
- * empty array leaves no spare memory. */
+/* The reply with the longest elements, dimensions and device name must fit into the memory reserved. */
 static void test_widest_reply(void **state) {
     for (size_t edge = 0; edge <= 10; edge += 10) {
         float elements[100];
@@ -142,7 +140,7 @@ static void test_widest_reply(void **state) {
     }
 }
 
-/* A check's number that is infinite is a word in JSON. */
+/* JSON has no infinite numbers, so an infinite result of a check becomes a string. */
 static void test_infinite_check(void **state) {
     uint64_t span_ns[MM_SPAN_COUNT] = {0};
     const struct mm_device device = {.backend = &backend};
@@ -178,9 +176,7 @@ static void test_bound_of_a_reply(void **state) {
         assert_false(mm_json_codec.reply_bytes_max(&too_large[index].shape, too_large[index].dtype, &bytes));
 }
 
-/* --- elements ------------------------------------------------------------------------------------------- */
-
-/* Fills with texts of all lengths, or only the longest. */
+/* Fills the array with elements whose texts have all lengths, or only with the longest. */
 static void fill(enum mm_dtype dtype, void *elements, size_t count, bool longest) {
     static const double longest_numbers[MM_DTYPE_COUNT] = {[MM_FLOAT32] = -1.45123456e-38f,
                                                            [MM_FLOAT64] = -2.2250738585072014e-308,
@@ -199,10 +195,10 @@ static void fill(enum mm_dtype dtype, void *elements, size_t count, bool longest
                                                 : (double)(index % (size_t)few));
 }
 
-/* Helpers that run the last part first. */
+/* Runs the parts in reverse order, because helping threads may run them in any order. */
 struct backwards {
-    struct mm_helpers head; /* must be first */
-    unsigned count;         /* parts of the last call; 0: none */
+    struct mm_helpers head; /* must be first, so its address can be cast */
+    unsigned count;         /* parts of the last call; 0 if there was none */
 };
 
 static void run_backwards(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
@@ -212,7 +208,7 @@ static void run_backwards(struct mm_helpers *helpers, unsigned count, void (*one
         one(data, count);
 }
 
-/* Writes into memory of exactly the size that is asked for, so a sanitizer reports writes past it. */
+/* Writes into memory of exactly the requested size, so a sanitizer reports writes past its end. */
 static char *write(const struct mm_shape *shape, enum mm_dtype dtype, void *elements,
                    struct mm_helpers *helpers, size_t *length) {
     size_t bytes;
@@ -244,7 +240,7 @@ static void expect(enum mm_dtype dtype, struct mm_shape shape, unsigned parts) {
     free(elements);
 }
 
-/* Small arrays and single rows are not split into parts. Other types share float32's shapes. */
+/* Large arrays are split into parts. Small arrays and single rows are not. */
 static void test_parts_make_the_same_text(void **state) {
     static const struct {
         struct mm_shape shape;
@@ -263,7 +259,7 @@ static void test_parts_make_the_same_text(void **state) {
     expect(MM_FLOAT32, mm_shape_of_matrix(65535, 1), 0);
 }
 
-/* Compares with Python's json.dumps of np.arange(…).reshape(…).tolist(). */
+/* The expected texts come from Python's json.dumps(np.arange(…).reshape(…).tolist()). */
 static void test_nesting(void **state) {
     static const struct {
         struct mm_shape shape;

@@ -1,5 +1,4 @@
-/* Tests api/json_scan: memory and time of a body that arrives in chunks. (The fuzz target json compares the
- * elements.) */
+/* Tests the memory and the time that a JSON body needs while it arrives in chunks. */
 #include "api/call.h"
 #include "api/json/json_scan.h"
 #include "api/lab/benchmark.h"
@@ -13,7 +12,6 @@ enum { BUDGET_BYTES = 1 << 20 };
 static const struct mm_limits limits = {
     .dimension_max = 512, .body_bytes_max = SIZE_MAX, .memory_bytes_max = 1 << 20};
 
-/* The body under test. */
 static struct mm_json_scan *scan;
 static struct mm_call call;
 
@@ -32,7 +30,7 @@ static enum mm_status finish(const char *text, size_t bytes, struct mm_error *er
     return mm_json_reader.finish(scan, &call.operands, &body, error);
 }
 
-/* A product in one chunk. */
+/* Decodes a product whose body arrives in one chunk. */
 static enum mm_status read_whole(const char *text) {
     const size_t bytes = strlen(text);
     begin(MM_MATMUL, bytes, &limits);
@@ -40,7 +38,7 @@ static enum mm_status read_whole(const char *text) {
     return finish(text, bytes, NULL);
 }
 
-/* Returns one row that repeats a number, followed by `tail`. The caller frees it. */
+/* Returns a row that repeats a number, followed by `tail`. The caller frees it. */
 static char *make_row(size_t count, const char *number, const char *tail) {
     char *text = malloc(count * (strlen(number) + 1) + 64);
     assert_non_null(text);
@@ -51,7 +49,7 @@ static char *make_row(size_t count, const char *number, const char *tail) {
     return text;
 }
 
-/* A whole body allocates exactly the elements that its commas announce. */
+/* The commas of a whole body tell how many elements it has, so exactly their memory is allocated. */
 static void test_memory_of_a_piece(void **state) {
     enum { COUNT = 500, BYTES = COUNT * sizeof(float) };
     char number[300];
@@ -66,7 +64,7 @@ static void test_memory_of_a_piece(void **state) {
     free(text);
 }
 
-/* A body in chunks reserves one step more than it needs. If its length is known, elements do not move. */
+/* A body in chunks reserves memory in increments. If its length is known, elements are not moved. */
 static void test_memory_of_pieces(void **state) {
     enum { COUNT = 40000, BYTES = COUNT * sizeof(float) };
     const struct mm_limits wide = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
@@ -87,8 +85,7 @@ static void test_memory_of_pieces(void **state) {
     free(text);
 }
 
-/* A body without memory is still validated, and its error tells the memory that it needs. Once there is
- * memory, it is read. */
+/* A body is validated even without memory for its elements. Its error names the memory that it needs. */
 static void test_room_comes_late(void **state) {
     enum { COUNT = 100, BYTES = COUNT * sizeof(double) };
     open_budget(BYTES + 1);
@@ -119,8 +116,8 @@ static void test_room_comes_late(void **state) {
     close_budget();
 }
 
-/* Commas may announce more elements than come, so the first reservation may be too large. A second try
- * reserves what both matrices need. */
+/* Commas in strings are counted too, so the first reservation may be too large. The second attempt reserves
+ * only what both matrices need. */
 static void test_exact_room(void **state) {
     static const struct {
         const char *text;
@@ -151,7 +148,7 @@ static void test_exact_room(void **state) {
     }
 }
 
-/* A type in the document or the query that comes before the elements applies at once. */
+/* The element type is known early if the query or an earlier member of the body names it. */
 static void test_type_is_noticed(void **state) {
     static const struct {
         const char *query, *text;
@@ -181,12 +178,11 @@ static void test_type_is_noticed(void **state) {
     close_budget();
 }
 
-/* An error, or the end of the scan, releases its memory. Commas beyond a limit reserve no more than the
- * limit. */
+/* The scan frees its memory on an error. Whatever the number of commas, it keeps the limits. */
 static void test_nothing_remains(void **state) {
     static const struct {
         struct mm_limits limits;
-        const char *good, *bad; /* the text behind the chunk */
+        const char *good, *bad; /* `bad` follows `good` in a later chunk */
         size_t used_bytes_max;
     } cases[] = {
         {{2, SIZE_MAX, 1 << 20}, "{\"a\":[[1,2,", "3", BUDGET_BYTES},
@@ -214,11 +210,11 @@ static void test_nothing_remains(void **state) {
     close_budget();
 }
 
-/* --- Cost of hostile bodies: work is linear in the bytes, for any content and any chunks */
+/* Hostile bodies must take time linear in their length, for any content and any chunks. */
 
 static const struct mm_limits vast = {1 << 30, SIZE_MAX, 1 << 30};
 
-/* Each chunk that makes the elements move has one element; the next chunk fills the memory. */
+/* Each growth is caused by a chunk with one element. The next chunk fills the new memory. */
 static void test_sparse_pieces_move_little(void **state) {
     enum { BYTES = 8 << 20, SPARSE = 8192, MOVES_MAX = 60 };
     open_budget(64 << 20);
@@ -247,7 +243,7 @@ static void test_sparse_pieces_move_little(void **state) {
     free(text);
 }
 
-/* A token that is cut off is not read again for each byte. */
+/* A number or string that ends in a later chunk is not scanned again for each new byte. */
 static void test_cut_tokens_wait(void **state) {
     static const char *const begins[] = {"{\"a\":[[", "{\"a\":[[1]],\"variant\":\""};
     enum { DIGITS = 256 };
@@ -265,7 +261,7 @@ static void test_cut_tokens_wait(void **state) {
     close_budget();
 }
 
-/* Returns the CPU time to reject a benchmark of so many bytes whose members are all wrong. */
+/* Returns the CPU time to reject a benchmark request of this length, in which every member is unknown. */
 static clock_t refuse_members(size_t bytes) {
     char *text = malloc(bytes + 8);
     assert_non_null(text);
@@ -284,8 +280,7 @@ static clock_t refuse_members(size_t bytes) {
     return taken;
 }
 
-/* Sixteen times the bytes take about sixteen times as long, not 256 times. The best of several rounds counts.
- */
+/* The time to reject a request is proportional to its length. The shortest of several times counts. */
 static void test_wrong_members_cost_little(void **state) {
     double few = CLOCKS_PER_SEC, many = CLOCKS_PER_SEC;
     for (int round = 0; round < 3 || (round < 50 && many >= 48 * few); round++) {

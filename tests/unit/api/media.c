@@ -1,15 +1,13 @@
-/* Tests the weights of Accept in api/media. (The golden cases type_* have the types of bodies.) */
+/* Tests how a value of Accept weighs application/json. */
 #include "api/media.h"
 #include "tests/unit/unit.h"
 
-/* Values of Accept, and the weight that application/json gets. */
 static const struct {
     int weight;
     const char *accepts;
 } weights[] = {
     {1000, "| , ,|*/*|application/json|APPLICATION/Json|application/*"},
     {0, "text/html|text/*|application/octet-stream|application/jsonp|application/jso|applicatio/*"},
-    /* Weights. */
     {500, "application/json;q=0.5"},
     {250, "application/json ; q=0.25"},
     {125, "application/json;Q=0.125"},
@@ -18,7 +16,7 @@ static const struct {
         "json;q=1.001|application/json;q=2|application/json;q=-1|application/json;q=0.1234|application/"
         "json;q=0.x|application/json;q=|application/json;q=.|application/json;q=\"1\""},
     {200, "application/json;q=.2"},
-    /* The most specific range decides, wherever it stands. */
+    /* The most specific range decides, wherever it is in the list. */
     {100, "*/*, application/json;q=0.1|application/json;q=0.1, */*"},
     {300, "application/*;q=0.3, */*;q=0.9|*/*;q=0.9, application/*;q=0.3"},
     {0, "application/json;q=0, */*"},
@@ -27,13 +25,11 @@ static const struct {
           "q=.2, */*; q=.2"},
     {700, "application/json;q=0.3, application/json;q=0.7"},
     {800, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
-    /* Parameters, quoted strings, spaces. */
     {1000, "application/json;charset=utf-8|  application/json  ,text/html|application/json;"},
     {500, "application/json; charset=utf-8; q=0.5; ext=1|application/json;;q=0.5"},
     {0, "text/plain;x=\"a,application/json\"|text/plain;x=\"a\\\",application/json\"|text/"
         "plain;x=\"a\\\",application/json,\"|text/plain;x=\"open, application/json"},
     {700, "text/plain;x=\"a;q=0.1\", application/json;q=0.7|application/json;x=\"a,b;q=0.1\";q=0.7"},
-    /* Malformed ranges are ignored. */
     {1000, "json|*|*/json|*/json;q=0.3|/json, application/;q=0.3|;q=0.5"},
     {500, "json, application/json;q=0.5"},
     {0, "json, text/html|application /json"},

@@ -1,4 +1,4 @@
-/* Tests api/multipart: which bodies have which parts, and which are malformed. */
+/* Tests which multipart bodies are well-formed, and which parts they have. */
 #include "api/form/multipart.h"
 #include "tests/unit/unit.h"
 
@@ -8,7 +8,8 @@
 #define A PART("\"a\"", "1")
 #define OF_50 "12345678901234567890123456789012345678901234567890"
 
-/* Reads a body in memory of exactly its size, and lists its parts as "name=data;". */
+/* Reads a body in memory of exactly its size, so a sanitizer reports reads past its end. Lists its parts as
+ * "name=data;". */
 static enum mm_status list_parts(const char *type, const char *body, size_t bytes, char *list,
                                  size_t list_bytes, struct mm_error *error) {
     struct mm_multipart multipart;
@@ -36,7 +37,7 @@ static enum mm_status list_parts(const char *type, const char *body, size_t byte
 static const struct {
     const char *type;
     const char *body;
-    const char *parts; /* NULL: malformed */
+    const char *parts; /* NULL if the body is malformed */
 } cases[] = {
     {TYPE, A "--B--\r\n", "a=1;"},
     {TYPE, A PART("\"b\"", "2") "--B--", "a=1;b=2;"},
@@ -53,7 +54,7 @@ static const struct {
     {TYPE, "--B\r\nContent-Type: text/plain\r\n" DISPOSITION("a") "X-Other: y\r\n\r\n1\r\n--B--", "a=1;"},
     {TYPE, "--B--", ""},
     {TYPE, "--B--\r\n", ""},
-    /* A delimiter must be a line of its own. The CRLF before it is not data. */
+    /* A delimiter is a line of its own. The CRLF before the delimiter belongs to it. */
     {TYPE, PART("a", "x--B--") "--B--", "a=x--B--;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "\r\n--B--", "a=;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "--B--"},
@@ -63,7 +64,7 @@ static const struct {
     {TYPE, PART("a", "x\n--B\n") "--B--", "a=x\n--B\n;"},
     {TYPE, PART("a", "x\r\n-") "--B--", "a=x\r\n-;"},
     {TYPE, PART("a", "x\r\r\n--") "--B--", "a=x\r\r\n--;"},
-    /* Boundaries. */
+    /* Different boundaries in Content-Type. */
     {"multipart/form-data; boundary=\"B\"", A "--B--", "a=1;"},
     {"Multipart/Form-Data;charset=x;BOUNDARY=B;", A "--B--", "a=1;"},
     {"multipart/form-data; boundary = B ", A "--B--", "a=1;"},
@@ -83,7 +84,7 @@ static const struct {
     {"multipart/form-data; boundary=B!", "--B!\r\n" DISPOSITION("a") "\r\n1\r\n--B!--"},
     {"multipart/form-data; boundary=B; boundary=B", A "--B--"},
     {"multipart/form-data; boundary=C", A "--B--"},
-    /* Parts without headers or contents, and lines that end in LF only. */
+    /* Parts without headers or data, and lines that end in LF only. */
     {TYPE, "--B\r\n--B--"},
     {TYPE, "--B\r\n\r\n--B--"},
     {TYPE, "--B\r\n\r\n1\r\n--B--"},
@@ -92,7 +93,7 @@ static const struct {
     {TYPE, "--B\r\nContent-Disposition: form-data; name=a\n\r\n1\r\n--B--"},
     {TYPE, "--B\r\n" DISPOSITION("a") "\n1\r\n--B--"},
     {TYPE, "--B\r\n" DISPOSITION("a") "\r\n1\n--B--"},
-    /* Headers. */
+    /* Headers of parts. */
     {TYPE, "--B\r\n" DISPOSITION("a") "1\r\n--B--"},
     {TYPE, "--B\r\nContent-Type: text/plain\r\n\r\n1\r\n--B--"},
     {TYPE, "--B\r\nContent-Disposition: form-data\r\n\r\n1\r\n--B--"},
@@ -128,7 +129,6 @@ static void test_cases(void **state) {
     assert_int_equal(mm_multipart_check_type("multipart/form-data", NULL), MM_BAD_REQUEST);
 }
 
-/* NUL bytes are data, but are not allowed in headers. */
 static void test_nul(void **state) {
     static const char in_data[] = PART("a", "\0\0") "--B--";
     static const char in_name[] = PART("\"\0\"", "1") "--B--";
@@ -154,7 +154,7 @@ static void test_parts_limit(void **state) {
     }
 }
 
-/* A part's headers at their limit and beyond it. */
+/* The headers of a part have a limited length. */
 static void test_headers_limit(void **state) {
     static const char head[] = "--B\r\n" DISPOSITION("a") "X: ";
     for (size_t excess = 0; excess <= 3; excess++) {

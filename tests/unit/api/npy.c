@@ -1,8 +1,8 @@
-/* Tests api/npy: headers as NumPy writes them, other headers, and our own. */
+/* Tests headers of .npy files: valid headers, malformed headers, and the header of a reply. */
 #include "api/npy/npy.h"
 #include "tests/unit/unit.h"
 
-/* Returns the head of a .npy file of this version with this header. The caller frees it. */
+/* Returns the beginning of a .npy file with this header. The caller frees it. */
 static char *make_file(unsigned major, const char *text, size_t *bytes) {
     size_t length = strlen(text);
     size_t length_bytes = major == 1 ? 2 : 4;
@@ -90,12 +90,12 @@ static void test_good(void **state) {
 #define HEAD "{'descr': '<f4', 'fortran_order': False, 'shape': "
 #define ROWS_2 ", 'fortran_order': False, 'shape': (2, 3), }\n"
 
-/* Parts that make any header invalid, and the words of the error; without words, the part itself. In a part,
- * ! stands for a bar. */
+/* Each of `parts` between `before` and `after` makes a malformed header. The error must contain `words`, or
+ * the part itself if `words` is NULL. A ! in a part stands for |. */
 static const struct {
     unsigned version;
     const char *before, *parts, *after, *words;
-    enum mm_status status; /* MM_OK stands for MM_BAD_REQUEST */
+    enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
 } bad[] = {
     {0, HEAD "(2, 3), }\n", "", "", "version is 0.0"},
     {4, HEAD "(2, 3), }\n", "", "", "version is 4.0"},
@@ -152,7 +152,7 @@ static void test_bad(void **state) {
     }
 }
 
-/* Every prefix of a file is rejected, and nothing behind its end is read. */
+/* Every prefix of a file is rejected without a read past its end. */
 static void test_truncated(void **state) {
     for (unsigned version = 1; version <= 3; version++) {
         size_t bytes;
@@ -170,7 +170,7 @@ static void test_truncated(void **state) {
     }
 }
 
-/* A header length that cuts off the header's text. */
+/* The header length is too short for the header. */
 static void test_short_header(void **state) {
     size_t bytes;
     char *file = make_file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", &bytes);
@@ -195,7 +195,7 @@ static void test_write(void **state) {
     static const struct {
         struct mm_shape shape;
         const char *text;
-        size_t bytes; /* of NumPy's header without its spare space */
+        size_t bytes; /* length of NumPy's header without its padding */
     } shapes[] = {
         {{0}, "()", 128},
         {{1, {3}}, "(3,)", 128},
@@ -235,7 +235,7 @@ static void test_write(void **state) {
     }
 }
 
-/* Compares element by element, also at odd addresses. */
+/* Also tests addresses that are not aligned. */
 static void test_reorder(void **state) {
     static const struct mm_shape shapes[] = {{2, {3, 5}},      {3, {2, 3, 4}},
                                              {3, {33, 1, 65}}, {4, {2, 1, 3, 2}},

@@ -1,5 +1,4 @@
-/* Tests that api/number reads what strtof and strtod read. (The fuzz target number has hard and malformed
- * texts.) */
+/* Tests that numbers are read exactly as strtof and strtod read them. */
 #include "api/number/number.h"
 #include "tests/unit/unit.h"
 
@@ -18,7 +17,7 @@ static uint64_t next(uint64_t *random) {
     return *random >> 32;
 }
 
-/* Copies the number into memory of exactly its size, so a sanitizer reports reads past the end. */
+/* The copy has exactly the number's size, so a sanitizer reports reads past the end. */
 static void check_float32(const char *text) {
     const size_t length = strlen(text);
     const float expected = strtof(text, NULL);
@@ -43,7 +42,6 @@ static void check_float64(const char *text) {
         fail_msg("%s gives %a, %s", text, got, held ? "held" : "not held");
 }
 
-/* Checks both signs and both types. */
 static void check(const char *text) {
     char negative[2048];
     assert_true((size_t)snprintf(negative, sizeof negative, "-%s", text) < sizeof negative);
@@ -53,7 +51,7 @@ static void check(const char *text) {
     check_float64(negative);
 }
 
-/* Long rows of digits of which only the last one decides, and exponents that balance them. */
+/* Only the last of many digits decides the rounding. */
 static void test_long(void **state) {
     char text[2000];
     static const char *const midpoints[] = {"1.000000059604644775390625",
@@ -80,7 +78,6 @@ static void test_long(void **state) {
     }
 }
 
-/* Each power of ten, with few and with many digits. */
 static void test_powers(void **state) {
     char text[64];
     for (int exponent = -340; exponent < 320; exponent++) {
@@ -93,7 +90,6 @@ static void test_powers(void **state) {
     }
 }
 
-/* Twenty digits with a point among them. */
 static void test_random(void **state) {
     uint64_t random = 11;
     char text[64], digits[32];
@@ -108,7 +104,6 @@ static void test_random(void **state) {
     }
 }
 
-/* Subtracts one from the last digit. */
 static void decrement(char *digits, size_t count) {
     while (count-- > 0) {
         if (digits[count] == '.')
@@ -121,7 +116,7 @@ static void decrement(char *digits, size_t count) {
     }
 }
 
-/* A midpoint of two floats, which has at most 113 digits, and texts slightly above or below it. */
+/* Writes the midpoint of two floats, with at most 113 digits, or a number slightly beside it. */
 static void near_midpoint(uint64_t *random, uint32_t exponents, char *text) {
     uint32_t bits = (uint32_t)(next(random) % exponents) << 23 | (uint32_t)(next(random) & 0x7fffff);
     float below;
@@ -140,12 +135,11 @@ static void near_midpoint(uint64_t *random, uint32_t exponents, char *text) {
         decrement(number, strlen(number));
     }
     if (kind == 3)
-        number[2 + next(random) % 40] = '\0'; /* keeps a few digits */
+        number[2 + next(random) % 40] = '\0'; /* drops most digits */
     sprintf(text, "%s%s%s%se%s", next(random) % 2 ? "-" : "", number, strchr(number, '.')[1] ? "" : "0", tail,
             exponent);
 }
 
-/* Normal and subnormal numbers. */
 static void test_midpoints(void **state) {
     uint64_t random = 7;
     char text[400];

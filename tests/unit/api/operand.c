@@ -1,4 +1,4 @@
-/* Tests api/operand: the text of a generated operand, and its shape. */
+/* Tests generated operands: how requests name them, and their shapes. */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -44,11 +44,11 @@ static void sources(void **state) {
     }
 }
 
-/* Query parameters and inline operands, with the expected operands. "": none. */
+/* `a` and `b` are the expected operands, or "" if there is none. */
 static const struct {
     const char *given, *a, *b;
     enum mm_status status;
-    const char *a_shape, *b_shape; /* or the field of the error, and "" */
+    const char *a_shape, *b_shape; /* or the field of the error and "" */
 } shapes[] = {
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4", "", "", MM_OK, "2×3", "3×4"},
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4|transpose_a=1|transpose_b=1", "", "", MM_OK, "3×2",
@@ -105,7 +105,7 @@ static void shapes_of_made_operands(void **state) {
     }
 }
 
-/* A generated operand needs host memory on the CPU only. */
+/* Only the CPU needs host memory for a generated operand. A GPU generates operands in its own memory. */
 static void memory_of_the_host(void **state) {
     struct mm_call call;
     size_t bytes[MM_OPERANDS_MAX];

@@ -1,4 +1,4 @@
-/* Tests the text of problem documents. (openapi.c has the statuses.) */
+/* Tests the text of error replies. */
 #include "api/problem.h"
 #include "tests/unit/unit.h"
 
@@ -37,7 +37,7 @@ static void test_members(void **state) {
                    "\"request_id\": \"x\", \"needed_bytes\": 9223372036854775807, \"free_bytes\": 0}");
 }
 
-/* Bytes from a client, and how the reply must quote them. */
+/* Bytes that a client sent, and how the error must quote them. */
 static const struct {
     const char *bytes;
     const char *text;

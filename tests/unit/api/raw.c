@@ -1,5 +1,4 @@
-/* Tests api/raw: shapes from the query are checked before the body's length, and views point into the body.
- * (The golden cases raw_* have common shapes and all errors.) */
+/* Tests raw bodies, whose shapes come from the query. Shapes are checked before the length of the body. */
 #include "api/call.h"
 #include "api/codec.h"
 #include "tests/unit/memory.h"
@@ -7,7 +6,7 @@
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 2 << 20};
 
-/* Passes the parameters of a query like "m=1&k=2", without escapes. */
+/* Sets the parameters of a query like "m=1&k=2". Percent-encoding is not supported. */
 static enum mm_status set_query(enum mm_op op, struct mm_call *call, const char *query,
                                 const struct mm_limits *within, struct mm_error *error) {
     mm_call_init(call, op);
@@ -26,7 +25,7 @@ struct plan {
     const char *query;
     uint64_t body_bytes;
     enum mm_status status;
-    const char *field; /* NULL: none */
+    const char *field; /* field at fault; NULL if there is none */
 };
 
 static const struct plan plans[] = {
@@ -38,7 +37,7 @@ static const struct plan plans[] = {
     {"m=1&k=1&n=1", 9, MM_BAD_REQUEST},
     {"m=1&k=1&n=1", 0, MM_BAD_REQUEST},
     {"m=0&k=0&n=0", 4, MM_BAD_REQUEST},
-    /* A leading dimension applies to all rows as stored, the last one included. */
+    /* The leading dimension counts for each stored row, including the last. */
     {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
     {"m=2&k=2&n=1&lda=1", 16, MM_BAD_REQUEST, "lda"},
     {"m=3&k=2&n=1&lda=2&transpose_a=1", 24, MM_BAD_REQUEST, "lda"},
@@ -48,7 +47,7 @@ static const struct plan plans[] = {
     {"m=2&k=3&n=4&ldb=3&transpose_b=1", 72},
     {"m=2&k=3&n=4&ldb=2&transpose_b=1", 72, MM_BAD_REQUEST, "ldb"},
     {"m=0&k=3&n=0&lda=9&ldb=9", 108},
-    /* Sizes are checked before the length. */
+    /* A size over the limits is reported even if the body has the wrong length. */
     {"m=2147483647&k=2147483647&n=1", 5, MM_TOO_LARGE, "a"},
     {"m=1&k=2147483647&n=2147483647&lda=2147483647", 5, MM_TOO_LARGE, "a"},
     {"m=1&k=1&n=2147483647", 5, MM_TOO_LARGE, "b"},
@@ -60,11 +59,11 @@ static const struct plan plans[] = {
     {"m=1&k=1&n=1&lda=262144", 5, MM_TOO_LARGE},
     {"m=1&k=1&n=1&lda=262143", 1048576},
     {"m=2&k=3&n=4&dtype=float64", 144},
-    /* A missing dimension is reported before an unknown type. */
+    /* A missing dimension is reported before an unknown element type. */
     {"m=2&k=3&n=4&dtype=float65", 144, MM_UNSUPPORTED, "dtype"},
     {"m=2&k=3&n=4&result_dtype=int8", 72, MM_UNSUPPORTED, "result_dtype"},
     {"m=2&k=3&dtype=float65", 144, MM_BAD_REQUEST, "n"},
-    /* Shapes as stored; each dimension is limited. */
+    /* Shapes of stacks, as stored. */
     {"a_shape=8,1,5,4&b_shape=3,4,6", 4 * (8 * 5 * 4 + 3 * 4 * 6)},
     {"a_shape=3&b_shape=3&dtype=int8", 6},
     {"a_shape=3,2&b_shape=3,4&transpose_a=1", 72},
@@ -84,9 +83,9 @@ static const struct plan plans[] = {
     {"a_shape=18446744073709551616&b_shape=1&dtype=int8", 0, MM_TOO_LARGE, "a"},
 };
 
-/* A transposition: A alone, m×n as stored. */
+/* Requests to transpose an A of m×n. */
 static const struct plan transpositions[] = {
-    /* A and C may have 2^20 bytes each. */
+    /* A and C have at most 2^20 bytes each. */
     {"m=512&n=512", 1048576},
     {"m=512&n=513", 1050624, MM_TOO_LARGE},
     {"m=512&n=257&dtype=float64", 1052672, MM_TOO_LARGE},
@@ -126,7 +125,7 @@ static void test_plan(void **state) {
         check_plan(MM_TRANSPOSE, &transpositions[index]);
 }
 
-/* Sizes beyond 2⁶⁴, without any limit: nothing wraps around. */
+/* Sizes above 2^64 bytes must be rejected even without limits. */
 static void test_overflow(void **state) {
     static const char *const queries[] = {
         "m=4294967296&k=4294967296&n=0",       "m=4611686018427387904&k=1&n=0",
@@ -145,14 +144,14 @@ static void test_overflow(void **state) {
     }
 }
 
-/* Views of 28 floats. The pool is empty, because a raw body needs no memory of its own. */
+/* Operands point into a body of 28 floats and need no other memory, so the memory budget is empty. */
 static void test_decode(void **state) {
     static const struct {
         enum mm_op op;
         const char *query;
         enum mm_status status;
         size_t a[3], b[3]; /* rows, columns, leading dimension */
-        size_t b_start;    /* in floats */
+        size_t b_start;    /* index of the first float of b */
     } cases[] = {
         {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=6&transpose_a=0", MM_OK, {2, 3, 5}, {3, 4, 6}, 10},
         {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=4&transpose_a=1&transpose_b=1", MM_BAD_REQUEST},

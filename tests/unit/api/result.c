@@ -1,4 +1,4 @@
-/* Tests api/result: parts and reductions in requests and replies. */
+/* Tests requests and replies that have only a part or a reduction of the result. */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -57,7 +57,6 @@ static void what_is_returned(void **state) {
     }
 }
 
-/* Results are a number, a vector of 6, 4×5 and 2×4×5. */
 static void parts(void **state) {
     static const struct {
         struct mm_shape shape;

@@ -1,12 +1,12 @@
-/* Tests gpu/access: addresses of the patterns, and the model of banks and sectors, against known answers and
- * a second model that marks every byte read. */
+/* Tests the addresses of access patterns, and the predicted bank conflicts and sectors. A second, simpler
+ * model computes the expected conflicts. */
 #include "gpu/lab/access.h"
 #include "tests/unit/unit.h"
 
 static void test_offsets(void **state) {
     static const struct {
         struct mm_access access;
-        uint32_t first, second, last; /* of lanes 0, 1 and 31 */
+        uint32_t first, second, last; /* byte offsets of lanes 0, 1 and 31 */
     } cases[] = {
         {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}}, 0, 4, 124},
         {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 8, false, {0}}, 0, 8, 248},
@@ -16,7 +16,7 @@ static void test_offsets(void **state) {
         {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 3, 4, true, {0}},
          0,
          12,
-         380}, /* word 93 has two gaps before it */
+         380}, /* padding adds a word before words 32 and 64 */
         {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 4, true, {0}}, 0, 132, 4092},
         {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 8, true, {0}}, 0, 264, 8184},
         {{MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 4, false, {0}}, 0, 128, 3968},
@@ -33,7 +33,7 @@ static void test_offsets(void **state) {
     }
 }
 
-/* Each of the first 32 words once, in another order than `linear`. */
+/* Permuted lanes read the first 32 words, each once, in another order than `linear`. */
 static void test_permuted(void **state) {
     const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_PERMUTED, 0, 4, false, {0}};
     uint32_t offsets[MM_WARP_LANES];
@@ -49,7 +49,7 @@ static void test_permuted(void **state) {
     assert_in_range(moved, 16, 32);
 }
 
-/* The second model marks each byte that a lane of a transaction reads, and counts the words of each bank. */
+/* Marks each byte that a lane reads, and counts the words of each bank. */
 static unsigned marked_degree(const uint32_t *offsets, unsigned lanes, unsigned word_bytes,
                               unsigned bank_bytes) {
     bool marks[MM_ACCESS_BYTES_MAX] = {false};
@@ -91,7 +91,7 @@ static void test_against_marks(void **state) {
             }
 }
 
-/* Random addresses, some of them shared. The halves of the warp differ, and some lanes are inactive. */
+/* Some lanes read the same word, and some are inactive. */
 static void test_scattered(void **state) {
     uint32_t random = 1;
     for (unsigned trial = 0; trial < 500; trial++) {
@@ -107,24 +107,24 @@ static void test_scattered(void **state) {
     }
 }
 
-/* One row for each rule, with lanes 0 to 3 or lanes 15 and 16 active. */
+/* Lanes 0 to 3 are active, or lanes 15 and 16. */
 static void test_chosen_offsets(void **state) {
     static const struct {
         uint32_t words[4];
         unsigned first, word_bytes, bank_bytes, degree, passes;
         uint32_t conflicts;
     } cases[] = {
-        {{5, 5, 5, 5}, 0, 4, 4, 1, 1, 0},     /* one word */
-        {{0, 0, 32, 1}, 0, 4, 4, 2, 2, 7},    /* a partial broadcast; lane 3 has its own bank */
-        {{0, 32, 64, 96}, 0, 4, 4, 4, 4, 15}, /* one bank */
+        {{5, 5, 5, 5}, 0, 4, 4, 1, 1, 0},     /* all lanes read one word */
+        {{0, 0, 32, 1}, 0, 4, 4, 2, 2, 7},    /* two lanes read one word; lane 3 has a bank for itself */
+        {{0, 32, 64, 96}, 0, 4, 4, 4, 4, 15}, /* all words are in one bank */
         {{0, 1, 2, MM_LANE_INACTIVE}, 0, 4, 4, 1, 1, 0},
         {{0, MM_LANE_INACTIVE, MM_LANE_INACTIVE, 32}, 0, 4, 4, 2, 2, 9},
-        {{0, 1, 32, 33}, 0, 4, 8, 1, 1, 0},        /* two words in each word of a wide bank */
-        {{0, 64, 1, 65}, 0, 4, 8, 2, 2, 15},       /* addresses 64 words apart share a wide bank */
+        {{0, 1, 32, 33}, 0, 4, 8, 1, 1, 0},        /* a wide bank has two of these words */
+        {{0, 64, 1, 65}, 0, 4, 8, 2, 2, 15},       /* words at a distance of 64 are in one wide bank */
         {{0, 32, 64, 1}, 0, 8, 8, 3, 3, 7},        /* 8 bytes are one word of a wide bank */
         {{0, 16, 32, 1}, 0, 8, 4, 3, 3, 7},        /* 8 bytes are two words of a narrow bank */
         {{0, 16, 1, 1}, 15, 8, 4, 1, 2, 0},        /* lanes 15 and 16 are in different transactions */
-        {{0, 32, 2, 2}, 15, 4, 4, 2, 2, 3u << 15}, /* lanes 15 and 16 share a transaction */
+        {{0, 32, 2, 2}, 15, 4, 4, 2, 2, 3u << 15}, /* lanes 15 and 16 are in one transaction */
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_access access = {
@@ -144,7 +144,7 @@ static void test_chosen_offsets(void **state) {
     }
 }
 
-/* The last word lies within the memory, with or without padding. */
+/* The largest offset must lie within the memory, also with padding. */
 static void test_last_offset(void **state) {
     struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_OFFSETS, 0, 8, true, {MM_OFFSET_MAX}};
     uint32_t offsets[MM_WARP_LANES];

@@ -1,5 +1,5 @@
-/* Tests the arena: blocks are aligned, disjoint, at most a quarter larger than asked for, and reused; pages
- * are mapped when a block needs them. */
+/* Tests the arena. Its blocks are aligned, do not overlap, are at most a quarter larger than requested, and
+ * are reused. Pages are mapped only when a block needs them. */
 #include "gpu/memory/arena.h"
 #include "tests/unit/unit.h"
 
@@ -17,7 +17,7 @@ static int by_address(const void *a, const void *b) {
     return (left->data > right->data) - (left->data < right->data);
 }
 
-/* Blocks of every size class, with sizes around the classes' limits. */
+/* Tests sizes next to the limits of every size class. */
 static void blocks_lie_apart(void **state) {
     enum { COUNT = 1500 };
     static struct lent lent[COUNT];
@@ -79,7 +79,7 @@ static void pages_are_taken_as_they_are_lent(void **state) {
     assert_int_equal(mincore(first, BYTES, resident), 0);
     for (size_t page = 0; page < sizeof resident; page++)
         count += resident[page] & 1;
-    assert_true(count <= (2 << 20) / PAGE); /* one page, or a huge one */
+    assert_true(count <= (2 << 20) / PAGE); /* one page, or one huge page */
     mm_arena_free(arena, first, PAGE);
     mm_arena_close(arena);
 }

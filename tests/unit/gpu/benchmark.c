@@ -1,12 +1,11 @@
-/* Tests benchmarks on a fake device: order of runs, rotation of sets, results, and that all memory is freed.
- */
+/* Tests benchmarks on a fake device: the order of runs, their operands, their results, and freed memory. */
 #include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"
 
 static void rows_are_run_in_turn(void **state) {
     enum { REPEATS = 4, WARM_UPS = 5, ROWS = 3 };
     const struct mm_benchmark_request request = lab_product(16, 16, 16, REPEATS, "naive blas tiled_8");
-    lab_device.l2_bytes = 3 * 1024 * 2; /* three times this is six sets, so seven exceed it */
+    lab_device.l2_bytes = 3 * 1024 * 2; /* sets must exceed three times the L2 cache, so 7 are needed */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(lab.runs, ROWS * (WARM_UPS + REPEATS));
     assert_int_equal(lab.held_bytes, 7 * 3 * 1024);
@@ -26,7 +25,8 @@ static void expect_times(const struct mm_benchmark_row *row, double min, double 
 static void figures_are_of_the_runs_that_count(void **state) {
     struct mm_benchmark_request request = lab_product(16, 8, 4, 4, "naive blas");
     const struct mm_benchmark_row *rows = lab_run(&request);
-    /* Ten warm-ups of the two rows come first. Then the rows have runs 10, 12, 14, 16 and 11, 13, 15, 17. */
+    /* After ten warm-up runs, the rows have runs 10, 12, 14, 16 and 11, 13, 15, 17. Fake times end with the
+     * number of the run. */
     assert_int_equal(rows[0].repeats, 4);
     expect_times(&rows[0], 1010.0, 1013.0, 1016.0);
     expect_times(&rows[1], 111.0, 114.0, 117.0);
@@ -38,7 +38,7 @@ static void figures_are_of_the_runs_that_count(void **state) {
     for (int row = 0; row < 2; row++)
         assert_true(rows[row].error.status == MM_OK && rows[row].max_error > 0.0 &&
                     rows[row].max_error < 0.5);
-    request.repeats = 3; /* an odd number, so the median is a run */
+    request.repeats = 3; /* an odd number, so the median is one of the times */
     request.subject_count = 1;
     rows = lab_run(&request);
     expect_times(&rows[0], 1005.0, 1006.0, 1007.0);
@@ -61,7 +61,7 @@ static void what_befalls_the_device_befalls_all(void **state) {
 
 static void slow_rows_are_repeated_less(void **state) {
     const struct mm_benchmark_request request = lab_product(4, 4, 4, 3, "slow naive");
-    lab.slow_ns = UINT64_C(1500000000); /* its first run counts, so there are no warm-ups */
+    lab.slow_ns = UINT64_C(1500000000); /* so slow that the first run counts and is no warm-up */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_true(rows[0].repeats == 3 && rows[1].repeats == 3);
     assert_int_equal(lab.runs, 3 + 5 + 3);
@@ -72,15 +72,14 @@ static void a_row_has_its_time(void **state) {
     struct mm_benchmark_request request = lab_product(4, 4, 4, 10, "naive");
     request.row_ns = 1;
     assert_int_equal(lab_run(&request)[0].repeats, 1);
-    assert_int_equal(lab.runs, 1); /* not a warm-up */
+    assert_int_equal(lab.runs, 1); /* the only run is no warm-up */
 }
 
 static uint64_t loads_of(size_t row) {
     return mm_benchmark_traffic(benchmark, row).figures[MM_GLOBAL_LOADS];
 }
 
-/* m, k, n, and the expected traffic m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles T of 1, 8, 4, and 8 by choice. tiled_8
- * ran last. */
+/* The expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles of 1, 8, 4, and as tiled_8 chooses. */
 static void loads_are_predicted(void **state) {
     static const struct {
         size_t m, k, n;
@@ -115,7 +114,7 @@ static void transpositions_are_compared_with_a_copy(void **state) {
         const struct mm_benchmark_row *rows = lab_run(&request);
         const struct mm_benchmark_row *copy = benchmark_copy(benchmark);
         assert_int_equal(lab.runs, 3 * 6);
-        /* Runs 15 and 16 count; run 17 is the copy's. */
+        /* Runs 15 and 16 are those of the rows, and run 17 is that of the plain copy. */
         assert_true(rows[0].median_ns == 1015.0 && rows[1].median_ns == 1016.0);
         assert_true(rows[1].of_yardstick == 217.0 / 1016.0);
         assert_true(copy->median_ns == 217.0 && copy->of_yardstick == 1.0 && copy->repeats == 1);
@@ -133,14 +132,14 @@ static void expect_host_bytes(const struct mm_benchmark_request *request, size_t
 }
 
 static void backends_have_their_turn(void **state) {
-    /* A·B·x and B·x in doubles, x in floats, and a part of C. */
+    /* The check needs A·B·x and B·x in float64, x in float32, and a part of C. */
     const size_t judging = (16 + 16) * 8 + 16 * 4 + 1024, times = 3 * 1 * 8, set = 3 * 1024;
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive blas naive");
     request.subjects[0].backend = request.subjects[1].backend = &lab_host_backend;
     lab_open(&request);
     assert_int_equal(mm_benchmark_host_bytes(benchmark), 2 * set + judging + times);
     assert_true(lab_run_next(&lab_host));
-    assert_int_equal(lab.runs, 2 * 2); /* one warm-up */
+    assert_int_equal(lab.runs, 2 * 2); /* a warm-up and a counted run of each row */
     assert_int_equal(lab.held_bytes, 2 * set);
     assert_true(lab_run_next(&lab_device));
     assert_int_equal(lab.runs, 2 * 2 + 6);
@@ -154,22 +153,22 @@ static void backends_have_their_turn(void **state) {
     const size_t beside = judging + times;
     expect_host_bytes(&request, beside + 2 * set, 2 * set + beside);
     expect_host_bytes(&request, beside + 2 * set - 1, set + beside); /* too little for a second set */
-    expect_host_bytes(&request, beside - 1, set + beside);           /* there is always one set */
+    expect_host_bytes(&request, beside - 1, set + beside);           /* one set is always allowed */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
-    /* A and B; for the vectors 4·n numbers, 5 sums of each row of B, A and C, and a row; and C. */
+    /* Memory of A and B, 4·n numbers for vectors, 5 sums for each row of B, A and C, one row, and C. */
     request.sources[MM_OPERAND_A].kind = request.sources[MM_OPERAND_B].kind = MM_SOURCE_IDENTITY;
     expect_host_bytes(&request, LAB_MEMORY_MAX, 2048 + (4 * 16 + 5 * (16 + 16 + 1) + 16) * 8 + 1024 + times);
 }
 
-/* If a backend is refused or cancelled, the other backend's results stay. */
+/* If one backend fails or is cancelled, the results of the other backend remain. */
 static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
     struct mm_benchmark_request request = lab_product(64, 64, 64, 200, "naive refuses");
     for (int index = 0; index < 40; index++)
         lab_ask(&request, "naive");
     request.subjects[0].backend = &lab_host_backend;
     for (int begun = 0; begun < 3; begun++) {
-        struct mm_device *device = begun < 2 ? &lab_device : NULL; /* NULL: the device hangs */
+        struct mm_device *device = begun < 2 ? &lab_device : NULL; /* NULL if the device hangs */
         struct mm_task task = {.shares = false};
         struct mm_error error = {.status = MM_OK};
         lab_open(&request);
@@ -200,7 +199,7 @@ static void sets_fit_into_half_of_the_memory(void **state) {
     lab_device.memory_bytes = 2 * 5 * 3 * 1024;
     lab_run(&request);
     assert_int_equal(lab.held_bytes, 5 * 3 * 1024);
-    lab_device.memory_bytes = 2 * 3 * 1024 - 1; /* one byte more is over half */
+    lab_device.memory_bytes = 2 * 3 * 1024 - 1; /* half of this is too little for a set */
     lab.held_bytes = 0;
     const struct mm_error *error = &lab_run(&request)[0].error;
     assert_int_equal(lab.held_bytes, 0);
@@ -213,7 +212,7 @@ static void sets_fit_into_half_of_the_memory(void **state) {
     assert_int_equal(lab.held_bytes, (size_t)524288 * 3 * 256);
 }
 
-/* The device's rates foretell the time; the limit is the products' limit. */
+/* The device's rates predict each row's time. A row above the time limit fails, and the others still run. */
 static void slow_rows_are_refused_alone(void **state) {
     struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive blas tiled_8");
     request.kernel_ms_max = 7;
@@ -231,11 +230,10 @@ static void slow_rows_are_refused_alone(void **state) {
     assert_true(rows[0].error.has_limit && rows[0].error.limit == 7);
     assert_int_equal(rows[1].error.status, MM_OK);
     assert_int_equal(rows[1].repeats, 2);
-    assert_int_equal(rows[2].error.status, MM_OK); /* it has no known rate */
+    assert_int_equal(rows[2].error.status, MM_OK); /* its rate is unknown */
 }
 
-/* On the host a run is cut into parts, so other jobs may run between them. Its time is the sum of its parts.
- */
+/* Other jobs may run between the parts of a long run on the host. Its time is the sum of its parts. */
 static void long_runs_are_cut_into_parts(void **state) {
     enum { EDGE = 40, REPEATS = 2, RUNS = 1 + REPEATS };
     struct mm_benchmark_request request = lab_product(EDGE, EDGE, EDGE, REPEATS, "cuts naive");
@@ -246,9 +244,9 @@ static void long_runs_are_cut_into_parts(void **state) {
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(rows[0].error.status, MM_OK);
     assert_int_equal(rows[0].repeats, REPEATS);
-    assert_true(rows[0].max_error < 1.0); /* C is complete */
+    assert_true(rows[0].max_error < 1.0);
     assert_true(rows[0].min_ns >= 2000.0 && rows[1].max_ns < 2000.0);
-    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* 8 rows of the first run tell the rate */
+    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* 8 more rows of the first run measure the rate */
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_are_run_in_turn, figures_are_of_the_runs_that_count,

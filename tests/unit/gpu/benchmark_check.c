@@ -1,5 +1,4 @@
-/* Tests which results a benchmark finds wrong, and that checking runs in slices between which it can be
- * cancelled. */
+/* Tests which results a benchmark finds wrong, and that its check can be cancelled between slices. */
 #include "tests/kernels/benchmark_wrong.h"
 #include "gpu/matrix/random.h"
 #include "gpu/store/store.h"
@@ -7,8 +6,8 @@
 
 #include <math.h>
 
-/* Upper estimate of the relative error of a float32 sum of k random terms. Each addition rounds by u/√3 of
- * the sum on average, so errors grow like √k. */
+/* Upper estimate of the error of a float32 sum of k random terms. The error grows like √k, because each
+ * addition rounds by u/√3 of the sum on average. */
 static double error_of_float32(size_t k) {
     return 0x1p-24 * sqrt((double)k / 6.0);
 }
@@ -17,7 +16,7 @@ static bool is_between(double low, double value, double high) {
     return low < value && value < high;
 }
 
-/* If zeros are within the bound, only the relative error of the whole result finds them. */
+/* For so large a k zeros are within the error bound. Only the relative error shows that C is wrong. */
 static void nothing_is_said_of_what_zeros_would_pass(void **state) {
     const size_t k = (size_t)1 << 18;
     const struct mm_benchmark_request request = lab_product(2, k, 2, 1, "naive no_slab nothing");
@@ -29,7 +28,7 @@ static void nothing_is_said_of_what_zeros_would_pass(void **state) {
     assert_true(isinf(rows[2].max_error) && isinf(rows[2].relative_error));
 }
 
-/* This row runs first and leaves the correct result in memory. */
+/* The correct row runs first, so its result is in memory when the wrong rows run. */
 static void wrong_results_are_found(void **state) {
     static const size_t shapes[][3] = {{16, 16, 16}, {33, 7, 65}, {300, 200, 400}, {1, 64, 1}};
     for (size_t shape = 0; shape < COUNT(shapes); shape++) {
@@ -44,8 +43,8 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
-/* Tests every type of operands and result. Elements that are not written must be found. The last step of k
- * may be within the bound of tensor cores. */
+/* In every type elements that are not written are found. If only the last step of k is missing, the error may
+ * be within the bound of tensor cores. */
 static void wrong_results_of_every_type_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -67,7 +66,7 @@ static void wrong_results_of_every_type_are_found(void **state) {
         }
 }
 
-/* Sums of uint8, about 16,256·k, exceed int32 and wrap around. */
+/* Sums of uint8 are about 16256·k, which overflows int32. */
 static void sums_that_wrap_around_are_right(void **state) {
     static const size_t depths[] = {140000, 1000000};
     for (size_t index = 0; index < COUNT(depths); index++) {
@@ -81,7 +80,7 @@ static void sums_that_wrap_around_are_right(void **state) {
     }
 }
 
-/* An error between the sampled elements. */
+/* The error is between the elements that the check samples. */
 static void what_is_left_inside_is_found(void **state) {
     enum { EDGE = 512, K = 48 };
     const struct mm_benchmark_request request = lab_product(EDGE, K, EDGE, 1, "no_tile naive");
@@ -91,8 +90,7 @@ static void what_is_left_inside_is_found(void **state) {
     assert_true(is_between(1e-9, rows[1].relative_error, 2.0 * error_of_float32(K)));
 }
 
-/* Elements of 4 bytes are compared as one word, those of 8 bytes as two. Small misplaced elements may be
- * right by chance. */
+/* Misplaced elements of small types may be right by chance, so the check finds fewer of them. */
 static void misplaced_elements_are_found(void **state) {
     enum { M = 300, N = 200 };
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -108,20 +106,20 @@ static void misplaced_elements_are_found(void **state) {
     }
 }
 
-/* After a failure between parts of C, the next row begins with the first part. */
+/* If a copy between parts of C fails, the next row begins with the first part again. */
 static void copies_that_fail_fail_their_row(void **state) {
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive naive naive");
     lab.failing_copy = 2;
     const struct mm_benchmark_row *rows = lab_run(&request);
-    assert_int_equal(rows[0].error.status, MM_INTERNAL); /* the second upload fails before the run */
-    assert_int_equal(rows[1].error.status, MM_INTERNAL); /* the second download fails after the run */
+    assert_int_equal(rows[0].error.status, MM_INTERNAL); /* upload 2 fails before the run */
+    assert_int_equal(rows[1].error.status, MM_INTERNAL); /* download 2 fails after the run */
     assert_int_equal(lab.uploads, 2 + 4 + 4);
     assert_int_equal(rows[2].error.status, MM_OK);
     assert_true(rows[2].relative_error < 1e-6);
     assert_int_equal(lab.runs, 1 + 6);
 }
 
-/* Each copy takes longer than a slice, so a slice makes only one. */
+/* Each copy takes longer than a slice, so each slice makes one copy. */
 static void judging_may_be_cancelled_anywhere(void **state) {
     enum { PIECES = 4 }; /* parts of 512 · 512 · 4 bytes */
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive");
@@ -143,11 +141,9 @@ static void judging_may_be_cancelled_anywhere(void **state) {
     }
 }
 
-/* --- operands that are given */
-
-/* A stored value, in host memory or only on a device. */
+/* A stored operand, in host memory or only on a device. */
 static struct mm_stored value;
-static int unreadable; /* reads that fail */
+static int unreadable; /* number of reads that will fail */
 
 static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_window *part,
                                 enum mm_dtype dtype, void *to, struct mm_error *error) {
@@ -157,7 +153,7 @@ static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_win
     return MM_OK;
 }
 
-/* Uses the value as A, and random numbers as B. */
+/* Makes the value operand A, and random numbers operand B. */
 static void give(struct mm_benchmark_request *request, void *elements, bool is_only_copy) {
     static struct mm_device owner;
     static struct mm_device_copy copy;
@@ -175,7 +171,7 @@ static void give(struct mm_benchmark_request *request, void *elements, bool is_o
     lab.a = elements;
 }
 
-/* Fills with integers of any bits, floats of any size, or bools 0 and 1. */
+/* Fills with elements of any size: random bits for integers, any exponent for floats. */
 static void fill_all_bits(uint64_t *elements, enum mm_dtype dtype, size_t count) {
     for (size_t index = 0; index < count; index++) {
         const uint64_t bits = mm_random_bits(99, index);
@@ -188,7 +184,6 @@ static void fill_all_bits(uint64_t *elements, enum mm_dtype dtype, size_t count)
     }
 }
 
-/* Tests every type, layout and place. */
 static void wrong_results_of_given_operands_are_found(void **state) {
     enum { M = 33, K = 37, N = 65 };
     static uint64_t elements[M * K];
@@ -205,7 +200,7 @@ static void wrong_results_of_given_operands_are_found(void **state) {
                 request.transpose_b = layout / 2 == 1;
                 fill_all_bits(elements, dtype, M * K);
                 give(&request, elements, layout == 3);
-                lab_device.l2_bytes = 100000; /* several sets, each with the same A */
+                lab_device.l2_bytes = 100000; /* several sets, all with the same A */
                 const struct mm_benchmark_row *rows = lab_run(&request);
                 for (size_t row = 0; row < 4; row++) {
                     assert_int_equal(rows[row].error.status, MM_OK);
@@ -217,7 +212,7 @@ static void wrong_results_of_given_operands_are_found(void **state) {
         }
 }
 
-/* A and B have many steps; rows of C are longer than a part, or C has many parts. */
+/* A and B need many steps. Rows of C are longer than a part, or C has many parts. */
 static void given_operands_are_checked_in_steps(void **state) {
     enum { FEW = 2, K = 5, MANY = 100000 };
     static float elements[MANY * K];
@@ -234,12 +229,12 @@ static void given_operands_are_checked_in_steps(void **state) {
         const struct mm_benchmark_row *rows = lab_run(&request);
         assert_true(rows[0].max_error < 1.0 && rows[0].relative_error < 1e-6);
         assert_true(isinf(rows[1].max_error) && isinf(rows[1].relative_error));
-        /* Steps: the set, and for each benchmark row the parts of C of at most 32768 rows. */
+        /* One upload for the set, and one for each part of C in each row. A part has at most 32768 rows. */
         assert_int_equal(lab.uploads, 1 + 2 * (is_wide ? FEW : 4));
     }
 }
 
-/* A row with NaN or Inf cannot be checked. If there is no other row, the product is not checked. */
+/* A row of A with NaN or Inf cannot be checked. If all rows have them, the product is not checked. */
 static void what_is_not_finite_is_not_checked(void **state) {
     float elements[] = {INFINITY, 1.0F, 2.0F, NAN, 3.0F, 4.0F};
     struct mm_benchmark_request request = lab_product(2, 3, 40, 1, "naive no_corner");
@@ -252,7 +247,7 @@ static void what_is_not_finite_is_not_checked(void **state) {
     assert_true(isinf(rows[1].max_error));
 }
 
-/* Tests elements whose bits are all set. */
+/* The bits of some elements are all set. */
 static void misplaced_elements_of_what_is_given_are_found(void **state) {
     enum { M = 30, N = 20 };
     static uint64_t elements[M * N];
@@ -270,7 +265,7 @@ static void misplaced_elements_of_what_is_given_are_found(void **state) {
         }
 }
 
-/* A failed read fails the rows of one backend; the next backend reads again. */
+/* If the operand cannot be read, only the rows of that backend fail. The next backend reads it again. */
 static void what_cannot_be_read_is_read_again(void **state) {
     float elements[16 * 16];
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");

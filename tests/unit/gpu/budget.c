@@ -1,10 +1,10 @@
-/* Tests that the budget counts each reservation to the byte, in the right part. */
+/* Tests that the memory budget counts each reservation exactly, in the right part of the budget. */
 #include "gpu/memory/budget.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
 
-/* The parts of a budget of 1 MiB: a sixteenth is for small requests. */
+/* A budget of 1 MiB keeps a sixteenth for small requests. */
 enum { KIB = 1 << 10, MAIN = 960 * KIB, SMALL = 64 * KIB };
 
 static struct mm_budget budget;
@@ -16,7 +16,6 @@ static int open_budget(void **state) {
     return 0;
 }
 
-/* Closing asserts that nothing is reserved. */
 static int close_budget(void **state) {
     mm_reservation_close(&first);
     mm_reservation_close(&second);
@@ -48,8 +47,6 @@ static void expect_held(size_t bytes, size_t used_bytes) {
     assert_int_equal(mm_reservation_unused(&first), bytes - used_bytes);
 }
 
-/* --- parts */
-
 static void small_is_a_256th_or_64_kib(void **state) {
     struct mm_budget large;
     assert_true(mm_budget_open(&large, 64 * MAIN));
@@ -58,7 +55,7 @@ static void small_is_a_256th_or_64_kib(void **state) {
     assert_int_equal(large.small_bytes_max, MAIN / 4);
     mm_budget_close(&large);
 
-    /* Checks a request's part: expected, reserved and further bytes, and whether the request is small. */
+    /* Rows: expected, reserved and requested bytes of a request, and whether the request counts as small. */
     static const size_t rows[][4] = {{0, 0, SMALL, 1},     {0, 0, SMALL + 1, 0}, {0, 9, SMALL - 9, 1},
                                      {0, 9, SMALL, 0},     {SMALL, 0, 1, 1},     {SMALL + 1, 0, 1, 0},
                                      {0, SMALL + 1, 0, 0}, {0, 1, SIZE_MAX, 0}};
@@ -71,19 +68,19 @@ static void small_is_a_256th_or_64_kib(void **state) {
 }
 
 static void small_requests_leave_the_main_part_to_those_that_wait(void **state) {
-    set_waiting(MM_BUDGET_SMALL, 1, 1); /* must change nothing */
+    set_waiting(MM_BUDGET_SMALL, 1, 1); /* must have no effect */
     extend(&first, 1000, true);
     expect_reserved(1000, 0);
     set_waiting(MM_BUDGET_MAIN, 1, 0);
     extend(&second, SMALL, true);
-    extend(&first, 1, false); /* all of it must move to the sixteenth */
+    extend(&first, 1, false); /* moves all to the part for small requests */
     expect_reserved(1000, SMALL);
     mm_reservation_close(&second);
     extend(&first, 1, true);
     expect_reserved(0, 1001);
     extend(&first, SIZE_MAX, false);
     extend(&second, MAIN - SMALL, true);
-    extend(&first, SMALL, false); /* all of it must move to the main part */
+    extend(&first, SMALL, false); /* moves all to the main part */
     expect_reserved(MAIN - SMALL, 1001);
     mm_reservation_close(&second);
     extend(&first, SMALL, true);
@@ -96,7 +93,7 @@ static void small_requests_leave_the_main_part_to_those_that_wait(void **state) 
     expect_reserved(MAIN, 1000);
     mm_reservation_close(&first);
     first.expected_bytes = SMALL + 1;
-    extend(&first, 1000, false); /* a large request may not use the sixteenth */
+    extend(&first, 1000, false); /* a large request cannot use the part for small ones */
 }
 
 static void requests_that_hold_memory_pass_those_that_hold_none(void **state) {
@@ -119,8 +116,6 @@ static void requests_that_hold_memory_pass_those_that_hold_none(void **state) {
     assert_false(mm_budget_is_awaited(&budget));
     assert_false(mm_reservation_try(&first, MAIN + 1));
 }
-
-/* --- buffers */
 
 static void the_count_is_exact(void **state) {
     struct mm_buffer loan = {0}, grown = {0}, empty = {0};
@@ -145,12 +140,12 @@ static void the_count_is_exact(void **state) {
     expect_reserved(400004, 0);
     mm_reservation_trim(&first);
     expect_reserved(200001, 0);
-    mm_reservation_close(&first); /* closed before its buffer is freed */
+    mm_reservation_close(&first); /* the buffer is freed later */
     expect_reserved(0, 0);
     mm_buffers_release(budget.buffers, &grown);
 }
 
-/* Stored buffers count in the main part, even if it is full. */
+/* A stored buffer counts in the main part, even if that part is full. */
 static void a_buffer_is_handed_over(void **state) {
     struct mm_buffer large, small;
     extend(&first, 200000, true);
@@ -162,7 +157,7 @@ static void a_buffer_is_handed_over(void **state) {
     extend(&second, MAIN - 100000, true);
     assert_int_equal(mm_reservation_acquire(&first, 1001, &small, NULL), MM_OK);
     expect_reserved(MAIN, 1001);
-    first.is_for_store = true; /* stored values may not use the sixteenth */
+    first.is_for_store = true; /* the part for small requests is not for stored values */
     assert_int_equal(mm_reservation_ensure(&first, 0, NULL), MM_BUSY);
     mm_budget_free(&budget, &large);
     assert_null(large.data);
@@ -192,9 +187,7 @@ static void a_refusal_says_what_is_needed_and_takes_nothing(void **state) {
     mm_reservation_free(&first, &grown);
 }
 
-/* --- threads */
-
-/* Threads reserve, extend, move and release at the same time, and wait for each other. */
+/* Threads reserve, extend, move and release concurrently. */
 static void *reserve_and_close(void *argument) {
     uint32_t random = *(const uint32_t *)argument;
     for (unsigned round = 0; round < 20000; round++) {

@@ -1,4 +1,4 @@
-/* Tests the pool, which reuses freed blocks within its limit, and buffers that grow. */
+/* Tests the buffer pool, which reuses freed blocks up to its limit, and buffers that grow. */
 #include "gpu/clock.h"
 #include "gpu/memory/buffer.h"
 #include "tests/unit/unit.h"
@@ -9,7 +9,6 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20, LARGE = 100 * KIB };
 
-/* Opened by each test, and closed by the teardown. */
 static struct mm_buffers *buffers;
 
 static int close_buffers(void **state) {
@@ -39,7 +38,7 @@ static void *lend(size_t bytes, struct mm_buffer *buffer) {
     return buffer->data;
 }
 
-/* Allocates and frees a block. Returns its address. */
+/* Allocates a block, frees it, and returns its address. */
 static void *pass(size_t bytes) {
     struct mm_buffer buffer;
     void *data = lend(bytes, &buffer);
@@ -47,7 +46,7 @@ static void *pass(size_t bytes) {
     return data;
 }
 
-/* Grows to `bytes` of `bytes_max`, fills the new part, and checks the old part. */
+/* Grows the buffer to `bytes` of `bytes_max`. Checks that the old content is unchanged. */
 static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
     const size_t before = buffer->bytes;
     const void *data = buffer->data;
@@ -62,15 +61,13 @@ static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
         ((unsigned char *)buffer->data)[index] = (unsigned char)(index % 251);
 }
 
-/* --- the pool ------------------------------------------------------------------------------------------- */
-
 static void what_comes_back_is_lent_again(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(MIB);
     void *small = pass(300);
     assert_ptr_equal(pass(310), small); /* its size class is 320 */
     assert_ptr_not_equal(pass(200), small);
-    expect_kept(0); /* the arena's blocks do not count */
+    expect_kept(0); /* blocks of the arena do not count */
 
     void *large = pass(LARGE);
     expect_kept(LARGE);
@@ -82,29 +79,29 @@ static void what_comes_back_is_lent_again(void **state) {
 
     trim();
     large = pass(95 * KIB);
-    assert_ptr_not_equal(pass(65 * KIB), large); /* another class, and more than a quarter smaller */
+    assert_ptr_not_equal(pass(65 * KIB), large); /* in another class and more than a quarter smaller */
     assert_ptr_equal(lend(81 * KIB, &first), large);
     lend(81 * KIB, &second);
     give(&first);
     give(&second);
-    assert_ptr_equal(pass(90 * KIB), large); /* the first one of the class is too small */
+    assert_ptr_equal(pass(90 * KIB), large); /* the first block of the class is too small */
 
     assert_ptr_not_equal(lend(LARGE, &first), lend(LARGE, &second));
     give(&first);
     give(&second);
 }
 
-/* The pool never refuses. Beyond its limit it keeps nothing. */
+/* The pool always returns a block. It keeps no freed block above its limit. */
 static void what_is_kept_gives_way(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
     pass(LARGE);
     void *newest = pass(LARGE / 2);
     expect_kept(LARGE + LARGE / 2);
-    lend(2 * LARGE, &first); /* fits after the oldest block is freed */
+    lend(2 * LARGE, &first); /* fits because the oldest block is freed */
     expect_kept(LARGE / 2);
     assert_ptr_equal(pass(LARGE / 2), newest);
-    lend(300, &second); /* the arena's memory counts too */
+    lend(300, &second); /* memory of the arena also counts */
     expect_kept(LARGE / 2);
     give(&second);
     lend(LARGE - 300, &second);
@@ -154,16 +151,16 @@ static void without_memory_nothing_is_taken(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
     assert_int_equal(error.status, MM_INTERNAL);
     assert_true(buffer.data == NULL && buffer.bytes == 7);
-    expect_kept(0); /* freed before the second try */
+    expect_kept(0); /* freed to make room for the second attempt */
     lend(LARGE, &buffer);
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_BUSY);
     give(&buffer);
 }
 
-/* Page locking that counts its calls, and fails on demand. */
+/* Replaces page locking, counts its calls, and fails if `refuses`. */
 static struct {
-    int locks, unlocks; /* __atomic */
-    size_t bytes;       /* bytes of the last lock; __atomic */
+    int locks, unlocks; /* atomic */
+    size_t bytes;       /* bytes of the last lock; atomic */
     bool refuses;
 } pages;
 
@@ -204,7 +201,7 @@ static void pages_are_locked_once(void **state) {
     expect_locks(1, 0); /* the arena is locked */
     assert_int_equal(pages.bytes, 16 * MIB);
     expect_locked(100, true);
-    expect_locked(LARGE, true); /* the blocks kept before are freed */
+    expect_locked(LARGE, true); /* frees the blocks that were kept */
     expect_locked(LARGE, true);
     expect_locks(2, 0);
     pages.refuses = true;
@@ -219,9 +216,9 @@ static void pages_are_locked_once(void **state) {
     expect_locks(0, 0);
 }
 
-/* Allocates many small blocks, from the C library or from locked pages. */
+/* Blocks that do not fit into the arena come from the C library, or from locked pages. */
 static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state) {
-    enum { MANY = 600, BYTES = 31 * KIB }; /* the arena has memory for 512 */
+    enum { MANY = 600, BYTES = 31 * KIB }; /* the arena has room for 512 */
     static struct mm_buffer lent[MANY];
     for (int is_locked = 0; is_locked < 2; is_locked++) {
         const size_t mapped = is_locked ? MANY - 512 : 0;
@@ -242,8 +239,6 @@ static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state)
     }
 }
 
-/* --- buffers that grow ---------------------------------------------------------------------------------- */
-
 static void what_grows_stays_where_it_is(void **state) {
     struct mm_buffer buffer = {0}, none = {0};
     buffers = mm_buffers_open(16 * MIB);
@@ -262,7 +257,7 @@ static void what_grows_stays_where_it_is(void **state) {
     mm_buffers_shrink(buffers, &none, 1);
     assert_null(none.data);
 
-    grow(100, 1000, &buffer); /* also if the arena has as much */
+    grow(100, 1000, &buffer); /* also if the arena has enough */
     grow(1000, 1000, &buffer);
     give(&buffer);
     grow(1000, 1000, &buffer);
@@ -271,7 +266,7 @@ static void what_grows_stays_where_it_is(void **state) {
     give(&buffer);
 }
 
-/* Memory behind a buffer is kept until the buffer grows or others need it. */
+/* The pool keeps mapped memory behind a buffer until the buffer grows or another buffer needs it. */
 static void what_grows_is_warm_and_gives_way(void **state) {
     struct mm_buffer buffer = {0}, other;
     buffers = mm_buffers_open(16 * MIB);
@@ -293,7 +288,7 @@ static void what_grows_is_warm_and_gives_way(void **state) {
     give(&buffer);
 }
 
-/* Pages are locked once all are mapped, and again when more are added. */
+/* Pages of a buffer are locked once all are mapped. If the buffer grows, they are locked again. */
 static void what_has_grown_is_locked(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);
@@ -309,23 +304,23 @@ static void what_has_grown_is_locked(void **state) {
         expect_locks(1 + round, round - 1);
         give(&buffer);
     }
-    grow(6 * MIB - 256 * KIB, 12 * MIB, &buffer); /* warm, a little less than there is */
+    grow(6 * MIB - 256 * KIB, 12 * MIB, &buffer); /* reuses slightly more mapped memory than requested */
     assert_false(buffer.is_locked);
     mm_buffers_settle(buffers, &buffer);
     assert_true(buffer.is_locked);
     expect_locks(4, 2);
     give(&buffer);
-    grow(MIB, 12 * MIB, &buffer); /* much less, so the memory behind it is freed */
+    grow(MIB, 12 * MIB, &buffer); /* requests much less, so the other mapped memory is freed */
     mm_buffers_settle(buffers, &buffer);
     assert_true(buffer.is_locked);
     expect_locks(5, 3);
     expect_kept(0);
     give(&buffer);
     close_buffers(state);
-    expect_locks(5, 5); /* including the arena's */
+    expect_locks(5, 5); /* includes the lock of the arena */
 }
 
-/* Growth fails if the address space is too small. */
+/* A request larger than the address space still gets the little memory that it uses at first. */
 static void little_address_space_is_enough_for_little(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(MIB);
@@ -333,17 +328,15 @@ static void little_address_space_is_enough_for_little(void **state) {
     give(&buffer);
 }
 
-/* --- threads -------------------------------------------------------------------------------------------- */
-
-/* Sizes of the buffers that a thread uses: from bytes to bytes + more, grown or allocated at once. */
+/* A thread uses buffers of bytes to bytes + more, which grow or are allocated at once. */
 struct taking {
     size_t bytes, more;
     bool grows;
 };
 
-/* Threads write marks into their buffers and check that no one overwrites them. */
+/* Each thread writes its own marks into its buffers. No other thread may overwrite them. */
 static void *take_and_give(void *argument) {
-    static int marks; /* __atomic */
+    static int marks; /* atomic */
     const struct taking *taking = argument;
     const char mark = (char)__atomic_add_fetch(&marks, 1, __ATOMIC_RELAXED);
     for (size_t round = 0; round < 10000; round++) {
@@ -363,7 +356,7 @@ static void *take_and_give(void *argument) {
     return NULL;
 }
 
-/* Covers the arena, kept blocks, unused memory, and locked pages. */
+/* The sizes use the arena, reused blocks, unused memory, and locked pages. */
 static void threads_share_the_pool(void **state) {
     static struct taking takings[] = {
         {300, 600, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};

@@ -1,5 +1,4 @@
-/* Tests limits of control groups, in fictitious folders: the smallest limit between the process's group and
- * the root counts. */
+/* Tests limits of control groups. The smallest limit from the process's group up to the root counts. */
 #include "gpu/cpu/control_group.h"
 #include "tests/unit/unit.h"
 
@@ -9,13 +8,13 @@
 enum { FILES_MAX = 6, PATH_BYTES = 256 };
 
 struct group_file {
-    const char *path; /* relative to the hierarchies' folder */
+    const char *path; /* relative to /sys/fs/cgroup/ */
     const char *text;
 };
 
 struct group_case {
     const char *name;
-    const char *own; /* text of /proc/self/cgroup; NULL: the file is absent */
+    const char *own; /* text of /proc/self/cgroup; NULL if the file is missing */
     struct group_file files[FILES_MAX];
     double expected;
 };
@@ -25,7 +24,7 @@ static const struct group_case *present;
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 
-/* Like the system, treats repeated slashes as one. */
+/* Replaces repeated slashes by one. */
 static void put_plain(char *plain, const char *path) {
     for (; *path != '\0'; path++)
         if (path[0] != '/' || path[1] != '/')
@@ -33,7 +32,7 @@ static void put_plain(char *plain, const char *path) {
     *plain = '\0';
 }
 
-/* Replaces the C library's function: only the current case's files exist. */
+/* Opens the current case's files instead of real ones. */
 FILE *__wrap_fopen(const char *path, const char *mode) {
     static const char root[] = "/sys/fs/cgroup/";
     char plain[PATH_BYTES];

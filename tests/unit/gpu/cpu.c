@@ -1,5 +1,4 @@
-/* Tests the CPU backend's interface: memory, errors, the choice of `auto`, cutting products into parts, and
- * the self-test. (tests/kernels checks the products.) */
+/* Tests the CPU backend: memory, errors, the choice of `auto`, products in parts, and the self-test. */
 #include "gpu/device/backend.h"
 #include "gpu/queue/job.h"
 #include "gpu/queue/self_test.h"
@@ -76,7 +75,7 @@ static void auto_picks_a_row_that_runs(void **state) {
     }
 }
 
-/* Sizes beyond the library's int. The operands are never read. */
+/* The BLAS library has sizes of type int. These sizes are larger. The operands are never read. */
 static void blas_refuses_sizes_past_an_int(void **state) {
     const struct mm_variant *blas = mm_backend_variant(&mm_cpu_backend, MM_MATMUL, "blas");
     if (mm_variant_missing(blas, *state, MM_FLOAT32) != NULL)
@@ -93,9 +92,7 @@ static void blas_refuses_sizes_past_an_int(void **state) {
     assert_non_null(strstr(job.work.error.detail, "2147483648"));
 }
 
-/* --- parts: every variant gives the bits of the whole product, except blas */
-
-/* Rows have gaps behind them. */
+/* Rows have padding. */
 static struct mm_matrix matrix_of(float *data, size_t rows, size_t cols, bool transposed) {
     struct mm_matrix matrix =
         mm_matrix_dense(MM_FLOAT32, transposed ? cols : rows, transposed ? rows : cols, data);
@@ -114,7 +111,7 @@ static struct mm_product product_of(enum mm_op op, size_t m, size_t k, size_t n,
     return product;
 }
 
-/* Computes the product in parts of about this many elements. Returns the number of parts. */
+/* Computes the product in parts of about `elements` elements. Returns the number of parts. */
 static unsigned run_in_pieces(const struct mm_device *device, const struct mm_variant *variant,
                               const struct mm_product *product, double elements) {
     struct mm_progress pieces = {.element_ns = (double)MM_PART_NS / elements};
@@ -153,7 +150,8 @@ static void expect_same(const struct mm_device *device, const struct mm_variant 
             assert_true(fabsf(pieces_of[row * LD + col] - whole[row * LD + col]) <= 1e-5F * (float)k);
 }
 
-/* Parts are bands of rows, or parts of a band if a row is too long or there is one row. */
+/* Parts give the same bits as the whole product, except with blas. A part has whole rows of C, or only some
+ * columns of one row if a row is too long. */
 static void pieces_give_the_whole(void **state) {
     const struct mm_device *device = *state;
     for (size_t row = 0; row < mm_cpu_backend.variant_count; row++) {
@@ -174,7 +172,7 @@ static void pieces_give_the_whole(void **state) {
     }
 }
 
-/* A part that took twice as long as expected halves the next one. Without a rate the product is not cut. */
+/* If a part took twice the expected time, the next is half as large. Without a rate there is one part. */
 static void sizes_follow_the_time(void **state) {
     struct mm_device device = *(const struct mm_device *)*state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];
@@ -197,7 +195,6 @@ static void sizes_follow_the_time(void **state) {
     assert_int_equal(mm_progress_next(&pieces, &device, &uncut, &product).m, 100);
 }
 
-/* A job whose first part is short is computed to its end. Its time is the sum of its parts. */
 static void a_job_of_pieces_is_computed_to_its_end(void **state) {
     struct mm_device *device = *state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];
@@ -214,13 +211,11 @@ static void a_job_of_pieces_is_computed_to_its_end(void **state) {
     mm_cpu_backend.end(device, 0, jobs, 1);
     assert_true(job.more);
     const uint64_t first_ns = job.outcome.span_ns[MM_SPAN_KERNEL];
-    assert_int_equal(mm_device_run(device, &job), MM_OK); /* starts again */
+    assert_int_equal(mm_device_run(device, &job), MM_OK); /* starts from the beginning */
     assert_false(job.more);
     assert_true(job.outcome.span_ns[MM_SPAN_KERNEL] > first_ns);
     assert_memory_equal(pieces_of, whole, sizeof whole);
 }
-
-/* --- the self-test ------------------------------------------------------------------------------------- */
 
 static enum mm_status do_nothing(const struct mm_product *product, struct mm_lane *lane,
                                  struct mm_error *error) {

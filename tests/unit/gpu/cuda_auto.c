@@ -1,5 +1,4 @@
-/* Tests which variant `auto` chooses on a GPU with 132 multiprocessors, around each crossover of a fictitious
- * table. */
+/* Tests which variant `auto` chooses on a GPU with 132 multiprocessors, by a fictitious table. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants.h"
 #include "tests/unit/unit.h"
@@ -8,7 +7,7 @@ static enum mm_status plan(const struct mm_product *product, struct mm_plan *mad
     return MM_OK;
 }
 
-/* Rows without kernels, because only the names matter. */
+/* Only the names of the variants matter, so they have no kernels. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #define X(row, ...) [MM_CUDA_ROW_##row] = {.name = #row},
@@ -23,7 +22,7 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
     [MM_CUDA_ROW_tf32] = {
         .name = "tf32", .missing = mm_cuda_fp32_tensor_missing, .plan = {[MM_FLOAT32] = plan}}};
 
-/* What a test case changes in the product and the device. */
+/* What a case changes in the product or the device. */
 enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16, TF32 = 32 };
 
 static unsigned flags;
@@ -65,9 +64,9 @@ static void products_cross_where_the_table_says(void **state) {
         {31, 513, 31, "simt"},
         {100, 127, 100, "tiled_16"},
         {100, 128, 100, "tiled_16", TURNED_B},
-        {352, 8, 353, "tiled_16"}, /* 132 blocks of 32, and 144 */
-        /* The first entry that is wide and deep enough decides, whichever edge is the narrow one. */
-        {64, 640, 1000000, "simt"}, /* the table says never */
+        {352, 8, 353, "tiled_16"},
+        /* The first row of the table that is wide and deep enough decides, whichever side is narrow. */
+        {64, 640, 1000000, "simt"}, /* the table never allows fp32_tensor here */
         {64, 641, 4096, "simt"},
         {64, 641, 4097, "fp32_tensor"},
         {4097, 1000000, 1, "fp32_tensor", TURNED_B},
@@ -79,14 +78,14 @@ static void products_cross_where_the_table_says(void **state) {
         {513, 640, 3000, "fp32_tensor"},
         {513, 641, 513, "fp32_tensor"},
         {0x7fffffff, 0x7fffffff, 0x7fffffff, "fp32_tensor"},
-        {(size_t)1 << 31, 641, (size_t)1 << 31, "fp32_tensor"}, /* its plan fails */
+        {(size_t)1 << 31, 641, (size_t)1 << 31, "fp32_tensor"}, /* fp32_tensor's plan fails */
         {4096, 4096, 4096, "simt", NO_TENSOR_CORES},
-        /* If allowed, the vendor's library computes products that fill the chip. */
+        /* The vendor's library is chosen only if allowed, for products that fill the GPU. */
         {4096, 4096, 4096, "fp32_tensor", ALLOWED},
         {4, 4, 4, "tiled_16", ALLOWED},
         {4096, 4096, 4096, "blas", ALLOWED | NO_TENSOR_CORES},
         {1471, 512, 1471, "blas", ALLOWED | NO_TENSOR_CORES},
-        {1470, 512, 1471, "simt", ALLOWED | NO_TENSOR_CORES}, /* 16,383 elements for each multiprocessor */
+        {1470, 512, 1471, "simt", ALLOWED | NO_TENSOR_CORES}, /* 16383 elements for each multiprocessor */
         {1471, 511, 1471, "simt", ALLOWED | NO_TENSOR_CORES},
         {512, 512, 4224, "blas", ALLOWED | NO_TENSOR_CORES},
         {511, 512, 4300, "simt", ALLOWED | NO_TENSOR_CORES},
@@ -111,7 +110,7 @@ static void products_cross_where_the_table_says(void **state) {
     }
 }
 
-/* Kernels that only compute float32, or round operands, are not for other types. */
+/* Kernels that only compute float32 or that round operands are not chosen for other types. */
 static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
@@ -122,18 +121,18 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
         {MM_FLOAT64, MM_FLOAT64, 4, 4, 4, "tiled_16"},
         {MM_FLOAT64, MM_FLOAT64, 31, 4096, 1000000, "tiled_16", NO_TENSOR_CORES},
         {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32", NO_TENSOR_CORES},
-        {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32, and 144 */
-        {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES},
+        {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32×32 */
+        {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES}, /* 144 blocks of 32×32 */
         {MM_INT8, MM_INT32, 256, 256, 240, "tiled_16"},
         {MM_INT8, MM_INT32, 256, 256, 256, "tensor"},
-        {MM_INT8, MM_INT32, 128, 256, 128, "tiled_16"}, /* the deepest without tensor cores */
+        {MM_INT8, MM_INT32, 128, 256, 128, "tiled_16"}, /* the largest k without tensor cores */
         {MM_INT8, MM_INT32, 128, 272, 128, "tensor"},
         {MM_INT8, MM_INT32, 79, 320, 80, "tiled_16"}, /* slightly less work than 128³ */
         {MM_INT8, MM_INT32, 82, 320, 80, "tensor"},
         {MM_FLOAT64, MM_FLOAT64, 209, 209, 209, "tiled_16"},
         {MM_FLOAT64, MM_FLOAT64, 210, 210, 210, "tensor"}, /* more than 1 MiB */
         {MM_FLOAT16, MM_FLOAT16, 16, 256, 4096, "tensor"},
-        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* one block does all of k */
+        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* one block computes all of k */
         {MM_INT8, MM_INT32, 1, 513, 64, "tensor"},
         {MM_INT64, MM_INT64, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor"},
@@ -159,7 +158,6 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
     }
 }
 
-/* Operands that `tensor` must copy, and stacks. */
 static void copies_and_stacks_count(void **state) {
     static const struct {
         enum mm_dtype dtype;
@@ -191,10 +189,10 @@ static void transpositions_cross_where_measured(void **state) {
         size_t m, n;
         const char *name;
     } cases[] = {
-        {MM_FLOAT32, 1408, 1408, "padded"}, /* 484 tiles of 64 */
+        {MM_FLOAT32, 1408, 1408, "padded"}, /* 484 tiles of 64×64 */
         {MM_FLOAT32, 1412, 1412, "vectorized"},
-        {MM_FLOAT32, 1412, 1413, "padded"}, /* C's rows are not multiples of 16 bytes */
-        {MM_FLOAT32, 1413, 1412, "padded"}, /* A's rows are not multiples of 16 bytes */
+        {MM_FLOAT32, 1412, 1413, "padded"}, /* rows of C are not multiples of 16 bytes */
+        {MM_FLOAT32, 1413, 1412, "padded"}, /* rows of A are not multiples of 16 bytes */
         {MM_FLOAT32, 28, 1000000, "padded"},
         {MM_FLOAT64, 4096, 4096, "padded"},
         {MM_INT32, 4096, 4096, "vectorized"},

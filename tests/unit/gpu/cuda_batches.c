@@ -1,11 +1,10 @@
-/* Tests products that a CUDA device computes in one launch (gpu/cuda/batch.c), on a fake CUDA runtime without
- * a GPU. */
+/* Tests several products in one launch (gpu/cuda/batch.c). A fake CUDA runtime replaces the GPU. */
 #include "cuda_job.h"
 
 static struct test_job tests[MM_BATCH_MAX];
 static struct mm_job *jobs[MM_BATCH_MAX];
 
-/* A product that may share a launch. */
+/* Makes a product that may share a launch. */
 static struct mm_product *make(unsigned index, const struct mm_variant *variant, size_t m, size_t k,
                                size_t n) {
     jobs[index] = &tests[index].job;
@@ -22,7 +21,7 @@ static enum mm_status plan_nothing(const struct mm_product *product, struct mm_p
 static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .plan[MM_FLOAT32] = plan_ours};
 static const struct mm_variant refused = {.name = "refused", .plan[MM_FLOAT32] = plan_nothing};
 
-/* A product with this many blocks of 16 along each edge, with k = 0 and without data. */
+/* Sets the product to rows × cols blocks of 16×16, with k = 0 and without data. */
 static void set_blocks(struct mm_product *product, size_t rows, size_t cols) {
     product->m = 16 * rows;
     product->n = 16 * cols;
@@ -74,7 +73,7 @@ static uint64_t key_of(const struct mm_variant *variant, enum change change) {
     return jobs[0]->work.batch_key;
 }
 
-/* Products that may share a launch have one key. Others have another key, or none. */
+/* Products may share a launch if they have the same key, which is not 0. */
 static void keys_tell_who_goes_together(void **state) {
     const uint64_t key = key_of(&ours, NOTHING);
     assert_int_not_equal(key, 0);
@@ -97,7 +96,7 @@ static uint64_t key_of_shape(size_t m, size_t n) {
     return jobs[0]->work.batch_key;
 }
 
-/* A tall and a wide product must not become one large launch. */
+/* A tall and a wide product may not share a launch, because its grid would be both tall and wide. */
 static void those_of_other_outlines_have_another_key(void **state) {
     static const struct {
         size_t m[2], n[2];
@@ -112,7 +111,6 @@ static void those_of_other_outlines_have_another_key(void **state) {
 
 enum { SHAPES = 4 };
 
-/* A product with this many blocks along each edge, with k > 0 or k = 0. */
 static const struct batch {
     struct {
         size_t m, k, n;
@@ -187,13 +185,13 @@ static void jobs_of_one_batch_may_differ_in_the_type_of_c(void **state) {
 
 static enum mm_status plan_bytes(const struct mm_product *product, struct mm_plan *plan,
                                  struct mm_error *error) {
-    static const char kernel; /* this kernel computes nothing */
+    static const char kernel; /* stands for a kernel that computes nothing */
     plan->layout = (struct mm_layout){
         .kernel = &kernel, .batch_kernel = &kernel, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
     return MM_OK;
 }
 
-/* Their last word is partly used. */
+/* Operands with an odd number of bytes use their last word only partly. */
 static void operands_of_odd_bytes_are_gathered(void **state) {
     static const struct mm_variant bytes = {.name = "bytes", .plan[MM_INT8] = plan_bytes};
     struct mm_product *product = make(0, &ours, 17, 3, 17);
@@ -219,21 +217,20 @@ static void what_may_go_together_goes_so_alone(void **state) {
     assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.allocations, 0);
 }
 
-/* Plans few parts of k: a product alone needs a workspace, and a batch none. */
+/* A single product needs a workspace because k is split. In a batch k is not split. */
 static enum mm_status plan_splits(const struct mm_product *product, struct mm_plan *plan,
                                   struct mm_error *error) {
     plan->workspace_bytes = 256;
     return plan_ours(product, plan, error);
 }
 
-/* With memory for one of two jobs, the first begins and the second is not reported as begun. */
+/* There is memory for only one of two jobs. The first begins, and the second must not seem to have begun. */
 static void of_a_batch_without_memory_the_first_begins(void **state) {
     static const struct mm_variant split = {
         .name = "split", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_splits};
     make(0, &split, 17, 17, 17);
     make(1, &split, 17, 17, 17);
-    fake_cuda.memory_max =
-        2 * mm_cuda_aligned(mm_matrix_bytes(&jobs[0]->product.a)); /* a batch reads its operands there */
+    fake_cuda.memory_max = 2 * mm_cuda_aligned(mm_matrix_bytes(&jobs[0]->product.a));
     mm_cuda_begin(&device.head, 0, jobs, 2);
     assert_int_equal(jobs[0]->work.error.status, MM_OK);
     assert_int_equal(jobs[1]->work.error.status, MM_NO_DEVICE_MEMORY);
@@ -244,8 +241,7 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
 
-/* The job with the large k needs one byte more than there is. Jobs that failed beside another one are begun
- * again, like the worker does. */
+/* The job with the large k needs one byte too much. Jobs that failed together are begun again one by one. */
 static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
     static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
                                        {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},

@@ -1,5 +1,5 @@
-/* Tests how the variant `blas` prepares operands for the libraries (gpu/cuda/variants/blas.c). The libraries
- * and kernels are fakes that accept what mm_blas_types says and compute on the host. Planning is real. */
+/* Tests how the variant `blas` prepares operands for the vendor's libraries. Fake libraries and kernels
+ * compute on the host. They accept only what mm_blas_types says. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/blas.h"
@@ -8,15 +8,15 @@
 
 enum { EDGE_MAX = 48, LD_MAX = EDGE_MAX + 16, STORAGE_BYTES = EDGE_MAX * LD_MAX * 8 + 256 };
 enum { WORKSPACE_BYTES = (32 << 20) + (1 << 17), GUARD_BYTES = 1 << 12, POISON = 0x7b, GUARD = 0x11 };
-enum { EDGES_BYTES = 1 << 10 }; /* bytes that the fake library uses at both ends of its workspace */
+enum { EDGES_BYTES = 1 << 10 }; /* the fake library uses so many bytes at both ends of its workspace */
 
-/* Device memory: the matrices of a product, the expected C, and the workspace. */
+/* Stands for device memory. */
 static _Alignas(256) unsigned char storage[3][STORAGE_BYTES], expected[STORAGE_BYTES];
 static _Alignas(256) unsigned char workspace[WORKSPACE_BYTES + GUARD_BYTES];
 
 /* Calls since the last launch. */
 static struct {
-    struct mm_product product; /* the product passed to the library */
+    struct mm_product product; /* product that the library received */
     void *workspace;
     unsigned multiplied, turned, padded, copied, rounded, cleared, loaded, prepared;
 } seen;
@@ -24,8 +24,6 @@ static struct {
 static const struct mm_backend backend = {.name = "made up", .plan = mm_cuda_plan};
 static struct mm_cuda_device device = {.head.backend = &backend, .pitch_bytes_max = 1 << 20};
 static struct mm_error error;
-
-/* --- fakes */
 
 const char *__wrap_mm_cuda_blas_missing(const struct mm_device *head);
 const char *__wrap_mm_cuda_blas_float8_missing(const struct mm_device *head);
@@ -61,7 +59,7 @@ static double at(const struct mm_matrix *matrix, bool is_turned, size_t row, siz
     return mm_dtype_get(matrix->dtype, matrix->data, index);
 }
 
-/* Small integers, so sums are exact. */
+/* The elements are small integers, so the sums are exact. */
 static void compute(const struct mm_product *product, void *c) {
     for (size_t row = 0; row < product->m; row++) {
         for (size_t col = 0; col < product->n; col++) {
@@ -178,9 +176,7 @@ cudaError_t __wrap_cudaMemset2DAsync(void *to, size_t pitch, int value, size_t r
     return cudaSuccess;
 }
 
-/* --- products ------------------------------------------------------------------------------------ */
-
-/* How matrices lie: elements between rows, and in front of the first row. */
+/* Elements between the rows of a matrix, and before its first row. */
 struct gaps {
     size_t between;
     size_t before;
@@ -214,8 +210,7 @@ static struct mm_product product_of(enum mm_dtype dtype, enum mm_dtype c_dtype, 
     return product;
 }
 
-/* Plans, prepares and launches the product; returns its workspace. C must be correct and all else unchanged.
- */
+/* Plans, prepares and launches the product. Only C may change. Returns the bytes of the workspace. */
 static size_t run(const struct mm_product *product) {
     static unsigned char operands[2][STORAGE_BYTES];
     struct mm_lane lane = {.device = &device, .scratch = workspace};
@@ -224,7 +219,7 @@ static size_t run(const struct mm_product *product) {
         mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], product, false, &plan, &error),
         MM_OK);
     assert_in_range(plan.workspace_bytes, 0, WORKSPACE_BYTES);
-    assert_int_equal(plan.layout.block_rows, 0); /* so it is not cut into bands */
+    assert_int_equal(plan.layout.block_rows, 0); /* so the product is not divided into bands */
     memset(workspace + plan.workspace_bytes, GUARD, GUARD_BYTES);
     memcpy(operands, storage, sizeof operands);
     memcpy(expected, storage[2], sizeof expected);
@@ -244,7 +239,7 @@ static size_t run(const struct mm_product *product) {
 
 static const struct gaps all_gaps[] = {{0, 0}, {1, 0}, {4, 0}, {16, 0}, {0, 1}, {16, 16}, {3, 5}};
 
-/* Tests every type of operands and C, with all transposes, strides and addresses. */
+/* Tests every type of operands and C, transposition, stride and alignment. */
 static void each_product_is_brought_into_form(void **state) {
     const struct mm_variant *row = &mm_cuda_variants[MM_CUDA_ROW_blas];
     unsigned count = 0;
@@ -268,21 +263,22 @@ static void each_product_is_brought_into_form(void **state) {
     assert_int_equal(count, 4 * COUNT(all_gaps) * 13);
 }
 
-/* Operands whose layout the library supports are neither copied nor rounded. */
+/* Operands that the library accepts are neither copied nor rounded. */
 static void what_suits_is_left_as_it_is(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t k, n;
-        unsigned turned; /* transposed copies, for each set of transposes */
+        unsigned turned; /* transposed copies, for each combination of transposes */
         unsigned rounded;
     } cases[] = {
         {MM_FLOAT32, MM_FLOAT32, 5, 3, 0, 0},         {MM_FLOAT32, MM_FLOAT16, 5, 3, 0, 1},
         {MM_FLOAT64, MM_FLOAT32, 5, 3, 0, 1},         {MM_FLOAT16, MM_FLOAT32, 5, 3, 0, 0},
         {MM_BFLOAT16, MM_BFLOAT16, 5, 3, 0, 0},       {MM_INT8, MM_INT32, 4, 3, 1, 0},
         {MM_FLOAT8_E4M3FN, MM_FLOAT32, 16, 4, 1, 0},  {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 8, 1, 0},
-        {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 12, 1, 1}, /* C's rows are not aligned to 16 bytes */
+        {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 12, 1, 1}, /* rows of C are not aligned to 16 bytes */
     };
-    static const unsigned wrong_ways[] = {1, 2, 0, 1}; /* operands to transpose, for each set of transposes */
+    /* Number of operands that the library needs transposed, for each combination of transposes. */
+    static const unsigned wrong_ways[] = {1, 2, 0, 1};
     for (size_t index = 0; index < COUNT(cases); index++) {
         for (unsigned transposes = 0; transposes < 4; transposes++) {
             const struct mm_product product =

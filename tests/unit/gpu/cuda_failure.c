@@ -1,4 +1,4 @@
-/* Tests which devices a CUDA error marks as failed, on the fake runtime. */
+/* Tests which devices are marked as failed after a CUDA error, on a fake CUDA runtime. */
 #include "fake_cuda.h"
 #include "tests/unit/unit.h"
 
@@ -15,8 +15,7 @@ static void open_cards(void) {
     }
 }
 
-/* A transient error marks no device. A persistent one marks its device and all open devices that repeat it.
- * The bits are indices of cards. */
+/* A persistent error marks every open device on which it occurs again. Bits are indices of devices. */
 static void an_error_fails_those_that_repeat_it(void **state) {
     static const struct {
         cudaError_t code;
@@ -34,7 +33,7 @@ static void an_error_fails_those_that_repeat_it(void **state) {
         for (unsigned card = 0; card < CARDS; card++)
             fake_cuda.is_lost[card] = (cases[index].lost >> card & 1) != 0;
         for (unsigned time = 0; time < 2 * cases[index].closed; time++)
-            mm_cuda_remove_open_device(&cards[0]); /* the second time as if the device did not open */
+            mm_cuda_remove_open_device(&cards[0]); /* removing it twice must do no harm */
         cudaSetDevice(1);
         assert_int_equal(mm_cuda_status(&cards[1], cases[index].code, "being tried", &error),
                          cases[index].status);

@@ -1,5 +1,4 @@
-/* Tests what fp32_tensor asks of the device (gpu/cuda/variants/fp32_tensor/fp32_tensor.c): workspace,
- * kernels' arguments and clusters. The kernels are fakes; kernels/cuda checks the products. */
+/* Tests the workspace, kernel arguments and clusters of fp32_tensor. Its kernels are fakes. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -16,7 +15,7 @@ const void *const mm_fp32_product_kernel = &kernels[2];
 const void *const mm_fp32_repair_kernel = &kernels[3];
 const size_t mm_fp32_product_shared_bytes = 200000;
 
-/* What was enqueued last. */
+/* The last launch. */
 static struct {
     unsigned count;
     struct mm_fp32_plan plan;
@@ -25,13 +24,13 @@ static struct {
     unsigned simts;
     unsigned loads;
     size_t cleared;
-    unsigned notes; /* bit set of slots whose halves were kept */
+    unsigned notes; /* set of the slots whose halves were kept */
     unsigned split_blocks;
 } seen;
 
-static _Alignas(256) char scratch[1 << 26]; /* nothing is written there */
+static _Alignas(256) char scratch[1 << 26]; /* never written */
 
-/* Where halves are kept, and whether they are filled. */
+/* Memory that keeps the halves of stored operands. */
 static _Alignas(256) char kept[2][1 << 20];
 static struct {
     bool is_kept, is_filled;
@@ -76,8 +75,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     seen.count++;
     if (layout->kernel == mm_fp32_scan_kernel)
         seen.split_blocks = grid.x;
-    /* The first kernel follows a memset, which it does not wait for. After a large product the repair starts
-     * late. */
+    /* Kernels may start before the previous kernel ends. The first one may not, because a memset precedes it.
+     * After a large product the repair kernel may not. */
     const bool is_large = seen.plan.product.m >= 2048;
     assert_int_equal(layout->follows,
                      seen.count > 1 && !(is_large && layout->kernel == mm_fp32_repair_kernel));
@@ -125,7 +124,7 @@ static struct mm_product product_of(size_t m, size_t k, size_t n) {
                                .c = mm_matrix_dense(MM_FLOAT32, m, n, scratch)};
 }
 
-/* Plans, prepares and enqueues the product. Returns its workspace. */
+/* Plans, prepares and enqueues the product. Returns the bytes of the workspace. */
 static size_t launch(const struct mm_product *product, bool is_frugal) {
     struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head, .is_frugal = is_frugal};
@@ -133,10 +132,10 @@ static size_t launch(const struct mm_product *product, bool is_frugal) {
     memset(&seen, 0, sizeof seen);
     assert_int_equal(mm_cuda_fp32_tensor(product, &plan, &error), MM_OK);
     assert_int_equal(seen.count + seen.simts, 0);
-    assert_int_equal(plan.layout.block_rows, 0); /* so it is not cut into bands */
+    assert_int_equal(plan.layout.block_rows, 0); /* so the product is not divided into bands */
     if (plan.prepare != NULL) {
         assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
-        assert_int_equal(seen.loads, 5); /* the four kernels, and simt's */
+        assert_int_equal(seen.loads, 5); /* the four kernels of fp32_tensor and the one of simt */
     }
     assert_int_equal(plan.launch(&plan, product, &lane, &error), MM_OK);
     return plan.workspace_bytes;
@@ -147,8 +146,7 @@ static size_t offset_of(const void *piece) {
     return (size_t)((const char *)piece - scratch);
 }
 
-/* The parts of the workspace are consecutive, aligned and long enough. Those that must be zeroed come first.
- */
+/* The parts of the workspace are aligned and do not overlap. Those to be zeroed come first. */
 static void expect_pieces(size_t bytes) {
     const struct mm_fp32_plan *plan = &seen.plan;
     const size_t blocks = (size_t)plan->schedule.clusters * MM_FP32_CLUSTER;
@@ -195,15 +193,16 @@ static void each_shape_has_its_memory(void **state) {
         assert_true((size_t)seen.plan.schedule.cluster_tile_cols * 192 >= product.n);
         assert_int_equal(seen.plan.max_b - seen.plan.max_a, product.m);
         assert_int_equal(seen.plan.lost_b - seen.plan.lost_a, product.m);
-        assert_true(seen.plan.threshold ==
-                    mm_fp32_threshold((unsigned)product.k)); /* kernels/guard tests the threshold */
+        assert_true(
+            seen.plan.threshold ==
+            mm_fp32_threshold((unsigned)product.k)); /* tests/kernels/guard.c tests the threshold itself */
         assert_true(seen.plan.range_share == mm_fp32_range_share((unsigned)product.k));
         assert_ptr_equal(seen.run_flag, &seen.plan.flags->fallback);
         expect_pieces(bytes);
     }
 }
 
-/* The halves of stored operands are computed once, and the kernels get their addresses. */
+/* The halves of a stored operand are computed once. Later products use them. */
 static void halves_are_kept(void **state) {
     const struct mm_product product = product_of(300, 70, 80);
     for (unsigned filled = 0; filled < 4; filled++) {
@@ -237,7 +236,7 @@ static void halves_are_kept(void **state) {
     memset(keeping, 0, sizeof keeping);
 }
 
-/* Uses simt for k = 0, for vectors, for sizes beyond all memory, and without memory for the halves. */
+/* Vectors, k = 0 and huge sizes are left to simt, and all products if the halves find no memory. */
 static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
     static const struct {
         size_t m, k, n;

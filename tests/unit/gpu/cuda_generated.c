@@ -1,11 +1,10 @@
-/* Tests jobs whose operands a CUDA device generates and whose C is not returned (gpu/cuda/run.c, batch.c), on
- * a fake CUDA runtime: nothing is copied. */
+/* Tests jobs on a fake CUDA runtime whose operands are generated, or whose C is not returned. */
 #include "cuda_job.h"
 
 static struct test_job tests[2];
 static struct mm_job *const jobs[2] = {&tests[0].job, &tests[1].job};
 
-/* A product of 18×20 by 20×17. Data is NULL for generated operands and for a C that is not returned. */
+/* Makes a product of 18×20 by 20×17. Matrices that are generated or not returned have no host memory. */
 static void make(unsigned index, bool makes_a, bool makes_b, bool wants_c) {
     struct test_job *test = &tests[index];
     struct mm_job *job = &test->job;
@@ -51,8 +50,7 @@ static void one_alone_copies_only_what_it_must(void **state) {
     }
 }
 
-/* The first job generates both operands and returns nothing. The second one generates B, and its A is
- * gathered. */
+/* The first job generates A and B and returns nothing. The second generates B and reads A. */
 static void they_share_launches(void **state) {
     make(0, true, true, false);
     make(1, false, true, true);
@@ -64,7 +62,7 @@ static void they_share_launches(void **state) {
     assert_int_equal(fake_cuda.batches, 1);
     assert_int_equal(fake_cuda.launches, 0);
     assert_int_equal(fake_cuda.copies, 0);
-    assert_int_equal(fake_cuda.makes, 2); /* one launch generates all of A, another all of B */
+    assert_int_equal(fake_cuda.makes, 2); /* one launch generates all A, another all B */
     assert_int_equal(fake_cuda.gathers, 1);
     assert_int_equal(jobs[0]->outcome.uploaded_bytes, 0);
     assert_int_equal(jobs[1]->outcome.uploaded_bytes, 18 * 20 * 4);
@@ -82,7 +80,7 @@ static void a_check_reads_what_was_made(void **state) {
     assert_int_equal(mm_verification_verdict(&jobs[0]->outcome.verification), MM_VERDICT_PASSED);
 }
 
-/* Rows 3 to 11 and columns 2 to 7 of a product are returned, reduced or both. Such jobs share no launch. */
+/* The job returns rows 3 to 11 and columns 2 to 7, reduces them, or both. It shares no launch. */
 static void a_part_is_copied_alone(void **state) {
     static const struct mm_window part = {1, 18, 17, 3, 9, 2, 6};
     for (unsigned bits = 0; bits < 4; bits++) {
@@ -113,7 +111,7 @@ static void a_part_is_copied_alone(void **state) {
     }
 }
 
-/* A stack is copied in one call, or in one call for each matrix if its rows are too long. */
+/* A part of a stack is copied in one call, or in one call for each matrix if its rows are too long. */
 static void parts_of_a_stack_are_copied_together(void **state) {
     static const struct mm_window part = {3, 4, 5, 1, 2, 2, 3};
     float from[3 * 4 * 5], to[3 * 2 * 3 + 1];

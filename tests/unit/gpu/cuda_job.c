@@ -103,7 +103,7 @@ int reset(void **state) {
         device.lanes[index].path = &paths[index];
         device.lanes[index].verification = &verifications[index];
         device.lanes[index].reduction = &reductions[index];
-        for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* simulated times: 0, 1, 3 and 6 ms */
+        for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* fake times: 0, 1, 3 and 6 ms */
             device.lanes[index].marks[mark] = (cudaEvent_t)(1 + mark * (mark + 1) / 2);
     }
     return 0;

@@ -1,5 +1,4 @@
-/* Tests jobs that find too little device memory (gpu/cuda/job_memory.c), on a fake CUDA runtime: each step
- * that frees memory, the errors, and that nothing leaks. */
+/* Tests jobs that find too little device memory: how they free some, their errors, and leaks. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -10,7 +9,7 @@ static struct test_job tests[2];
 static struct mm_job *const job = &tests[0].job, *const other = &tests[1].job;
 static float elements[EDGE * EDGE];
 static struct mm_stored value;
-static size_t workspace_given; /* passed to the last launch */
+static size_t workspace_given; /* bytes of the workspace in the last launch */
 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
@@ -71,8 +70,7 @@ static void release_value(void) {
     }
 }
 
-/* Wherever memory runs out, the job uses all that is free, and leaves nothing allocated. The next job
- * succeeds. */
+/* Whatever the free memory is, a job uses it all before it fails. A failed job leaves nothing allocated. */
 static void a_refusal_tells_all_and_leaves_nothing(void **state) {
     static const struct {
         const struct mm_variant *variant;
@@ -82,7 +80,7 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
                  {&ours, STORES_C, 3 * MATRIX},
                  {&ours, STORED_B, 3 * MATRIX},
                  {&ours, STORES_C | STORED_B, 3 * MATRIX},
-                 {&ours, STORES_C | STORED_B | SHARES, 2 * MATRIX}, /* A is read in place */
+                 {&ours, STORES_C | STORED_B | SHARES, 2 * MATRIX}, /* A is read in host memory */
                  {&scratching, STORES_C | STORED_B, 3 * MATRIX + FRUGAL}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t needed = cases[index].needed;
@@ -90,7 +88,7 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
             reset(state);
             make(0, cases[index].variant, cases[index].kind);
             if (cases[index].kind & SHARES)
-                job->work.batch_key = 1; /* as if B's copy existed when the job was planned */
+                job->work.batch_key = 1; /* as if the device had a copy of B when the job was planned */
             fake_cuda.memory_max = free_bytes;
             begin(0, job, MM_NO_DEVICE_MEMORY);
             assert_int_equal(job->work.error.needed_bytes, needed);
@@ -109,7 +107,7 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
     }
 }
 
-/* A copy that no job uses is freed, so the job keeps its plan. */
+/* First the job frees device copies that no other job uses. This suffices, so its plan stays as it is. */
 static void unused_copies_go_first(void **state) {
     make(0, &ours, STORED_B);
     begin(0, job, MM_OK);
@@ -124,7 +122,7 @@ static void unused_copies_go_first(void **state) {
     release_value();
 }
 
-/* Beside another job, a job frees no copies and keeps its workspace. It begins again once it is alone. */
+/* While another job runs, a job does not take less workspace. It begins again later. */
 static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
     make(1, &ours, STORED_B);
     begin(1, other, MM_OK);
@@ -144,7 +142,7 @@ static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
     release_value();
 }
 
-/* If two jobs do not fit together, the first begins, and the other runs after it. */
+/* If two jobs do not fit together, the first begins and the other runs later. */
 static void of_several_jobs_one_begins(void **state) {
     struct mm_job *const jobs[] = {job, other};
     make(0, &ours, STORES_C | SHARES);
@@ -159,7 +157,7 @@ static void of_several_jobs_one_begins(void **state) {
     end(0, other);
 }
 
-/* Memory for no job in particular: workspaces of idle lanes are freed for it too. */
+/* Memory for a benchmark belongs to no job. Workspaces of idle lanes are freed for it. */
 static void benchmarks_find_what_nobody_uses(void **state) {
     void *memory = NULL;
     struct mm_error error;
@@ -172,8 +170,7 @@ static void benchmarks_find_what_nobody_uses(void **state) {
     assert_int_equal(error.free_bytes, bytes);
 }
 
-/* A launch may run out of memory although enough seems to be free: CUDA does not say how many bytes it
- * needed. The error has what the job needs. */
+/* CUDA does not tell how many bytes a failed launch needs, so the error names the bytes of the job. */
 static void what_runs_out_elsewhere_has_the_same_message(void **state) {
     make(0, &ours, 0);
     fake_cuda.launch_fails = cudaErrorMemoryAllocation;
@@ -186,7 +183,7 @@ static void what_runs_out_elsewhere_has_the_same_message(void **state) {
     end(0, job);
 }
 
-/* A stored B that lies only on this device cannot be freed. */
+/* A stored B without a copy elsewhere cannot be freed, so it does not count as needed memory. */
 static void a_stored_operand_of_this_device_is_not_needed(void **state) {
     make(1, &ours, STORES_C);
     begin(1, other, MM_OK);

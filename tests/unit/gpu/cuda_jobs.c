@@ -1,5 +1,4 @@
-/* Tests whole jobs and their checks on a CUDA device (gpu/cuda/run.c, memory.c, launch.c, copy.c), on a fake
- * CUDA runtime. */
+/* Tests whole jobs and their checks on a CUDA device. A fake CUDA runtime replaces the GPU. */
 #include "cuda_job.h"
 
 #include "gpu/product/shape.h"
@@ -8,9 +7,9 @@ enum { WORKSPACE_BYTES = 4096, FRUGAL_BYTES = 1024 };
 
 static struct test_job test, other;
 static struct mm_job *job = &test.job;
-static size_t workspace_given; /* passed to the last launch */
+static size_t workspace_given; /* bytes of the workspace in the last launch */
 
-/* Fills its workspace and sets a path, like a kernel. */
+/* Fills its workspace and sets a path, as a real kernel does. */
 static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
                                             struct mm_lane *lane, struct mm_error *error) {
     workspace_given = plan->workspace_bytes;
@@ -30,7 +29,7 @@ static enum mm_status plan_with_workspace(const struct mm_product *product, stru
 
 static const struct mm_variant scratching = {.name = "scratching", .plan[MM_FLOAT32] = plan_with_workspace};
 
-/* Rows of A and C have gaps behind them. */
+/* Rows of A and C get padding. */
 static void pad_rows(void) {
     job->product.a.ld = 23;
     job->product.c.ld = 40;
@@ -53,7 +52,7 @@ static void one_alone_is_copied_there_and_back(void **state) {
     assert_int_equal(fake_cuda.copies, 3);
 }
 
-/* Memory behind the matrices stays unchanged, and a job reports nothing of the previous one. */
+/* The workspace does not overlap the matrices. The results of an earlier job do not appear in a later one. */
 static void scratch_memory_lies_beside_the_matrices(void **state) {
     job_init(&test, &scratching, 9, 20, 31);
     run(1, &job, 1);
@@ -67,10 +66,10 @@ static void scratch_memory_lies_beside_the_matrices(void **state) {
     assert_int_equal(job->outcome.path.kind, MM_PATH_NONE);
 }
 
-/* Without memory a job does without optional workspace. */
+/* If memory is short, a job runs without its optional workspace. */
 static void scratch_memory_can_be_less(void **state) {
     static const struct {
-        size_t bytes; /* free bytes besides the matrices */
+        size_t bytes; /* free bytes besides those of the matrices */
         enum mm_status status;
         size_t given;
     } cases[] = {{WORKSPACE_BYTES, MM_OK, WORKSPACE_BYTES},
@@ -79,7 +78,7 @@ static void scratch_memory_can_be_less(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         reset(state);
         fake_cuda.memory_max = 3 * 16 * 16 * 4 + cases[index].bytes;
-        for (int time = 0; time < 2; time++) { /* the lane already has enough */
+        for (int time = 0; time < 2; time++) { /* the second time, the lane already has a workspace */
             job_init(&test, &scratching, 16, 16, 16);
             workspace_given = 0;
             mm_cuda_begin(&device.head, 1, &job, 1);
@@ -94,7 +93,7 @@ static void scratch_memory_can_be_less(void **state) {
     }
 }
 
-/* Once the job has ended or failed, all of the device's memory is free for others. */
+/* When a job that needs much memory has ended or failed, all its memory is freed. */
 static void the_largest_leave_nothing_taken(void **state) {
     device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
     run_square(0, 41, MM_OK);
@@ -107,7 +106,7 @@ static void the_largest_leave_nothing_taken(void **state) {
     assert_int_not_equal(fake_cuda.memory_used, 0);
 }
 
-/* half as much again as it needs */
+/* A lane reserves half as much again as a job needs, so a slightly larger job needs no new allocation. */
 static void a_lane_keeps_its_workspace(void **state) {
     static const struct {
         unsigned lane, edge, allocations;
@@ -118,7 +117,7 @@ static void a_lane_keeps_its_workspace(void **state) {
     }
 }
 
-/* Memory for one and a half of the large jobs. */
+/* The memory suffices for one large job but not for two. */
 static void lanes_without_jobs_give_their_workspaces(void **state) {
     const size_t bytes = 3 * ((44 * 44 * 4 + 255) / 256 * 256);
     fake_cuda.memory_max = bytes + 100;
@@ -136,7 +135,7 @@ static void lanes_without_jobs_give_their_workspaces(void **state) {
     run_square(0, 44, MM_OK);
 }
 
-/* Two jobs share a launch. A failing launch leaves the lane usable. */
+/* If the launch of a batch fails, all its jobs fail. The lane remains usable. */
 static void what_fails_fails_all(void **state) {
     struct mm_job *const jobs[2] = {&test.job, &other.job};
     for (int is_late = 0; is_late < 2; is_late++) {
@@ -163,7 +162,7 @@ static void what_fails_fails_all(void **state) {
     }
 }
 
-/* Sets a rate, so the product is expected to take this long by any variant. */
+/* Makes the forecast expect that the product takes `ms` milliseconds, whatever the variant. */
 static void foretell_ms(const struct mm_product *product, double ms) {
     double(*rates)[MM_DTYPE_COUNT] = device.head.forecast.kernel_ns;
     for (unsigned row = 0; row < MM_FORECAST_VARIANTS_MAX; row++)
@@ -173,7 +172,7 @@ static void foretell_ms(const struct mm_product *product, double ms) {
         rates[row][MM_FLOAT32] = ms * 1e6 / ns;
 }
 
-/* A product of 60 rows is four rows of blocks, about 100 ms each. */
+/* Begins a product of 60 rows, which are four rows of blocks that take about 100 ms each. */
 static void begin_long(bool turned) {
     job_init(&test, &ours, 60, 20, 31);
     job->is_locked = false;
@@ -186,8 +185,7 @@ static void begin_long(bool turned) {
     assert_int_equal(job->work.error.status, MM_OK);
 }
 
-/* Each band is launched after the previous one ends. C is copied back at the end. The watch counts each
- * band's time separately. */
+/* Each band is launched when the previous one has ended, and has its own time limit. C is copied last. */
 static void a_long_product_is_launched_in_bands(void **state) {
     for (int turned = 0; turned < 2; turned++) {
         begin_long(turned != 0);
@@ -206,14 +204,14 @@ static void a_long_product_is_launched_in_bands(void **state) {
         expect_product(&test);
         assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 2000000);
         begin_long(turned != 0);
-        mm_cuda_end(&device.head, 0, &job, 1); /* ends without a call of is_done */
+        mm_cuda_end(&device.head, 0, &job, 1); /* also works without calls of mm_cuda_is_over */
         expect_product(&test);
         assert_int_equal(fake_cuda.launches, 4);
     }
 }
 
-/* 130 products of 3×3. Without a kernel for stacks they are launched one by one, in bands of 100 ms, and
- * checked in steps. */
+/* The stack has 130 products of 3×3 and no kernel for stacks. They are launched one by one, in bands of about
+ * 100 ms, and checked in steps. */
 static void a_stack_is_launched_and_checked_in_parts(void **state) {
     enum { COUNT_OF_STACK = 130, EDGE = 3 };
     static const struct {
@@ -238,7 +236,8 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
         unsigned steps = 1;
         while (!mm_cuda_is_over(&device.head, 0))
             steps++;
-        assert_int_equal(steps, cases[index].bands + 2); /* the last band is followed by the first check */
+        /* The check begins in the step of the last band. */
+        assert_int_equal(steps, cases[index].bands + 2);
         mm_cuda_end(&device.head, 0, &job, 1);
         assert_int_equal(job->work.error.status, MM_OK);
         assert_int_equal(fake_cuda.launches, COUNT_OF_STACK);
@@ -256,7 +255,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
     }
 }
 
-/* Cancelled, or failing, after the second band. */
+/* The second band fails, or the job is cancelled during it. */
 static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
     for (int fails = 0; fails < 2; fails++) {
         begin_long(false);
@@ -277,7 +276,7 @@ static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
     }
 }
 
-/* A variant that splits k differently for fewer rows cannot be cut into bands. */
+/* With fewer rows this variant divides k differently. Bands would then change the bits of C. */
 static enum mm_status plan_by_splits(const struct mm_product *product, struct mm_plan *plan,
                                      struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain,
@@ -287,7 +286,7 @@ static enum mm_status plan_by_splits(const struct mm_product *product, struct mm
     return MM_OK;
 }
 
-/* Its blocks do not cover C in rows, like those of fp32_tensor. */
+/* The blocks of this variant do not cover rows of C, as in fp32_tensor. */
 static enum mm_status plan_without_rows(const struct mm_product *product, struct mm_plan *plan,
                                         struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain};
@@ -304,8 +303,8 @@ static void bands_are_as_small_as_gives_the_same_bits(void **state) {
         size_t rows;
     } cases[] = {{&ours, 60, 99.0, 60},
                  {&ours, 60, 101.0, 32},
-                 {&parted, 64, 399.0, 32}, /* not 16 */
-                 {&parted, 60, 399.0, 60}, /* 32 would leave 28 */
+                 {&parted, 64, 399.0, 32}, /* a band of 16 rows would divide k differently */
+                 {&parted, 60, 399.0, 60}, /* after a band of 32, only 28 rows would remain */
                  {&no_rows, 60, 399.0, 60}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         job_init(&test, cases[index].variant, cases[index].m, 20, 31);
@@ -321,7 +320,7 @@ static bool fills_device(const struct mm_variant *variant, bool verify) {
     return job->work.is_exclusive;
 }
 
-/* The job's memory includes the workspace and the check. */
+/* A job with much memory runs alone. Its workspace and its check count too. */
 static void the_largest_run_alone(void **state) {
     const size_t matrices = 8 * 3 * 40 * 40 * 4;
     job_init(&test, &ours, 40, 40, 40);
@@ -340,9 +339,7 @@ static void the_largest_run_alone(void **state) {
     assert_true(fills_device(&ours, true));
 }
 
-/* --- checks: the fake runtime checks on the host */
-
-/* The rows have gaps, so the check must run on the device's copy. */
+/* The job's rows have padding, so the check must read the device's matrices. */
 static void a_check_is_in_no_span(void **state) {
     job_init(&test, &ours, 9, 20, 31);
     job->verify = true;
@@ -357,7 +354,7 @@ static void a_check_is_in_no_span(void **state) {
     expect_spans_ms(job, 1, 2, 3);
     assert_int_equal(job->outcome.downloaded_bytes, 9 * 31 * 4);
     assert_int_equal(device.lanes[1].last, MM_CUDA_VERIFIED);
-    job_init(&test, &alone, 9, 20, 31); /* the lane's next job is not checked */
+    job_init(&test, &alone, 9, 20, 31); /* the next job in the lane has no check */
     run(1, &job, 1);
     assert_false(job->outcome.verification.is_done);
     assert_int_equal(fake_cuda.checks, 1);
@@ -373,7 +370,7 @@ static void a_check_that_cannot_be_done_fails_the_job(void **state) {
     assert_false(device.lanes[0].is_busy);
     fake_cuda.check_fails = cudaSuccess;
     job->work.error.status = MM_OK;
-    run(0, &job, 1); /* starts with the first part */
+    run(0, &job, 1); /* begins with the first part again */
     expect_product(&test);
     assert_int_equal(fake_cuda.launches, 2);
     run_square(0, 17, MM_OK);

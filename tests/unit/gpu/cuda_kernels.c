@@ -1,11 +1,9 @@
-/* Tests which kernels the CUDA variants plan, without a GPU. Each variant has a kernel for batches, except
- * those listed here. */
+/* Tests which kernels the CUDA variants plan. Needs no GPU. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "tests/unit/unit.h"
 
-/* Variants without a kernel for batches: blocks of 128×128, several kernels for a product, or a library's
- * kernels. */
+/* Returns whether the variant has no kernel for batches. */
 static bool goes_alone(const struct mm_variant *variant) {
     static const char *const names[] = {"register_tiled", "spilling", "vectorized", "warp_tiled",
                                         "fp32_tensor",    "tensor",   "tf32",       "blas"};
@@ -26,7 +24,7 @@ static struct mm_plan plan_of(const struct mm_variant *variant, const struct mm_
                                      .shared_bytes_per_block_max = 227 << 10,
                                      .multiprocessors = 132};
     struct mm_plan plan = {.layout.kernel = NULL};
-    status = mm_plan_make(&device, variant, product, false, &plan, &error); /* blas may be missing */
+    status = mm_plan_make(&device, variant, product, false, &plan, &error); /* fails if there is no cuBLAS */
     return plan;
 }
 
@@ -65,7 +63,6 @@ static struct mm_product product_of(enum mm_dtype dtype, enum mm_dtype c_dtype, 
                                .c = mm_matrix_dense(c_dtype, m, n, NULL)};
 }
 
-/* A variant without our own kernels. */
 static bool is_a_library(const struct mm_variant *variant) {
     return variant == &mm_cuda_variants[MM_CUDA_ROW_blas];
 }
@@ -85,7 +82,7 @@ static void expect_kernels(const struct mm_variant *variant, enum mm_dtype dtype
         assert_non_null(strstr(error.detail, mm_dtype_name(c_dtype)));
 }
 
-/* A type of C that the variant cannot write. */
+/* Returns a type of C that the variant cannot write. */
 static void rows_plan_the_types_that_they_take(void **state) {
     unsigned planned = 0;
     for (size_t row = 0; row < MM_CUDA_ROW_auto; row++) {
@@ -99,10 +96,9 @@ static void rows_plan_the_types_that_they_take(void **state) {
             }
         }
     }
-    assert_true(planned >= 3 * 20); /* naive, tiled_16 and tiled_32 support 20 pairs each */
+    assert_true(planned >= 3 * 20); /* naive, tiled_16 and tiled_32 support 20 pairs of types each */
 }
 
-/* Each type has its own kernels; so has float32 with C of float32. */
 static void types_share_no_kernel(void **state) {
     static const unsigned rows[] = {MM_CUDA_ROW_naive, MM_CUDA_ROW_tiled_16, MM_CUDA_ROW_tiled_32};
     const void *kernels[COUNT(rows) * (MM_DTYPE_COUNT + 1)];
@@ -120,12 +116,11 @@ static void types_share_no_kernel(void **state) {
             assert_ptr_not_equal(kernels[index], kernels[other]);
 }
 
-/* The words of the error, with or without cuBLAS. */
 static void blas_refuses_what_cublas_lacks(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t m, k, n;
-        const char *refusal; /* NULL: none */
+        const char *refusal; /* NULL if the product is supported */
     } cases[] = {
         {MM_FLOAT32, MM_FLOAT32, 5, 6, 7, NULL},
         {MM_FLOAT32, MM_FLOAT16, 5, 6, 7, NULL},
@@ -160,7 +155,7 @@ static void blas_refuses_what_cublas_lacks(void **state) {
     assert_int_equal(mm_variant_dtypes(blas) & (MM_DTYPE_BIT(MM_FLOAT8_E5M2) | MM_DTYPE_BIT(MM_UINT8)), 0);
 }
 
-/* The device can still run the other variants. */
+/* float8 needs a newer GPU, but other types and variants still run. */
 static void float8_by_blas_wants_ada(void **state) {
     const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
     const struct mm_device ampere = {.compute_capability = 86};
@@ -176,8 +171,7 @@ static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
     return plan_of(&mm_cuda_variants[MM_CUDA_ROW_simt], &product);
 }
 
-/* A batch kernel splits k like the single kernel. Large tiles, vectors and products with many parts have no
- * batch kernel. */
+/* A batch kernel divides k like the single kernel. Large tiles, vectors and many parts have none. */
 static void simt_tells_its_parts(void **state) {
     const struct mm_plan deep = plan_simt(256, 256, 256);
     assert_non_null(deep.layout.batch_kernel);

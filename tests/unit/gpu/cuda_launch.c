@@ -1,4 +1,4 @@
-/* Tests launches, copies and kernel attributes (gpu/cuda/launch.c, copy.c), on a fake CUDA runtime. */
+/* Tests launches, copies and kernel attributes on a fake CUDA runtime. */
 #include "cuda_job.h"
 
 #include "gpu/cuda/lane.h"
@@ -6,10 +6,10 @@
 
 enum { KIB = 1024, UNASKED = 48 * KIB };
 
-static char memory[64]; /* stands for addresses and for a kernel */
+static char memory[64]; /* stands for device memory and for a kernel */
 static struct mm_error error;
 
-/* A new device: kernels have the default shared memory. */
+/* Resets the fake device and limits its shared memory. */
 static void limit(size_t static_bytes, size_t block_max) {
     reset(NULL);
     fake_cuda.static_bytes = static_bytes;
@@ -29,8 +29,7 @@ static struct mm_plan plan_of(size_t dynamic_bytes) {
                                        .dynamic_shared_bytes = dynamic_bytes}};
 }
 
-/* Default shared memory is not asked for, more is asked for once, and too much is unsupported. A launch calls
- * no attribute functions. */
+/* A kernel that needs more than the default shared memory asks for it once, not at each launch. */
 static void shared_memory_is_asked_for_once(void **state) {
     static const struct {
         size_t static_bytes, block_max;
@@ -59,7 +58,7 @@ static void shared_memory_is_asked_for_once(void **state) {
                 strstr(error.detail, "Card"));
 }
 
-/* C has two grids' rows and one more. Each launch begins where its rows do. */
+/* C has one row more than two grids can cover. Each launch begins at its first row. */
 static void tall_products_are_cut_into_bands(void **state) {
     enum { BAND = FAKE_GRID_Y_MAX * 96, M = 2 * BAND + 1, K = 5, N = 97, LDA = 7, LDC = 101 };
     for (int turned = 0; turned < 2; turned++) {
@@ -91,8 +90,7 @@ static void tall_products_are_cut_into_bands(void **state) {
     }
 }
 
-/* A kernel that does not wait itself must not start before the previous one ends. Devices before compute
- * capability 9.0 always wait. */
+/* A kernel starts early only if it waits itself for the previous one, from compute capability 9.0 on. */
 static void only_those_that_wait_begin_before(void **state) {
     static const struct {
         bool follows;
@@ -126,8 +124,7 @@ static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan
 static const struct mm_variant turn = {
     .name = "turn", .op = MM_TRANSPOSE, .plan = {[0 ... MM_DTYPE_COUNT - 1] = plan_turn}};
 
-/* Each product of a stack has a layer of the grid, up to the grid's limit. Taller products are launched in
- * bands of rows. */
+/* Each product of a stack is a layer of the grid. Tall products are launched in bands of rows. */
 static void a_stack_is_one_launch(void **state) {
     static const struct {
         size_t count, n;
@@ -147,7 +144,7 @@ static void a_stack_is_one_launch(void **state) {
         assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(fake_cuda.attributes_read,
-                         plan.launch_stack != NULL ? 2 : 1); /* both kernels are loaded */
+                         plan.launch_stack != NULL ? 2 : 1); /* also loads the kernel for stacks */
         assert_int_equal(mm_plan_launch(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(fake_cuda.notes, cases[index].launches);
         assert_int_equal(fake_cuda.noted[0].grid.z, cases[index].layers);
@@ -156,8 +153,7 @@ static void a_stack_is_one_launch(void **state) {
     }
 }
 
-/* Copies int64 in as few calls as possible. Rows beyond the runtime's largest pitch are copied one by one.
- */
+/* Copies int64 in as few calls as possible. If the rows are too far apart, each one is a call. */
 static void a_plain_transposition_is_a_copy(void **state) {
     enum { PITCH_MAX = 1000, WORDS = 400 };
     static uint64_t a[WORDS], c[WORDS], expected[WORDS];
@@ -188,7 +184,7 @@ static void a_plain_transposition_is_a_copy(void **state) {
         for (size_t at = 0; at < m * n; at++)
             expected[at / n * product.c.ld + at % n] = a[at / n * product.a.ld + at % n];
         assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
-        assert_null(plan.layout.batch_kernel); /* it shares no launch */
+        assert_null(plan.layout.batch_kernel); /* cannot share a launch */
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(plan.launch(&plan, &product, &lane, &error), MM_OK);
         assert_memory_equal(c, expected, sizeof c);
@@ -208,7 +204,7 @@ static const struct mm_variant *choose_large(const struct mm_device *any, const 
     return &large;
 }
 
-/* Occupancy is asked for with the launch's values; for a transposition with the kernel's, not a copy's. */
+/* The reported occupancy belongs to the block size and the shared memory of the launch. */
 static void attributes_are_those_of_a_launch(void **state) {
     static const struct mm_variant chooses = {.name = "auto", .choose[MM_FLOAT32] = choose_large};
     static const struct {

@@ -1,5 +1,4 @@
-/* Tests jobs of a CUDA device with a stored B or a stored C (gpu/cuda/copy.c, run.c, batch.c), on a fake CUDA
- * runtime: a value is copied to the device once. */
+/* Tests jobs with a stored B or C. A stored value is copied to the fake device only once. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -9,7 +8,7 @@ static struct test_job tests[2];
 static struct mm_job *const jobs[2] = {&tests[0].job, &tests[1].job};
 static struct mm_stored value;
 
-/* Products of 18×20 by 20×17 whose B is the stored value. */
+/* Makes a product of 18×20 by 20×17 whose B is stored. */
 static void make(unsigned index) {
     struct test_job *test = &tests[index];
     job_init(test, &ours, 18, 20, 17);
@@ -21,7 +20,7 @@ static void make(unsigned index) {
     plan_job(test);
 }
 
-/* Runs jobs; uploaded_bytes is the sum of all uploads. */
+/* Runs `count` jobs. Expects this number of copies and this sum of uploaded bytes. */
 static void run_and_expect(unsigned count, unsigned copies, size_t uploaded_bytes) {
     size_t uploaded = 0;
     fake_cuda.copies = fake_cuda.gathers = 0;
@@ -35,7 +34,6 @@ static void run_and_expect(unsigned count, unsigned copies, size_t uploaded_byte
     assert_int_equal(fake_cuda.copies, copies);
 }
 
-/* Releases the stored value. */
 static void release(void) {
     struct mm_device_copy *copy;
     while ((copy = value.copies) != NULL) {
@@ -49,23 +47,23 @@ static void release(void) {
 
 static void it_is_copied_once(void **state) {
     make(0);
-    assert_int_equal(jobs[0]->work.batch_key, 0); /* there is no device copy yet */
+    assert_int_equal(jobs[0]->work.batch_key, 0); /* the device has no copy of B yet */
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     make(0);
     make(1);
     assert_int_not_equal(jobs[0]->work.batch_key, 0);
-    run_and_expect(2, 0, 2 * A_BYTES); /* A is gathered */
+    run_and_expect(2, 0, 2 * A_BYTES); /* only A is copied */
     assert_int_equal(fake_cuda.batches, 1);
     make(0);
     jobs[0]->work.batch_key = 0;
-    fake_cuda.is_late = true; /* another lane is still copying */
+    fake_cuda.is_late = true; /* another lane is still copying B */
     run_and_expect(1, 2, A_BYTES);
     fake_cuda.is_late = false;
     assert_int_equal(device.copy_bytes, B_BYTES);
     release();
 }
 
-/* If the copy is dropped between plan and launch, the value is copied again. */
+/* If the device copy is freed between planning and launch, the value is copied again. */
 static void it_gives_way_to_jobs(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
@@ -77,7 +75,7 @@ static void it_gives_way_to_jobs(void **state) {
     release();
 }
 
-/* Without memory for a device copy, each job copies the value into its workspace. */
+/* Without memory for a device copy, each job copies the value into its own workspace. */
 static void without_room_it_is_copied_for_each_job(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
@@ -90,7 +88,7 @@ static void without_room_it_is_copied_for_each_job(void **state) {
     release();
 }
 
-/* Such a job needs memory for both operands, even if it was planned for a batch. */
+/* Such a job needs memory for A and B, even if it was planned for a batch. */
 static void without_room_for_any_it_says_what_it_needs(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES);
     for (unsigned count = 1; count <= 2; count++) {
@@ -131,7 +129,7 @@ static void it_outlives_the_device(void **state) {
     release();
 }
 
-/* Data derived from a value is computed for the second job that needs it. It is freed like the copy. */
+/* Data derived from a stored value is kept if a second job needs it. It is freed with the device copy. */
 static void what_is_derived_is_kept(void **state) {
     struct mm_lane *lane = &device.lanes[0];
     bool is_filled = true;
@@ -139,20 +137,18 @@ static void what_is_derived_is_kept(void **state) {
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     const void *from = value.copies->data;
     lane->bands.job = jobs[0];
-    assert_null(mm_cuda_acquire_derived(lane, 0, tests[0].a, 7, 100, &is_filled)); /* not a stored value */
-    assert_null(
-        mm_cuda_acquire_derived(lane, 1, tests[0].b, 7, 100, &is_filled)); /* not the device copy's source */
+    assert_null(mm_cuda_acquire_derived(lane, 0, tests[0].a, 7, 100, &is_filled)); /* A is not stored */
+    assert_null(mm_cuda_acquire_derived(lane, 1, tests[0].b, 7, 100, &is_filled));
     assert_null(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled));
     void *derived = mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled);
     assert_non_null(derived);
-    assert_false(is_filled); /* a failed job marks nothing as filled */
+    assert_false(is_filled); /* a failed job has not filled the data */
     assert_ptr_equal(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled), derived);
     assert_false(is_filled);
     assert_int_equal(mm_cuda_note_derived(lane, 1), cudaSuccess);
     assert_ptr_equal(mm_cuda_acquire_derived(lane, 1, from, 7, 100, &is_filled), derived);
     assert_true(is_filled);
-    assert_null(
-        mm_cuda_acquire_derived(lane, 1, from, 8, 100, &is_filled)); /* another kind of derived data */
+    assert_null(mm_cuda_acquire_derived(lane, 1, from, 8, 100, &is_filled));
     assert_null(mm_cuda_acquire_derived(lane, 1, from, 7, 101, &is_filled));
     assert_int_equal(device.copy_bytes, B_BYTES + 100);
     lane->bands.job = NULL;
@@ -174,11 +170,9 @@ static void what_is_derived_is_kept(void **state) {
     assert_int_equal(fake_cuda.memory_used, 0);
 }
 
-/* --- C that stays on the device */
-
 enum { C_BYTES = 18 * 17 * 4 };
 
-/* A job whose C is not returned to the host. */
+/* Makes a job whose C stays on the device. */
 static void make_for_c(unsigned index) {
     job_init(&tests[index], &ours, 18, 20, 17);
     tests[index].job.stores_c = true;
@@ -187,7 +181,7 @@ static void make_for_c(unsigned index) {
     jobs[index]->stored_c = NULL;
 }
 
-/* Checks the C of a single job. */
+/* Runs one job, which must end with `expected`. Returns the device copy that holds C, or NULL. */
 static struct mm_device_copy *run_for_c(enum mm_status expected) {
     make_for_c(0);
     jobs[0]->work.batch_key = 0;
@@ -223,7 +217,7 @@ static void a_result_stays(void **state) {
     assert_int_equal(fake_cuda.memory_used, 0);
 }
 
-/* The stored C is an operand in place, and is copied to another device. */
+/* Another job uses the stored C without a copy. Another device copies it. */
 static void a_result_is_an_operand(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
     struct mm_cuda_device other = device;
@@ -241,7 +235,7 @@ static void a_result_is_an_operand(void **state) {
     other.direct.device = other.lanes[0].device = &other;
     assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
     assert_memory_equal(data, copy->data, C_BYTES);
-    assert_int_equal(copied_bytes, 0); /* from the host */
+    assert_int_equal(copied_bytes, 0); /* none came from the host */
     assert_int_equal(other.head.peer_bytes, C_BYTES);
     mm_cuda_drop_copies(&other, false);
     other.head.memory_bytes = 4 * C_BYTES - 4;
@@ -264,13 +258,13 @@ static void there_is_room_for_a_quarter(void **state) {
     copy->release(copy);
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
-    copy = run_for_c(MM_OK); /* the copy is freed for it */
+    copy = run_for_c(MM_OK); /* frees the device copy of B */
     assert_int_equal(device.copy_bytes, C_BYTES);
     copy->release(copy);
     release();
 }
 
-/* Without memory for all jobs each one is tried alone. */
+/* If there is no memory for all jobs of a batch, each is tried alone. */
 static void results_share_a_launch(void **state) {
     for (unsigned has_room = 2; has_room > 0; has_room--) {
         device.head.memory_bytes = (size_t)1 << 20;
@@ -283,7 +277,7 @@ static void results_share_a_launch(void **state) {
         mm_cuda_end(&device.head, 0, jobs, has_room);
         assert_int_equal(jobs[0]->work.error.status, MM_OK);
         assert_int_equal(jobs[0]->outcome.batched, has_room);
-        for (unsigned index = has_room; index < 2; index++) { /* like the worker does */
+        for (unsigned index = has_room; index < 2; index++) { /* as the queue's worker does it */
             jobs[index]->work.error = (struct mm_error){.status = MM_OK};
             mm_cuda_begin(&device.head, 0, &jobs[index], 1);
             assert_int_equal(jobs[index]->work.error.status, MM_STORE_FULL);
@@ -297,11 +291,11 @@ static void results_share_a_launch(void **state) {
     job_init(&tests[0], &ours, 18, 20, 17);
     tests[0].job.stores_c = true;
     plan_job(&tests[0]);
-    assert_int_equal(jobs[0]->work.batch_key, 0); /* its C is also returned */
+    assert_int_equal(jobs[0]->work.batch_key, 0); /* C is also returned, so no batch */
 }
 
-/* With memory for one of two jobs, the first begins although C of the second was reserved. Without memory for
- * one, both errors tell what one job needs. */
+/* Two jobs have a stored C, but memory suffices only for the first. If it suffices for none, both errors name
+ * the bytes that one job needs. */
 static void results_give_way_to_one_that_fits(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
     for (unsigned missing = 0; missing <= 1; missing++) {
@@ -325,7 +319,7 @@ static void results_give_way_to_one_that_fits(void **state) {
     assert_int_equal(device.copy_bytes, 0);
 }
 
-/* There is memory for one result. The first job reserves it but does not fit, so the second job uses it. */
+/* There is memory for one C. The first job reserves it but cannot run, so the second job gets it. */
 static void room_goes_to_one_that_fits(void **state) {
     make_for_c(0);
     make_for_c(1);

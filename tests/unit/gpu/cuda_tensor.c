@@ -1,5 +1,4 @@
-/* Tests what `tensor` asks of the device (gpu/cuda/variants/tensor/tensor.c): workspace, tensor maps and
- * clusters. Kernels and driver are fakes; kernels/cuda checks the products. */
+/* Tests the workspace, tensor maps and clusters of `tensor`. Kernels and the CUDA driver are fakes. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
@@ -49,7 +48,7 @@ const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256, ANY_ORDER),
 static struct {
     struct mm_tensor_plan plan;
     struct mm_matrix copies[2];
-    dim3 grid; /* grid of the product's kernel */
+    dim3 grid; /* grid of the kernel that multiplies */
     unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled, zeroed;
     enum mm_dtype sums;
 } seen;
@@ -61,7 +60,7 @@ const void *mm_tensor_reduce_of(enum mm_dtype operand) {
 }
 
 static _Alignas(256) char operands[1 << 12];
-static _Alignas(256) char scratch[1 << 12]; /* nothing is read or written there */
+static _Alignas(256) char scratch[1 << 12]; /* never read or written */
 static bool is_kept;
 
 enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_plan *plan,
@@ -78,7 +77,7 @@ enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *d
     assert_int_equal(to->cols, is_turned ? from->rows / matrices : from->cols);
     assert_true(to->ld * mm_dtype_bytes(to->dtype) % 16 == 0 && to->ld >= to->cols);
     assert_true(!is_turned || matrices == 1 ||
-                to->ld == to->cols); /* required by the transposition kernels */
+                to->ld == to->cols); /* the transposition kernels require this */
     if (run == mm_plan_launch)
         seen.copies[seen.copied++] = *to;
     return MM_OK;
@@ -117,7 +116,7 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
 }
 
 cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
-    return cudaErrorUnknown; /* an existing copy is not made again */
+    return cudaErrorUnknown; /* an existing copy must not be made again */
 }
 
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
@@ -125,13 +124,13 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
     return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
 }
 
-/* A tensor map as the fake `encode` writes it. */
+/* What the fake driver writes into a tensor map. */
 struct map {
     const void *address;
-    unsigned lines; /* lines of a box */
+    unsigned lines; /* number of lines in a box */
 };
 
-/* What the driver requires of a map. */
+/* Checks what the driver requires of a tensor map. */
 static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                        const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                        const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
@@ -147,7 +146,7 @@ static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
         assert_true(dims[dim] >= 1 && dims[dim] <= UINT32_MAX && box[dim] >= 1 && box[dim] <= 256);
     assert_true(strides[0] % 16 == 0 && strides[0] >= dims[0] * bytes);
     assert_true(strides[1] % 16 == 0 && strides[1] >= strides[0] * dims[1]);
-    assert_int_equal(box[0] * bytes, 128); /* the width of the swizzle */
+    assert_int_equal(box[0] * bytes, 128); /* width of the swizzle */
     memcpy(map, &(const struct map){address, box[1]}, sizeof(struct map));
     seen.maps++;
     return CUDA_SUCCESS;
@@ -190,7 +189,7 @@ static void expect_band(const struct mm_schedule *schedule, uint64_t band, uint6
     assert_int_equal(cluster_tile * schedule->band.multiplier >> schedule->band.shift, cluster_tile / band);
 }
 
-/* Checks that every step of every cluster tile is computed once. */
+/* Checks that each step of each cluster tile is computed exactly once. */
 static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     const size_t tiles = count * schedule->cluster_tile_rows * schedule->cluster_tile_cols;
     const size_t shared = tiles - schedule->whole_cluster_tiles;
@@ -207,8 +206,8 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
-/* Checks that shares are consecutive and not empty. Shares begin at a tile's first step if each tile has
- * equally many clusters; others continue the tile that they begin in. */
+/* The shares of the clusters are consecutive. If tiles have equally many clusters, no share continues into a
+ * second tile. */
 static void expect_shares(const struct mm_schedule *schedule) {
     const unsigned tiles = mm_shared_tiles(schedule);
     unsigned begin = 0, at_edges = 0, continuing = 0;
@@ -231,8 +230,7 @@ static void expect_shares(const struct mm_schedule *schedule) {
 
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
-/* Plans and enqueues a product, or the last product of a stack that needs several launches. All data must fit
- * into the workspace. */
+/* Plans and enqueues a product, or the last launch of a stack. All data must fit into the workspace. */
 static void launch(const struct mm_product *product) {
     struct mm_lane lane = {.device = &device, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head};
@@ -240,7 +238,7 @@ static void launch(const struct mm_product *product) {
     memset(&seen, 0, sizeof seen);
     seen.sums = mm_dtype_sum(product->a.dtype);
     assert_int_equal(mm_cuda_tensor(product, &plan, &error), MM_OK);
-    assert_int_equal(plan.layout.block_rows, 0); /* so it is not cut into bands */
+    assert_int_equal(plan.layout.block_rows, 0); /* so the product is not divided into bands */
     assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
     const struct mm_product last = mm_product_item(product, mm_product_count(product) - 1);
     const bool is_one = product->stack == NULL || plan.launch_stack != NULL;
@@ -250,11 +248,11 @@ static void launch(const struct mm_product *product) {
                      MM_OK);
     assert_int_equal(seen.enqueued, 1);
     assert_int_equal(seen.reduced, seen.plan.schedule.sharers > 0);
-    assert_int_equal(seen.loaded_reduce, seen.reduced); /* before the job's time starts */
+    assert_int_equal(seen.loaded_reduce, seen.reduced); /* loaded before the job's time starts */
     expect_shares(&seen.plan.schedule);
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     size_t end = 0;
-    if (seen.reduced > 0) { /* a slot for each cluster that shares, and for each tile */
+    if (seen.reduced > 0) { /* room for the sums of each sharing cluster and each shared tile */
         end = (size_t)((char *)seen.plan.sums - scratch);
         end += (size_t)(seen.plan.schedule.sharers + mm_shared_tiles(&seen.plan.schedule)) *
                seen.plan.cluster * seen.plan.rows * seen.plan.cols * mm_dtype_bytes(seen.sums);
@@ -279,8 +277,8 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
 static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN, MM_FLOAT8_E5M2,
                                        MM_INT8,    MM_UINT8,   MM_BOOL,     MM_FLOAT64};
 
-/* A stage holds all lines of an operand that a block needs. Operands that are not K-major are loaded in
- * squares of 128 bytes, others in one box. Operands that threads copy have no map. */
+/* Checks how many lines of the operand a box has. A K-major operand is loaded in one box. Others are loaded
+ * in squares of 128 bytes. An operand that is not aligned has no tensor map, because threads copy it. */
 static void expect_lines(const CUtensorMap *map, const struct mm_matrix *unaligned, unsigned lines,
                          size_t all, unsigned whole, unsigned square) {
     const size_t least = all < whole ? all : whole;
@@ -321,7 +319,6 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
-/* No share is empty, however tiles are shared. */
 static void each_share_has_steps(void **state) {
     for (unsigned is_double = 0; is_double < 2; is_double++) {
         unsigned cut = 0;
@@ -336,14 +333,14 @@ static void each_share_has_steps(void **state) {
     }
 }
 
-/* Two blocks of 64×64 share a multiprocessor. */
+/* Two blocks of 64×64 run on one multiprocessor at a time. */
 static void blocks_share_multiprocessors(void **state) {
     const struct mm_product product = product_of(MM_FLOAT64, 1024, 1024, 1024, 0);
     launch(&product);
     assert_int_equal(seen.grid.x, 256);
 }
 
-/* An operand has no map unless it begins at a multiple of 16 bytes. */
+/* An operand has a tensor map only if its address is a multiple of 16. */
 static void threads_copy_what_begins_anywhere(void **state) {
     struct mm_product product = product_of(MM_FLOAT64, 64, 64, 64, 0);
     product.b.data = operands + 8;
@@ -353,7 +350,7 @@ static void threads_copy_what_begins_anywhere(void **state) {
     assert_int_equal(seen.maps, 1);
 }
 
-/* Uses the tile of the request, or else the fastest tile. */
+/* Without a tile in the request, the fastest tile is chosen. */
 static void tiles_are_chosen(void **state) {
     static const struct {
         size_t m, k, n;
@@ -388,7 +385,7 @@ static void tiles_are_chosen(void **state) {
     }
 }
 
-/* A stack is one launch unless its copies would be padded; then any of its products fits the workspace. */
+/* A stack is one launch, unless its matrices need padded copies. Then each product is a launch. */
 static void stacks_have_their_memory(void **state) {
     const struct mm_stack stack = {.count = 6,
                                    .a_count = 6,
@@ -424,7 +421,7 @@ static void stacks_have_their_memory(void **state) {
     assert_memory_equal(seen.plan.b_steps, ((unsigned[]){0, 1}), 2 * sizeof(unsigned));
 }
 
-/* The copy of a stored operand is made once. */
+/* The aligned copy of a stored operand is made once. */
 static void copies_are_kept(void **state) {
     const struct mm_product product = product_of(MM_INT8, 256, 256, 256, 0);
     launch(&product);
@@ -448,7 +445,7 @@ static void without_depth_or_memory_others_compute(void **state) {
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
     assert_int_equal(seen.tiled, 1);
-    /* A product that needs no copy also works without partial sums. */
+    /* A product without copies also works if there is no memory for partial sums. */
     const struct mm_product aligned = product_of(MM_FLOAT64, 256, 16384, 256, 0);
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&aligned, &plan, &error), MM_OK);
@@ -469,7 +466,7 @@ static void a_tile_that_a_type_lacks_is_refused(void **state) {
     assert_string_equal(error.detail, "tensor of float64 has no tiles of 192; choose 32, 64 or 128");
 }
 
-/* The copy engine has signed 32-bit counts. */
+/* The tensor memory accelerator counts in signed 32-bit numbers. */
 static void too_many_tiles_are_refused(void **state) {
     static const struct {
         size_t count;

@@ -1,17 +1,17 @@
-/* Tests element types: values of the small types, and the table of precisions. */
+/* Tests the values of the narrow element types, and the table of their precisions. */
 #include "gpu/matrix/dtype.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
 
-/* Returns the value after rounding to the type. */
+/* Returns the value rounded to the type. */
 static double rounded(enum mm_dtype dtype, double value) {
     uint64_t element;
     mm_dtype_put(dtype, &element, 0, value);
     return mm_dtype_get(dtype, &element, 0);
 }
 
-/* The types that C lacks, by their fields. */
+/* Formats of types that the C language lacks. */
 static const struct {
     enum mm_dtype dtype;
     int exponent_bits;
@@ -22,7 +22,7 @@ static const struct {
               {MM_FLOAT8_E4M3FN, 4, 3, false},
               {MM_FLOAT8_E5M2, 5, 2, true}};
 
-/* The definition: 2^(exponent − bias) · 1.mantissa; a subnormal has 0.mantissa and one exponent more. */
+/* 2^(exponent − bias) · 1.mantissa; a subnormal has 0.mantissa and an exponent larger by one. */
 static double value_by_fields(size_t which, unsigned bits) {
     const int exponent_bits = narrow[which].exponent_bits, mantissa_bits = narrow[which].mantissa_bits;
     const int highest = (1 << exponent_bits) - 1, bias = highest / 2;
@@ -41,8 +41,7 @@ static bool is_same(double a, double b) {
     return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
 }
 
-/* Each value rounds to itself. A number between two values rounds to the nearer one, and a midpoint to the
- * even one. */
+/* Numbers round to the nearest value of the type, and midpoints to the even value. */
 static void every_encoding_is_read_and_rounded_to(void **state) {
     for (size_t which = 0; which < COUNT(narrow); which++) {
         const enum mm_dtype dtype = narrow[which].dtype;
@@ -69,7 +68,7 @@ static void figures_are_those_of_the_type(void **state) {
             assert_true(precision.unit == 0.0 && precision.least == 0.0 && precision.largest == 0.0);
             continue;
         }
-        const double step = 2.0 * precision.unit; /* from 1 to the next number */
+        const double step = 2.0 * precision.unit; /* distance from 1 to the next value */
         assert_true(rounded(dtype, 1.0 + step) == 1.0 + step);
         assert_true(rounded(dtype, 1.0 + precision.unit) == 1.0);
         assert_true(rounded(dtype, 1.0 + 0.75 * step) == 1.0 + step);

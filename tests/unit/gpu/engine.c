@@ -1,5 +1,4 @@
-/* Tests how the engine rejects long products, with a backend of two devices, and its error for a backend
- * without devices. */
+/* Tests when the engine rejects long products, and its error for a backend without devices. */
 #include "gpu/device/backend.h"
 #include "gpu/device/engine.h"
 #include "tests/unit/unit.h"
@@ -44,7 +43,7 @@ static void make_twins(void) {
     twins.open = open_twin;
 }
 
-/* Then there is no error either, because such a request is rejected earlier. */
+/* A product is accepted if at least one device can compute it in time. */
 static void one_device_that_is_fast_enough_will_do(void **state) {
     static const struct {
         double rates[2]; /* nanoseconds per operation */
@@ -52,7 +51,7 @@ static void one_device_that_is_fast_enough_will_do(void **state) {
     } cases[] = {{{1.0, 1.0}, MM_OK}, {{1e6, 1.0}, MM_OK}, {{1.0, 1e6}, MM_OK}, {{1e6, 1e6}, MM_TOO_LARGE}};
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 100, 100, NULL);
     struct mm_job job = {.work.backend = &twins, .product = {.a = square, .b = square, .c = square}};
-    /* The devices option is for GPUs, so both host devices stay. */
+    /* The option `devices` selects GPUs, so it keeps both devices of the host. */
     static const unsigned chosen[] = {0};
     const struct mm_engine_options options = {.backend = "twins",
                                               .devices = chosen,
@@ -77,7 +76,7 @@ static void one_device_that_is_fast_enough_will_do(void **state) {
     mm_engine_close(engine);
 }
 
-/* The log does not name a backend that was not built in. */
+/* The log names only backends that the program contains. */
 static void a_backend_without_devices_says_why(void **state) {
     static const struct {
         bool is_built_in;
@@ -106,7 +105,7 @@ static void a_backend_without_devices_says_why(void **state) {
     }
 }
 
-/* by the device's index */
+/* by the index of the device */
 static enum mm_status copy_statuses[2];
 
 static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
@@ -115,7 +114,7 @@ static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struc
     return status == MM_OK ? MM_OK : mm_fail(error, status, "as told");
 }
 
-/* The second device has more memory, so it is asked first, and its error is reported. */
+/* The second device has more free memory, so it is asked first and its error is reported. */
 static void a_copy_is_refused_by_the_roomiest_device(void **state) {
     static const enum mm_status cases[][3] = {{MM_STORE_FULL, MM_NO_DEVICE_MEMORY, MM_NO_DEVICE_MEMORY},
                                               {MM_OK, MM_NO_DEVICE_MEMORY, MM_OK},

@@ -1,4 +1,3 @@
-/* A fake CUDA runtime on the host. */
 #include "fake_cuda.h"
 #include "gpu/check/verify.h"
 #include "gpu/matrix/sums.h"
@@ -32,7 +31,7 @@ const char *cudaGetErrorName(cudaError_t code) {
     return "told";
 }
 
-/* Each allocation has its size in front. */
+/* Each allocation begins with its size. */
 enum { HEAD = 256 };
 
 cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
@@ -41,7 +40,7 @@ cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t p
     char *piece = aligned_alloc(HEAD, HEAD + (bytes + HEAD - 1) / HEAD * HEAD);
     assert_non_null(piece);
     memcpy(piece, &bytes, sizeof bytes);
-    memset(piece + HEAD, 0xff, bytes); /* NaN */
+    memset(piece + HEAD, 0xff, bytes); /* fills with NaN */
     fake_cuda.memory_used += bytes;
     fake_cuda.allocations++;
     *memory = piece + HEAD;
@@ -113,7 +112,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return fake_cuda.event_fails;
 }
 
-/* An event's number is its time in milliseconds. */
+/* The value of an event is its time in milliseconds. */
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     *ms = (float)((uintptr_t)to - (uintptr_t)from);
     return cudaSuccess;

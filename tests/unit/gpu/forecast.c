@@ -1,23 +1,23 @@
-/* Tests the forecast, which follows the best times of kernels, by variant, and of copies. */
+/* Tests the forecast of a job's time, which learns from the best times of kernels and copies. */
 #include "gpu/device/backend.h"
 #include "gpu/cpu/variants.h"
 #include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"
 
-enum { US = 1000, TELLING = 1000000 /* the least work from which a first rate is learned */ };
+enum { US = 1000, TELLING = 1000000 /* least work that sets the first rate */ };
 
 static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {
     {.name = "one", .launch[MM_FLOAT32] = mm_cpu_naive}, {.name = "two"}};
 static const struct mm_backend backend = {
     .name = "made up", .is_host = true, .variants = variants, .variant_count = COUNT(variants)};
 
-/* A matrix of this many bytes, which are never read. */
+/* Returns a matrix of this many bytes. Its elements do not exist, because nothing reads them. */
 static struct mm_matrix matrix_of(size_t bytes) {
     static float element;
     return mm_matrix_dense(MM_FLOAT32, bytes / sizeof(float), 1, &element);
 }
 
-/* A job with `work` operations, and a fiftieth as many bytes. */
+/* Returns a job with `work` operations and work / 50 bytes. */
 static struct mm_job job_of(size_t work, unsigned row) {
     return (struct mm_job){.work.backend = &backend,
                            .outcome.ran = &variants[row],
@@ -25,7 +25,7 @@ static struct mm_job job_of(size_t work, unsigned row) {
 }
 
 static struct mm_device device;
-static struct mm_job job; /* with the least work from which a first rate is learned */
+static struct mm_job job; /* has the least work that sets a first rate */
 
 static int set_up(void **state) {
     device = (struct mm_device){.backend = &backend};
@@ -33,7 +33,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* The job took this long, and the forecast learns from it. */
+/* Lets the forecast learn that the job took so long. */
 static void learn(uint64_t kernel_us) {
     job.outcome.span_ns[MM_SPAN_KERNEL] = kernel_us * US;
     mm_forecast_learn(&device, &job);
@@ -57,8 +57,7 @@ static void the_best_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
-/* Vectors have many bytes per operation, so they must not make large products look slow. Bytes have their own
- * rate. */
+/* Products with vectors move many bytes per operation. They must not make large products look slow. */
 static void a_thin_product_tells_of_its_bytes_alone(void **state) {
     const struct mm_job large = job_of(4 * TELLING, 0);
     struct mm_job thin = job;
@@ -71,7 +70,7 @@ static void a_thin_product_tells_of_its_bytes_alone(void **state) {
         learn(is_assumed ? 1000 : 0); /* as fast as its operations allow */
         expect_us(is_assumed ? 1000.0 : 0.0, &thin, 0);
         learn(20000);
-        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* limited by its bytes */
+        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* its bytes limit it */
         expect_us(20000.0, &thin, 0);
         assert_true(mm_forecast_kernel_ns(&device, &variants[0], &thin.product) == 20000.0 * US);
         learn(10000);
@@ -90,8 +89,7 @@ static void a_thin_product_tells_of_its_bytes_alone(void **state) {
     }
 }
 
-/* A job without work, with little work or with a very short time teaches nothing, because a delay would
- * distort the rate. */
+/* A job with little work or a very short time sets no rate, because a delay would distort it. */
 static void little_tells_nothing_of_much(void **state) {
     static const struct {
         size_t work, uploaded_bytes, large;
@@ -114,7 +112,6 @@ static void little_tells_nothing_of_much(void **state) {
     expect_us(50.0, &job, 0);
 }
 
-/* A short job can still improve a known rate. */
 static void any_job_mends_a_rate(void **state) {
     const struct mm_job large = job;
     job.outcome.uploaded_bytes = TELLING;
@@ -127,7 +124,7 @@ static void any_job_mends_a_rate(void **state) {
     expect_us(200.0 + 300.0 / 50, &large, 0);
 }
 
-/* A job with a check takes that much longer. */
+/* The time of a check is added to the forecast. */
 static void checks_take_their_time(void **state) {
     const struct mm_job unchecked = job;
     job.product.c = matrix_of(TELLING);
@@ -143,7 +140,7 @@ static void checks_take_their_time(void **state) {
 static const struct mm_variant transpose = {.name = "turns", .op = MM_TRANSPOSE};
 static const struct mm_backend moves = {.name = "moves", .variants = &transpose, .variant_count = 1};
 
-/* A product with k = 0 only writes zeros, and teaches nothing. */
+/* A product with k = 0 only writes zeros, so it sets no rate. */
 static void no_depth_tells_nothing(void **state) {
     job.product.k = 0;
     job.product.c = matrix_of(TELLING);
@@ -155,7 +152,7 @@ static void no_depth_tells_nothing(void **state) {
     assert_true(mm_forecast_ns(&device, &job, &transpose) == 60.0 * US);
 }
 
-/* Jobs in one launch teach nothing about copies. */
+/* Variants beyond the end of the table share its last rate. */
 static void rows_past_the_table_do_no_harm(void **state) {
     job = job_of(TELLING, MM_FORECAST_VARIANTS_MAX);
     learn(3000);
@@ -175,14 +172,14 @@ static void copies_count_by_their_bytes(void **state) {
     expect_us(4.0, &job, 0);
 }
 
-/* An assumed rate holds until a job was measured, even a slower one. A first job that is far slower is
- * ignored, or large products would be rejected for long. */
+/* A first job far slower than the assumed rate is ignored, or large products would be rejected. */
 static void a_rate_is_assumed_first(void **state) {
     for (int is_far = 0; is_far < 2; is_far++) {
         set_up(state);
         mm_forecast_assume(&device, &variants[0], &job.product, 1000.0 * US);
         expect_us(1000.0, &job, 0);
-        job.outcome.span_ns[MM_SPAN_KERNEL] = is_far ? 33000 * US : 50 * US - 1; /* better, but too short */
+        /* 33 ms is far slower than assumed. Less than 50 µs is faster, but too short to count. */
+        job.outcome.span_ns[MM_SPAN_KERNEL] = is_far ? 33000 * US : 50 * US - 1;
         mm_forecast_learn(&device, &job);
         expect_us(1000.0, &job, 0);
         learn(is_far ? 31000 : 3000);
@@ -190,7 +187,7 @@ static void a_rate_is_assumed_first(void **state) {
     }
 }
 
-/* A millisecond, but every second run is delayed. */
+/* Each second run is delayed. */
 static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     static unsigned runs;
@@ -212,7 +209,7 @@ static void one_run_that_is_held_up_is_not_assumed(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 1990 * US, 2010 * US);
 }
 
-/* One nanosecond per operation or byte: 2·e³ for an edge e, or 2·e²·bytes of a transposition. */
+/* The rate is 1 ns per operation or byte: 2·e³ for a product of edge e, 2·e²·bytes for a transposition. */
 static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};
@@ -227,11 +224,12 @@ static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     assert_int_equal(mm_forecast_check(&device, &variants[0], &larger, 1, &error), MM_TOO_LARGE);
     assert_string_equal(error.field, "variant");
     assert_true(error.has_limit && error.limit == 1);
-    assert_string_equal(error.detail, "one would take about 0.001 s for this, but the limit is 1 ms "
-                                      "(--max-kernel-ms), enough for squares of an "
-                                      "edge up to 79"); /* 986,078 of 1,000,000; 80 needs 1,024,000 */
+    assert_string_equal(error.detail,
+                        "one would take about 0.001 s for this, but the limit is 1 ms "
+                        "(--max-kernel-ms), enough for squares of an "
+                        "edge up to 79"); /* 986078 ns of 1000000; an edge of 80 needs 1024000 */
     assert_int_equal(mm_forecast_check(&mover, &transpose, &transposition, 7, &error), MM_TOO_LARGE);
-    assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·e² of 7,000,000 */
+    assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·e² of 7000000 ns */
 }
 
 static void a_deep_product_of_a_small_result_takes_a_gpu_long(void **state) {
@@ -246,7 +244,7 @@ static void a_deep_product_of_a_small_result_takes_a_gpu_long(void **state) {
     assert_true(mm_forecast_kernel_ns(&device, &variants[0], &small) == 2.0 * 256 * 1000);
 }
 
-/* The products of a stack run together on a GPU, and each takes some time. */
+/* The products of a stack run together on a GPU, but each adds some time. */
 static void all_products_of_a_stack_count(void **state) {
     static const struct mm_backend gpu = {.name = "gpu", .variants = variants, .variant_count = 2};
     static const struct mm_stack stack = {.count = 1000}, tiny = {.count = 1000000};

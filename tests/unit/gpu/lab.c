@@ -15,7 +15,7 @@ LAUNCH(multiply) {
     return mm_cpu_backend.variants[0].launch[product->a.dtype](product, lane, error);
 }
 
-/* Leaves the last element of C unchanged. */
+/* Leaves the last element of C unwritten. */
 LAUNCH(drop_corner) {
     const size_t bytes = mm_dtype_bytes(product->c.dtype);
     char *last = (char *)product->c.data + (product->m * product->n - 1) * bytes;
@@ -26,14 +26,14 @@ LAUNCH(drop_corner) {
     return status;
 }
 
-/* Leaves out the last step of k. */
+/* Ignores the last element of each sum. */
 LAUNCH(drop_slab) {
     struct mm_product less = *product;
     less.k--;
     return multiply(&less, lane, error);
 }
 
-/* Leaves an inner tile of 16×16 unchanged. */
+/* Leaves a tile of 16×16 in the middle of C unwritten. */
 LAUNCH(drop_tile) {
     const size_t first = product->m / 2 * product->c.ld + product->n / 2;
     float *tile = (float *)product->c.data + first;
@@ -71,7 +71,7 @@ LAUNCH(transpose) {
     return MM_OK;
 }
 
-/* Two inner elements get wrong bytes from a neighbour: the first bytes of one, the last of the other. */
+/* Gives two elements some bytes of a neighbour: one has wrong first bytes, the other wrong last bytes. */
 LAUNCH(misplace_two) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
     const size_t part = bytes < sizeof(float) ? bytes : sizeof(float);
@@ -164,7 +164,7 @@ static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype
     return mm_cpu_backend.fill(NULL, memory, dtype, count, seed, error);
 }
 
-/* Simulated times: blas 100 ns, a plain copy 200, all others 1000, plus the number of runs. */
+/* The fake time: blas 100 ns, a plain copy 200 ns, others 1000 ns, plus the number of the run. */
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     const struct mm_variant *variant = plan->variant;
@@ -218,7 +218,7 @@ void lab_ask(struct mm_benchmark_request *request, const char *names) {
     }
 }
 
-/* The limit is an hour, so a slow machine does not reduce the repeats. */
+/* An hour, so a slow machine does not reduce the number of repeats. */
 #define HOUR_NS UINT64_C(3600000000000)
 
 struct mm_benchmark_request lab_product(size_t m, size_t k, size_t n, unsigned repeats, const char *names) {

@@ -1,4 +1,4 @@
-/* Tests sums and products of sizes from clients, and which matrices conform. */
+/* Tests sums of sizes that overflow, and which matrices can be multiplied. */
 #include "gpu/matrix/matrix.h"
 #include "gpu/product/product.h"
 #include "tests/unit/unit.h"

@@ -1,4 +1,4 @@
-/* Tests gpu/occupancy against NVIDIA's cuda_occupancy.h of CUDA 13. */
+/* Compares the computed occupancy with NVIDIA's cuda_occupancy.h of CUDA 13. */
 #include "gpu/lab/occupancy.h"
 #include "tests/unit/unit.h"
 
@@ -11,25 +11,22 @@ static void test_known_answers(void **state) {
         unsigned blocks, by[MM_LIMITER_COUNT];
     } cases[] = {
         {90, {256, 32, 0}, 8, {8, 8, 228, 32}},
-        {90, {256, 33, 0}, 6, {8, 6, 228, 32}}, /* 40 registers: a warp gets units of 256 */
+        {90, {256, 33, 0}, 6, {8, 6, 228, 32}}, /* as with 40 registers; a warp gets units of 256 */
         {90, {256, 40, 0}, 6, {8, 6, 228, 32}},
         {90, {256, 41, 0}, 5, {8, 5, 228, 32}},
         {90, {1024, 64, 0}, 1, {2, 1, 228, 32}},
-        {90, {1024, 65, 0}, 0, {2, 0, 228, 32}}, /* the launch would fail */
-        {90,
-         {160, 80, 0},
-         4,
-         {12, 4, 228, 32}}, /* a part has registers for 6 warps: 4 blocks of 5, not 25 / 5 */
+        {90, {1024, 65, 0}, 0, {2, 0, 228, 32}}, /* too many registers for a launch */
+        {90, {160, 80, 0}, 4, {12, 4, 228, 32}},
         {90, {129, 255, 0}, 1, {12, 1, 228, 32}},
         {90, {257, 255, 0}, 0, {7, 0, 228, 32}},
         {90, {1, 0, 0}, 32, {64, NONE, 228, 32}},
         {90, {33, 16, 0}, 32, {32, 64, 228, 32}},
-        {90, {128, 16, 13568}, 16, {16, 32, 16, 32}}, /* two limits: 14592 of 228 KiB each */
-        {90, {128, 16, 13569}, 15, {16, 32, 15, 32}}, /* 128 bytes more each */
+        {90, {128, 16, 13568}, 16, {16, 32, 16, 32}}, /* two limits; each block gets 14592 bytes of 228 KiB */
+        {90, {128, 16, 13569}, 15, {16, 32, 15, 32}}, /* each block gets 128 bytes more */
         {90, {128, 16, 232448}, 1, {16, 32, 1, 32}},
         {90, {128, 16, 232449}, 0, {16, 32, 0, 32}},
         {70, {64, 16, 0}, 32, {32, 64, NONE, 32}},
-        {70, {64, 16, 1}, 32, {32, 64, 384, 32}}, /* 256 bytes, none of them reserved */
+        {70, {64, 16, 1}, 32, {32, 64, 384, 32}},
         {70, {64, 16, 98304}, 1, {32, 64, 1, 32}},
         {75, {128, 32, 8192}, 8, {8, 16, 8, 16}},
         {80, {256, 40, 8192}, 6, {8, 6, 18, 32}},

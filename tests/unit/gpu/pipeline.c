@@ -1,5 +1,4 @@
-/* Tests when a thread's pipeline may begin more jobs: it needs a free lane, and must not be collecting small
- * jobs. */
+/* Tests when a thread may begin more jobs: it needs a free lane and must not be collecting small jobs. */
 #include "gpu/queue/pipeline.h"
 #include "scene.h"
 
@@ -23,7 +22,7 @@ static void end(void) {
     assert_true(mm_pipeline_end(&pipeline, &batch));
 }
 
-/* More jobs may begin after 30 us. */
+/* While small jobs are collected, more may begin only after 30 µs. */
 static void expect_collecting(uint64_t begun_ns) {
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns));
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns + 29999));
@@ -35,12 +34,12 @@ static void beside_small_ones_others_wait_30_us(void **state) {
     expect_collecting(pipeline.changed_ns);
     begin(1, 5, 1);
     end();
-    assert_false(mm_pipeline_may_begin(&pipeline, pipeline.small_ns)); /* the second one is under way */
+    assert_false(mm_pipeline_may_begin(&pipeline, pipeline.small_ns)); /* the second job still runs */
     end();
     assert_true(mm_pipeline_may_begin(&pipeline, pipeline.small_ns));
 }
 
-/* A large job neither restarts nor ends the time of the small ones. */
+/* Large jobs do not change how long small jobs are collected. */
 static void only_small_ones_collect(void **state) {
     begin(0, 0, 1);
     begin(1, 5, 1);

@@ -1,4 +1,4 @@
-/* Tests gpu/probe: which accesses it times in which step. */
+/* Tests which accesses a probe measures in which step. */
 #include "gpu/lab/probe.h"
 #include "tests/unit/unit.h"
 
@@ -11,7 +11,7 @@ static struct {
     uint64_t takes_ns; /* duration of each call */
 } asked;
 
-/* The fake time of an access tells its stride. */
+/* The fake time of an access is computed from its stride. */
 static enum mm_status fake_probe(struct mm_device *device, const struct mm_access *accesses, size_t count,
                                  struct mm_access_time *times, struct mm_memory_speed *speed,
                                  struct mm_error *error) {
@@ -67,14 +67,15 @@ static void test_task(void **state) {
     struct mm_task task = make(&probe, 3 * MM_PROBE_STEP);
     uint64_t begun_ns = mm_clock_ns();
     while (task.run(&task, &device, false) != MM_TASK_OVER) {
-        assert_true(mm_clock_ns() - begun_ns >= MM_TASK_SLICE_NS); /* not before the slice has ended */
+        /* A step must use its whole slice. */
+        assert_true(mm_clock_ns() - begun_ns >= MM_TASK_SLICE_NS);
         begun_ns = mm_clock_ns();
     }
     assert_int_equal(probe.done, probe.count);
     assert_int_equal(task.work.error.status, MM_OK);
     assert_ptr_equal(probe.device, &device);
 
-    task = make(&probe, 2 * MM_PROBE_STEP); /* a step that takes a slice */
+    task = make(&probe, 2 * MM_PROBE_STEP); /* each step takes a whole slice */
     asked.takes_ns = MM_TASK_SLICE_NS;
     assert_int_equal(task.run(&task, &device, false), MM_TASK_AGAIN);
     assert_int_equal(asked.calls, 1);
@@ -92,7 +93,7 @@ static void test_task(void **state) {
     assert_int_equal(probe.done, 0);
 }
 
-/* Only reads by all lanes, in banks of the device's width. */
+/* A device measures only reads by all lanes, and only with banks of its own width. */
 static void test_can_time(void **state) {
     static const struct mm_backend plain = {.name = "plain"};
     struct mm_device device = {.backend = &able, .shared_bank_bytes = 4};

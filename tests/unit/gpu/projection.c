@@ -1,4 +1,4 @@
-/* Tests projections of right and wrong products, of many shapes. */
+/* Tests the random projection that checks products: right and wrong products of many shapes. */
 #include "gpu/check/projection.h"
 #include "tests/unit/unit.h"
 
@@ -6,21 +6,21 @@
 
 enum { SEED = 12345 };
 
-/* A product computed in double precision, with its prepared projection. */
+/* A product computed in float64, with its projection. */
 struct fixture {
     struct mm_random_product product;
     struct mm_projection projection;
     void *memory;
-    double norm; /* norm of C */
+    double norm; /* Frobenius norm of C */
     float *c;
 };
 
 static struct fixture fixture;
 
-/* Which operands are stored transposed. */
+/* bits of a layout: which operands are stored transposed */
 enum { A_TRANSPOSED = 1, B_TRANSPOSED = 2, LAYOUT_COUNT = 4 };
 
-/* Computes C of the random streams in this layout. */
+/* Computes C from the random numbers, for this layout. */
 static void multiply(unsigned layout) {
     const struct mm_random_product *product = &fixture.product;
     const size_t m = product->m, k = product->k, n = product->n;
@@ -40,7 +40,7 @@ static void multiply(unsigned layout) {
     fixture.norm = sqrt(squares);
 }
 
-/* Opens the streams and the projection, in memory of exactly the size that it asks for. */
+/* The projection gets memory of exactly the requested size, so a sanitizer reports accesses outside. */
 static struct mm_random_product product_of(enum mm_dtype dtype, const size_t *shape, unsigned layout,
                                            void **memory) {
     const size_t bytes = mm_projection_bytes(dtype, shape[0], shape[1], shape[2]);
@@ -78,7 +78,7 @@ static size_t element_count(void) {
     return fixture.product.m * fixture.product.n;
 }
 
-/* Returns the error of C, read in parts of this many elements. */
+/* Returns the error of C, which the projection reads in parts of `piece` elements. */
 static double error_in_pieces(size_t piece) {
     const size_t count = element_count();
     mm_projection_begin(&fixture.projection);
@@ -97,26 +97,25 @@ static const size_t shapes[][3] = {{1, 1, 1},    {1, 1, 1000},  {1000, 1, 1},  {
                                    {15, 15, 17}, {16, 16, 16},  {64, 100, 64}, {200, 30, 150}};
 enum { SHAPE_COUNT = COUNT(shapes) };
 
-/* Tests every shape in every layout. */
 enum { CASE_COUNT = SHAPE_COUNT * LAYOUT_COUNT };
 
 static void make_case(size_t which) {
     make(shapes[which / LAYOUT_COUNT], (unsigned)(which % LAYOUT_COUNT));
 }
 
-/* One rounding is at most u of an element, and no shape may report more. */
+/* The reported error of a right product is at most one rounding. */
 static void right_products_are_right(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
         const double error = error_of();
         if (!(error < 2.0 * 0x1p-24))
             fail_msg("case %zu: %g", which, error);
-        for (size_t piece = 1; piece < 20; piece += 6) /* equal except for the order of addition */
+        for (size_t piece = 1; piece < 20; piece += 6) /* only the order of addition differs */
             assert_true(fabs(error_in_pieces(piece) - error) < 1e-3 * error + 1e-15);
     }
 }
 
-/* Each element in turn is off by the average size of an element. Its weight is between 1/2 and 1. */
+/* An error in a single element is reported with about its relative size. */
 static void single_elements_show(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
@@ -134,7 +133,7 @@ static void single_elements_show(void **state) {
     }
 }
 
-/* Random noise is reported with its size relative to the norm. */
+/* The reported error of random noise is its size relative to the norm. */
 static void noise_is_told_by_its_size(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
@@ -166,7 +165,7 @@ static void what_is_not_finite_is_infinitely_wrong(void **state) {
     assert_true(error_of() == (double)INFINITY);
 }
 
-/* k·n + m·k numbers in steps of 2^17, however long a row is. */
+/* The k·n + m·k numbers are prepared in steps of 2^17, even if a row is longer. */
 static void preparing_is_done_in_steps(void **state) {
     static const struct {
         size_t shape[3];
@@ -191,7 +190,7 @@ static void preparing_is_done_in_steps(void **state) {
     }
 }
 
-/* Returns ||C·x − A·B·x|| / ||A·B·x|| for types of operands and result, with one element changed or none. */
+/* Returns ‖C·x − A·B·x‖ / ‖A·B·x‖. If is_wrong, one element of C is changed. */
 static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_wrong) {
     enum { M = 20, K = 300, N = 30 };
     static uint64_t c[M * N]; /* large enough for any type */
@@ -216,8 +215,7 @@ static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_
     return mm_projection_error(&projection);
 }
 
-/* One rounding gives about half of the type's unit roundoff. Sums of float8 and float64 here may be exact.
- */
+/* One rounding gives about half of the unit roundoff. Sums of float8 and float64 may be exact here. */
 static void products_of_every_type_are_projected(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -236,7 +234,7 @@ static void products_of_every_type_are_projected(void **state) {
         }
 }
 
-/* All elements of a bool may be 0, so the norm is 0. */
+/* All elements of a bool product may be 0, so the norm is 0. */
 static void zeros_are_right_and_ones_in_their_place_wrong(void **state) {
     const size_t shape[] = {1, 1, 1};
     const int32_t results[] = {0, 1};

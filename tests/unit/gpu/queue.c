@@ -1,5 +1,4 @@
-/* Tests the queue: limits, one call of done for each job, deadlines, the choice of the device, and jobs that
- * end without running. */
+/* Tests the queue: limits, deadlines, the choice of the device, and jobs that end without running. */
 #include "scene.h"
 #include "gpu/store/store.h"
 #include "tests/unit/few_threads.h"
@@ -29,7 +28,7 @@ static void a_full_queue_refuses(void **state) {
     struct mm_error error;
     open_scene((struct setting){.closed = true, .jobs_max = MOST});
     submit_product(&jobs[0], 2);
-    wait_begun(fake, 1); /* it runs and no longer waits */
+    wait_begun(fake, 1); /* a job that runs does not count as waiting */
     for (int index = 1; index <= MOST; index++) {
         assert_false(mm_queue_look(queue).is_full);
         submit_product(&jobs[index], 2);
@@ -53,7 +52,7 @@ static void a_late_job_is_not_begun(void **state) {
     for (int index = 0; index < 3; index++)
         job_init(&jobs[index], "naive", 2);
     fake->makes_late = true;
-    pthread_mutex_lock(&fake->mutex); /* neither begins before both wait */
+    pthread_mutex_lock(&fake->mutex); /* no job begins before both wait */
     submit(late);
     submit(failing);
     pthread_mutex_unlock(&fake->mutex);
@@ -77,7 +76,7 @@ static void a_late_job_is_not_begun(void **state) {
     assert_int_equal(begun_by(fake), 2);
 }
 
-/* The queue ignores what a job was before. */
+/* A job may be submitted again. Nothing of its first run may remain. */
 static void a_job_is_as_new_each_time(void **state) {
     struct mm_job *job = &jobs[0].job;
     open_scene((struct setting){0});
@@ -105,7 +104,7 @@ static void a_job_is_as_new_each_time(void **state) {
     }
 }
 
-/* Submitting does not plan, because the caller may hold a lock. A failing plan is reported. */
+/* Submitting does not plan, because the caller may hold a lock. The worker reports a plan that fails. */
 static void a_job_is_planned_once(void **state) {
     struct mm_error error;
     open_scene((struct setting){0});
@@ -142,12 +141,12 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_ptr_equal(job->work.device, &fake->device);
     assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 7);
     assert_int_equal(job->outcome.batched, 1);
-    job->verify = true; /* a check needs a backend's job */
+    job->verify = true; /* only the backend's worker can check a product */
     assert_false(run_now(4, 2, 2));
     job->verify = false;
-    assert_true(run_now(2000, 2, 2)); /* 16000 operations, and one row more */
+    assert_true(run_now(2000, 2, 2)); /* 16000 operations are allowed, but not one row more */
     assert_false(run_now(2001, 2, 2));
-    assert_false(run_now(1, 5000, 1)); /* 10000 operations, but 40 KB to read */
+    assert_false(run_now(1, 5000, 1)); /* fewer operations, but 40 KB to read */
     assert_true(run_now(0, 2, 2));
     assert_int_equal(job->outcome.span_ns[MM_SPAN_KERNEL], 0);
     fake->fail_measure = true;
@@ -157,10 +156,10 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_false(run_now(4, 2, 2));
     __atomic_store_n(&fake->device.failed, 0, __ATOMIC_RELAXED);
     mm_queue_stop(queue);
-    assert_false(run_now(4, 2, 2)); /* a submit reports the error */
+    assert_false(run_now(4, 2, 2)); /* submit reports this error instead */
     assert_int_equal(jobs[0].done_count, 0);
     close_queue();
-    open_scene((struct setting){0}); /* no host device */
+    open_scene((struct setting){0}); /* no device of the host */
     job_init(&jobs[0], "naive", 4);
     assert_false(run_now(4, 2, 2));
 }
@@ -168,13 +167,13 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
 static void the_least_loaded_device_is_chosen(void **state) {
     static const unsigned devices[] = {0, 1, 1, 0};
     open_scene((struct setting){.devices = 2, .closed = true});
-    job_init(&jobs[0], "naive", 1000); /* goes to the first device, which then has more load */
+    job_init(&jobs[0], "naive", 1000); /* goes to the first device, which then has more work */
     submit(&jobs[0]);
     wait_begun(fake, 1);
     submit_product(&jobs[1], 2);
     submit_product(&jobs[2], 2);
     open_gate(fake);
-    job_wait(&jobs[0], MM_OK); /* now the device is idle */
+    job_wait(&jobs[0], MM_OK); /* the first device is idle again */
     submit_product(&jobs[3], 2);
     open_gate(&fakes[1]);
     wait_all(jobs + 1, 3);
@@ -188,22 +187,22 @@ static void submit_stored(struct test_job *test, struct mm_stored *b) {
     submit(test);
 }
 
-/* A job here weighs as much as copying 6 bytes. */
+/* A job here counts as much as copying 6 bytes. */
 static void work_goes_where_its_operands_are(void **state) {
     static const unsigned devices[] = {1, 1, 0, 0, 0};
     struct mm_device_copy copies[] = {{.device = &fakes[0].device}, {.device = &fakes[1].device}};
     struct mm_stored value = {.bytes = 1000};
     open_scene((struct setting){.devices = 2, .closed = true});
-    mm_stored_add_copy(&value, &copies[0]); /* its memory was freed */
+    mm_stored_add_copy(&value, &copies[0]); /* the memory of this copy was freed */
     mm_stored_add_copy(&value, &copies[1]);
     copies[1].data = &value;
     submit_stored(&jobs[0], &value);
-    submit_stored(&jobs[1], &value); /* waits, because copying to the idle device takes longer */
+    submit_stored(&jobs[1], &value); /* waits, because copying to the idle device would take longer */
     value.bytes = 8;
     submit_stored(&jobs[2], &value);
     copies[0].data = &value;
     value.bytes = 1000;
-    submit_stored(&jobs[3], &value); /* both have a copy, so the load decides */
+    submit_stored(&jobs[3], &value); /* both devices have a copy, so the one with less work runs the job */
     open_gate(&fakes[0]);
     open_gate(&fakes[1]);
     wait_all(jobs, 4);
@@ -234,14 +233,14 @@ static void an_empty_product_needs_no_device(void **state) {
     for (int index = 0; index < 3; index++) {
         job_init(&jobs[0], "auto", 2);
         job->product = products[index];
-        job->verify = index == 1; /* the check passes */
+        job->verify = index == 1; /* the check must pass */
         submit(&jobs[0]);
         job_wait(&jobs[0], MM_OK);
         assert_true(job->outcome.verification.is_done == job->verify);
         assert_int_equal(mm_verification_verdict(&job->outcome.verification), MM_VERDICT_PASSED);
         assert_string_equal(job->outcome.ran->name, "naive");
         assert_true(mm_outcome_rate(&job->outcome) == 0.0);
-        assert_int_equal(begun_by(fake), index == 2); /* k = 0 writes zeros */
+        assert_int_equal(begun_by(fake), index == 2); /* with k = 0 it must write zeros */
     }
 }
 
@@ -261,7 +260,7 @@ static void ask_and_count(struct mm_work *work) {
     count_done(work);
 }
 
-/* The devices get jobs in turn, and the first two jobs run. The done callback may call the queue. */
+/* The devices get jobs in turn, so jobs 0 and 1 run. The done callback may call the queue. */
 static void abort_ends_those_that_wait(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     for (int index = 0; index < 6; index++) {
@@ -288,12 +287,12 @@ static void a_waiting_job_is_taken_back(void **state) {
     for (int index = 1; index < 4; index++)
         submit_product(&jobs[index], 2);
     assert_true(mm_queue_look(queue).is_full);
-    assert_false(mm_queue_cancel(queue, jobs[0].work)); /* it runs */
+    assert_false(mm_queue_cancel(queue, jobs[0].work)); /* this job runs */
     assert_true(mm_queue_cancel(queue, jobs[2].work));
     assert_false(mm_queue_cancel(queue, jobs[2].work));
     assert_false(mm_queue_look(queue).is_full);
-    assert_true(mm_queue_cancel(queue, jobs[3].work)); /* the last one */
-    assert_true(mm_queue_cancel(queue, jobs[1].work)); /* the first one */
+    assert_true(mm_queue_cancel(queue, jobs[3].work)); /* last in the list */
+    assert_true(mm_queue_cancel(queue, jobs[1].work)); /* first in the list */
     submit(&jobs[3]);
     assert_int_equal(mm_queue_look(queue).jobs, 2);
     open_gate(fake);

@@ -1,5 +1,4 @@
-/* Tests batches on a device that reports when a lane ends: which products share a launch, and that none waits
- * for another lane. */
+/* Tests which products share a launch, on a fake device that reports when a lane has ended. */
 #include "scene.h"
 #include "gpu/store/store.h"
 
@@ -9,7 +8,7 @@ static void open_async(unsigned lanes) {
     open_scene((struct setting){.lanes = lanes, .closed = true, .backend = &fake_async, .jobs_max = 1000});
 }
 
-/* A product of n columns that shares launches with others of its key; key 0: alone. */
+/* Submits a product with n columns. Products with the same key may share a launch, unless the key is 0. */
 static void submit_keyed(unsigned index, unsigned key, size_t n) {
     job_init(&jobs[index], "naive", 2);
     jobs[index].job.product.n = n;
@@ -27,17 +26,17 @@ static int done_of(unsigned index) {
     return __atomic_load_n(&jobs[index].done_count, __ATOMIC_SEQ_CST);
 }
 
-/* A waiting product, and its expected result. */
+/* A waiting product and its expected result. */
 struct row {
     unsigned key, batched;
-    size_t n; /* columns; 0: a product that succeeds */
+    size_t n; /* columns; 0 for a product that succeeds */
     enum mm_status status;
     bool is_late, is_cancelled;
-    bool is_large;  /* has operands of a MiB */
+    bool is_large;  /* has operands of 1 MiB */
     bool is_stored; /* its operand is on the device */
 };
 
-/* Lets the products wait for a busy lane, then checks the number of launches; 0: any. */
+/* Lets the products wait for a busy lane. Then `batches` launches must run them; 0 for any number. */
 static void expect(unsigned batches, const struct row *rows, unsigned count) {
     static struct mm_stored value;
     open_async(1);
@@ -95,10 +94,10 @@ static void those_that_wait_go_together(void **state) {
         struct row rows[6];
     } cases[] = {
         {4, 6, {TOGETHER(5, 3), TOGETHER(5, 3), TOGETHER(7, 2), TOGETHER(5, 3), TOGETHER(7, 2), {0, 1}}},
-        /* Two products of a MiB fill a launch. The third shares one with the small product behind it. */
+        /* Two products of 1 MiB fill a launch. The third shares one with the small product behind it. */
         {3, 4, {LARGE, LARGE, LARGE, TOGETHER(5, 2)}},
         {2, 3, {STORED, STORED, STORED}}, /* stored operands are not copied */
-        /* If one fails, only it fails. If all fail, their lane is free. */
+        /* A product that fails alone leaves the others unharmed. If all fail, their lane is free again. */
         {2, 3, {TOGETHER(5, 2), FAILING, TOGETHER(5, 2)}},
         {3, 3, {FAILING, FAILING, {0, 1}}},
         /* A late or cancelled product does not delay a batch. */
@@ -113,7 +112,7 @@ static void those_that_wait_go_together(void **state) {
     }
 }
 
-/* A batch has a maximum. The search for its products is limited too. */
+/* A batch has a largest number of products. The search for them also stops after some number. */
 static void a_batch_is_bounded(void **state) {
     enum { OTHERS = 64 };
     struct row rows[OTHERS + 3];
@@ -129,7 +128,6 @@ static void a_batch_is_bounded(void **state) {
     }
 }
 
-/* The first lane stays busy. Jobs in the second lane end and begin. */
 static void lanes_end_in_any_order(void **state) {
     open_async(2);
     submit_first();
@@ -145,8 +143,7 @@ static void lanes_end_in_any_order(void **state) {
     assert_int_equal(fake->most, 2);
 }
 
-/* A thread that waits long for its lane still begins new jobs. Small jobs wait shortly for a common launch.
- */
+/* While a lane computes for long, the other lane still gets new jobs. Small jobs wait shortly for others. */
 static void who_comes_is_begun_beside_what_takes_long(void **state) {
     const struct timespec while_ = {.tv_nsec = 50000000};
     for (unsigned key = 0; key <= 5; key += 5) {
@@ -164,7 +161,7 @@ static void who_comes_is_begun_beside_what_takes_long(void **state) {
     }
 }
 
-/* All small jobs that have arrived are begun with the first. */
+/* When job 0 ends, both waiting jobs begin. Job 2 must not wait for job 1, which ends much later. */
 static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
     open_async(2);
     submit_keyed(0, 0, ALONE_N);
@@ -177,7 +174,7 @@ static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
     wait_all(jobs, 3);
 }
 
-/* If a job that needs the device alone is cancelled, the jobs behind it begin. */
+/* When a job that needs the device alone is cancelled, the jobs behind it begin. */
 static void a_cancel_lets_others_begin(void **state) {
     const struct timespec while_ = {.tv_nsec = 20000000}; /* time for the thread to look at all jobs */
     open_async(2);
@@ -192,8 +189,8 @@ static void a_cancel_lets_others_begin(void **state) {
     job_wait(&jobs[2], MM_OK);
 }
 
-/* A job that finds no memory beside another one begins again. Until then it may be late or cancelled, and its
- * device may fail. */
+/* A job that finds no memory while another runs begins again when it is alone. Before that it may also be
+ * late or cancelled, or its device may fail. */
 static void who_finds_no_memory_is_begun_again_alone(void **state) {
     enum { IN_TIME, LATE, CANCELLED, DEVICE_FAILED };
     static const struct {
@@ -203,7 +200,7 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
                 [LATE] = {MM_TIMEOUT, 2},
                 [CANCELLED] = {MM_STOPPING, 2},
                 [DEVICE_FAILED] = {MM_NOT_READY, 2}};
-    const struct timespec while_ = {.tv_nsec = 20000000}; /* time to begin it again, or to fail */
+    const struct timespec while_ = {.tv_nsec = 20000000}; /* time to begin the job again */
     for (int way = 0; way <= DEVICE_FAILED; way++) {
         open_async(2);
         submit_first();

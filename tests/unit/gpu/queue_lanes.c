@@ -1,4 +1,4 @@
-/* Tests a device's lanes: how many products run at once, which run alone, and how long later ones wait. */
+/* Tests how many products run at once, which run alone, and how long others must wait. */
 #include "scene.h"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@ static void lanes_are_filled_and_no_more(void **state) {
         submit(&jobs[index]);
     }
     pthread_mutex_unlock(&fake->mutex);
-    for (unsigned index = 0; index < 8; index++) { /* when a job ends, the next one takes its place */
+    for (unsigned index = 0; index < 8; index++) { /* when a job ends, the next one begins */
         wait_begun(fake, index < 5 ? 3 + index : 8);
         let_pass(fake, 1);
     }
@@ -23,9 +23,9 @@ static void lanes_are_filled_and_no_more(void **state) {
     assert_int_equal(fake->most, 3);
 }
 
-/* When the exclusive job ends, waiting jobs fill all lanes. */
+/* When the job that runs alone has ended, waiting jobs fill all lanes. */
 static void nobody_runs_beside_who_wants_all(void **state) {
-    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000}; /* time in which a job could begin */
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000}; /* a job could begin in this time */
     open_scene((struct setting){.lanes = 3, .closed = true});
     submit_product(&jobs[0], ALONE_N);
     wait_begun(fake, 1);
@@ -40,7 +40,7 @@ static void nobody_runs_beside_who_wants_all(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* Meanwhile no job overtakes the exclusive one. */
+/* No job behind the one that must run alone may begin before it. */
 static void who_wants_all_keeps_its_turn(void **state) {
     const struct mm_work *alone = &jobs[1].job.work, *behind = &jobs[2].job.work;
     open_scene((struct setting){.lanes = 2, .closed = true});
@@ -55,8 +55,7 @@ static void who_wants_all_keeps_its_turn(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* The job moves to a larger device after a failure. The other jobs of the failed device must not wait for it.
- */
+/* After a failure the job that runs alone moves to the larger device. The other jobs need not wait for it. */
 static void who_wants_all_is_passed_on(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     fakes[1].device.memory_bytes = 1;
@@ -81,7 +80,7 @@ static void expect_wait(uint64_t seconds) {
     assert_in_range(mm_queue_look(queue).wait_ns, seconds * SECOND - 10, seconds * SECOND + 10);
 }
 
-/* A job with enough work to learn a rate from. */
+/* Makes a job with enough work to set a rate. */
 static struct test_job *long_job(unsigned index, const char *variant, size_t n) {
     job_init(&jobs[index], variant, 16);
     jobs[index].job.product.k = 1 << 20;
@@ -89,7 +88,7 @@ static struct test_job *long_job(unsigned index, const char *variant, size_t n) 
     return &jobs[index];
 }
 
-/* The first job's time foretells the others of the same variant in proportion. */
+/* The time of the first job predicts the times of others of its variant, in proportion to their work. */
 static void the_wait_is_foretold_and_bounded(void **state) {
     struct mm_error error;
     struct mm_device *const device = &fakes[1].device;
@@ -121,7 +120,7 @@ static void the_wait_is_foretold_and_bounded(void **state) {
 static void the_busiest_device_is_foretold(void **state) {
     for (int slow = 0; slow < 2; slow++) {
         open_scene((struct setting){.devices = 2, .closed = true});
-        for (unsigned index = 0; index < 4; index++) { /* two to learn from, and two that are foretold */
+        for (unsigned index = 0; index < 4; index++) { /* two jobs set the rates, and two are predicted */
             struct fake_device *used = &fakes[index % 2];
             used->kernel_ns = (index % 2 == (unsigned)slow ? 5 : 2) * SECOND;
             submit(long_job(index, "naive", 2));
@@ -140,7 +139,7 @@ static void the_busiest_device_is_foretold(void **state) {
     }
 }
 
-/* Each of two threads has half of the waiting work, except exclusive jobs. */
+/* Two threads divide the predicted waiting time, except for jobs that must run alone. */
 static void threads_share_the_wait(void **state) {
     for (int is_alone = 0; is_alone < 2; is_alone++) {
         const size_t n = is_alone ? ALONE_N : 2;
@@ -158,7 +157,7 @@ static void threads_share_the_wait(void **state) {
     }
 }
 
-/* Failed jobs teach nothing. Without a limit any wait is accepted. */
+/* Failed jobs set no rate. Without a limit any waiting time is accepted. */
 static void a_wait_may_be_unknown_or_endless(void **state) {
     open_scene((struct setting){0});
     fake->kernel_ns = UINT64_MAX / 2;
@@ -177,10 +176,10 @@ static void a_wait_may_be_unknown_or_endless(void **state) {
     assert_int_equal(mm_queue_look(queue).wait_ns, SECOND * SECOND);
     open_gate(fake);
     wait_all(jobs + 1, 2);
-    assert_int_equal(mm_queue_look(queue).wait_ns, 0); /* sums are rounded */
+    assert_int_equal(mm_queue_look(queue).wait_ns, 0);
 }
 
-/* The second job runs on the only thread until the gate opens. */
+/* Job 0 must be reported before the only thread computes job 1, which waits for the gate. */
 static void what_is_over_is_told_before_the_thread_computes(void **state) {
     open_scene((struct setting){.closed = true});
     submit_product(&jobs[0], 2);
@@ -192,13 +191,13 @@ static void what_is_over_is_told_before_the_thread_computes(void **state) {
     job_wait(&jobs[1], MM_OK);
 }
 
-/* The failing device has three jobs of 5 s. One ends, and one moves to the other device, where it takes 5 ms.
- * So 5 s are left. */
+/* The failing device has three jobs of 5 s. One ends, and one moves to the other device, which needs only 5
+ * ms. So 5 s remain. */
 static void the_wait_of_a_failed_device_falls(void **state) {
     open_scene((struct setting){.devices = 2, .lanes = 2, .closed = true});
     fakes[0].kernel_ns = 10 * SECOND;
     fakes[1].kernel_ns = SECOND / 100;
-    for (unsigned index = 0; index < 2; index++) { /* so both rates are known */
+    for (unsigned index = 0; index < 2; index++) { /* so both devices have a rate */
         submit(long_job(index, "naive", 2));
         wait_begun(&fakes[index], 1);
     }

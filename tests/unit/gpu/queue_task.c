@@ -1,5 +1,4 @@
-/* Tests tasks: slices with products between them, exclusive use of the device, and an end on the worker's
- * thread. */
+/* Tests tasks, which run in slices on a device's worker thread. Products run between the slices. */
 #include "scene.h"
 
 #include <time.h>
@@ -40,7 +39,7 @@ static void a_slice_has_the_device_to_itself(void **state) {
         }
     }
     pthread_mutex_unlock(&fake->mutex);
-    wait_begun(fake, 2); /* a lane is free, and the task is next */
+    wait_begun(fake, 2); /* the other lane stays free, because the task is next */
     open_gate(fake);
     job_wait(task, MM_OK);
     wait_all(jobs, 6);
@@ -68,7 +67,7 @@ static void a_begun_task_does_not_wait(void **state) {
     wait_all(jobs, 2);
 }
 
-/* A device with a task counts as more loaded. */
+/* A task makes its device count as busy, so products go to the other device. */
 static void products_keep_away_from_tasks(void **state) {
     struct test_job *task = &jobs[3];
     open_scene((struct setting){.devices = 2});
@@ -85,7 +84,7 @@ static void products_keep_away_from_tasks(void **state) {
         assert_ptr_equal(jobs[index].work->device, &fakes[1].device);
 }
 
-/* After each part the product returns to the end of the list and counts as waiting. */
+/* After each part, a long product goes to the end of the list and counts as waiting. */
 static void products_get_in_between_pieces(void **state) {
     const struct timespec piece = {.tv_nsec = 50000000};
     struct test_job *cut = &jobs[2];
@@ -111,7 +110,7 @@ static void products_get_in_between_pieces(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* A shared task runs beside a product; the others do not. */
+/* A task that shares its device runs beside a product. */
 static void a_task_may_share_the_device(void **state) {
     struct test_job *task = &jobs[0];
     open_scene((struct setting){.lanes = 2});
@@ -164,9 +163,7 @@ static void many_threads_submit(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* --- the end of tasks ----------------------------------------------------------------------------------- */
-
-/* Checks how many slices ran, and whether the task was called once more to release its resources. */
+/* Checks the number of slices. Also checks whether the task was called once more to release its resources. */
 static void expect_runs(const struct test_job *task, unsigned runs, unsigned cancelled_runs) {
     assert_int_equal(task->runs, runs);
     assert_int_equal(task->cancelled_runs, cancelled_runs);
@@ -180,7 +177,7 @@ static void a_cancelled_task_ends_before_those_that_wait(void **state) {
     submit_product(&jobs[0], 2);
     submit_product(&jobs[1], 2);
     let_slices(task, 1);
-    wait_begun(fake, 1); /* the first product runs, the second and the task wait */
+    wait_begun(fake, 1); /* the first product runs, and the second and the task wait */
     assert_false(mm_queue_cancel(queue, task->work));
     assert_false(mm_queue_cancel(queue, task->work));
     open_gate(fake);
@@ -190,8 +187,7 @@ static void a_cancelled_task_ends_before_those_that_wait(void **state) {
     assert_int_equal(task->begun_at_end, 1);
 }
 
-/* A cancelled task is called once more to release its resources, unless it has ended. A task that has not
- * begun has none. */
+/* A task that is cancelled after its first slice is called once more to release its resources. */
 static void a_task_ends_after_its_slice(void **state) {
     enum { CANCELLED, LATE, FAILING, STOPPED, DEVICE_FAILED };
     static const struct {
@@ -232,14 +228,14 @@ static void a_task_ends_after_its_slice(void **state) {
 static void a_last_slice_cannot_be_cancelled(void **state) {
     struct test_job *last = &jobs[0];
     open_scene((struct setting){0});
-    submit_task(last, 1); /* nothing is left to release */
+    submit_task(last, 1); /* it ends by itself, so nothing is left to release */
     wait_for(&last->entered);
     assert_false(mm_queue_cancel(queue, last->work));
     let_slices(last, 1);
     job_wait(last, MM_OK);
     expect_runs(last, 1, 0);
-    assert_false(mm_queue_cancel(queue, last->work)); /* it has ended */
-    for (int round = 0; round < 2; round++) {         /* again without the mark, and as a waiting task */
+    assert_false(mm_queue_cancel(queue, last->work)); /* it has already ended */
+    for (int round = 0; round < 2; round++) {         /* the late cancel must have no effect */
         last->runs = 0;
         last->done_count = 0;
         last->slices = 2;
@@ -251,8 +247,7 @@ static void a_last_slice_cannot_be_cancelled(void **state) {
     }
 }
 
-/* A product in parts ends after the current part if it is cancelled or late or the queue closes. After its
- * last part it is complete. */
+/* A product in parts ends between two parts if it is cancelled or late, or if the queue closes. */
 static void a_product_ends_between_its_pieces(void **state) {
     enum { CANCELLED, CANCELLED_IN_THE_LIST, LATE, ABORTED, LAST };
     static const struct {
@@ -290,7 +285,7 @@ static void a_product_ends_between_its_pieces(void **state) {
     }
 }
 
-/* The first task has begun, the second has not. */
+/* The first task has begun, and the second waits. */
 static void abort_ends_tasks(void **state) {
     open_scene((struct setting){.closed = true});
     submit_task(&jobs[0], 3);
@@ -323,7 +318,7 @@ static void close_ends_tasks(void **state) {
     wait_for(&jobs[0].entered);
     assert_int_equal(pthread_create(&closer, NULL, close_it, queue), 0);
     task_init(&jobs[1], 1);
-    /* The queue refuses new jobs, then closes. Accepted jobs wait behind the slice and are ended too. */
+    /* Submits tasks, and cancels the accepted ones, until the queue has stopped. */
     while (try_submit(&jobs[1], &error) == MM_OK)
         assert_true(mm_queue_cancel(queue, jobs[1].work));
     assert_int_equal(error.status, MM_STOPPING);

@@ -1,5 +1,4 @@
-/* Tests gpu/check/reduce and gpu/window: reductions of every type, in parts and in any order, and packed
- * parts of a result. */
+/* Tests reductions of every type, in parts and in any order. Also tests parts of a result that are packed. */
 #include "gpu/check/reduce.h"
 #include "gpu/matrix/random.h"
 #include "gpu/matrix/source.h"
@@ -9,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Reduces a part, with this many elements at a time. */
+/* Reduces a part in steps of `count` elements. */
 static struct mm_reduction reduce_part(const struct mm_window *part, enum mm_dtype dtype, const void *stack,
                                        size_t count) {
     struct mm_reduction seen = mm_reduction_none();
@@ -26,7 +25,7 @@ static struct mm_reduction reduce_matrix(enum mm_dtype dtype, size_t rows, size_
     return reduce_part(&all, dtype, elements, SIZE_MAX);
 }
 
-/* Reduces a row of doubles, converted to the type. */
+/* Converts the values to the type, and reduces them. */
 static struct mm_reduction reduce(enum mm_dtype dtype, const double *values, size_t rows, size_t cols) {
     uint64_t memory[32];
     for (size_t index = 0; index < rows * cols; index++)
@@ -34,7 +33,7 @@ static struct mm_reduction reduce(enum mm_dtype dtype, const double *values, siz
     return reduce_matrix(dtype, rows, cols, memory);
 }
 
-/* Returns an integer result as a double, which is exact here. */
+/* Returns the result as a float64, which is exact here. */
 static double number(enum mm_figure figure, enum mm_dtype dtype, const struct mm_reduction *seen) {
     const struct mm_figure_value value = mm_figure_of(figure, dtype, seen);
     if (value.kind == MM_FIGURE_REAL)
@@ -78,7 +77,7 @@ static void what_is_not_finite_shows(void **state) {
         {{1, INFINITY, 2}, {INFINITY, 1, INFINITY, INFINITY, INFINITY}, false},
         {{-INFINITY, INFINITY, 2}, {NAN, -INFINITY, INFINITY, INFINITY, INFINITY}, false},
         {{-1, -2, -2}, {-5, -2, -1, 2, 3}, true},
-        /* Sums that overflow in between. */
+        /* Partial sums overflow, but the whole sum may not. */
         {{DBL_MAX, DBL_MAX, -DBL_MAX}, {DBL_MAX, -DBL_MAX, DBL_MAX, DBL_MAX, INFINITY}, true},
         {{-DBL_MAX, 0, -DBL_MAX}, {-INFINITY, -DBL_MAX, 0, DBL_MAX, INFINITY}, true},
         {{INFINITY, -DBL_MAX, -DBL_MAX}, {INFINITY, -DBL_MAX, INFINITY, INFINITY, INFINITY}, false},
@@ -87,7 +86,7 @@ static void what_is_not_finite_shows(void **state) {
          true},
     };
     for (size_t index = 0; index < COUNT(cases); index++)
-        for (int part = 0; part < 2; part++) { /* at once, and joined from parts */
+        for (int part = 0; part < 2; part++) { /* all at once, then joined from single elements */
             struct mm_reduction seen = reduce(MM_FLOAT64, cases[index].values, 1, part == 0 ? 3 : 1);
             const struct mm_reduction rest = reduce(MM_FLOAT64, cases[index].values + 1, 2, 1);
             if (part == 1)
@@ -117,7 +116,7 @@ static void a_trace_sees_the_diagonal_alone(void **state) {
     assert_true(number(MM_FIGURE_TRACE, MM_FLOAT64, &seen) == 3);
 }
 
-/* Squares that overflow or underflow, alone and beside others. The norm itself may overflow. */
+/* Squares of these numbers overflow or underflow. The norm itself may overflow too. */
 static void the_norm_of_large_and_small_numbers(void **state) {
     static const struct {
         double values[3], norm;
@@ -127,7 +126,7 @@ static void the_norm_of_large_and_small_numbers(void **state) {
         {{DBL_MAX, 0, 1}, DBL_MAX},
         {{DBL_MAX, DBL_MAX, 0}, INFINITY},
         {{3 * DBL_TRUE_MIN, 4 * DBL_TRUE_MIN, 0}, 5 * DBL_TRUE_MIN},
-        {{0x3p-512, 0x1p-510, 0}, 0x5p-512}, /* on either side of a threshold */
+        {{0x3p-512, 0x1p-510, 0}, 0x5p-512},
         {{0x3p485, 0x1p487, 0}, 0x5p485},
         {{1e200, 1, 1e-200}, 1e200},
         {{1e200, NAN, 1e-200}, NAN},
@@ -145,7 +144,7 @@ static void the_norm_of_large_and_small_numbers(void **state) {
         }
 }
 
-/* Any number of empty matrices. */
+/* The number of empty matrices may be large. */
 static void of_nothing(void **state) {
     static const struct mm_window parts[] = {{(size_t)1 << 60, 0, 1, 0, 0, 0, 1},
                                              {(size_t)1 << 60, 1, 0, 0, 1, 0, 0}};
@@ -166,7 +165,7 @@ static void of_nothing(void **state) {
     }
 }
 
-/* Sums exceed 2⁶³ and return. The size of the least int64 is no int64. */
+/* Sums exceed 2^63 and become small again. The absolute value of INT64_MIN is no int64. */
 static void whole_sums_are_exact(void **state) {
     int64_t values[5] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN};
     const struct mm_reduction seen = reduce_matrix(MM_INT64, 1, 3, values),
@@ -177,8 +176,7 @@ static void whole_sums_are_exact(void **state) {
     assert_true(max_abs.whole.low == UINT64_C(1) << 63 && max_abs.whole.high == 0);
 }
 
-/* Keeps rows 1 and 2 and columns 2 to 4 of a stack of three 4×5 matrices. Packing and step size must not
- * change its reductions. */
+/* Packing the part must not change its reductions. It has 2 rows and 3 columns of three 4×5 matrices. */
 static void a_part_is_packed_where_it_lies(void **state) {
     enum { MATRICES = 3, ROWS = 4, COLS = 5 };
     const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};

@@ -1,4 +1,4 @@
-/* Tests random access to streams of random numbers, and the sampled check of products. */
+/* Tests random numbers that are computed from their index, and the check of sampled elements of a product. */
 #include "gpu/check/sample.h"
 #include "tests/unit/unit.h"
 
@@ -7,7 +7,7 @@
 enum { SEED = 12345 };
 
 static void bits_are_those_of_splitmix64(void **state) {
-    /* The first outputs of the generator from state 0, as its authors' program prints them. */
+    /* From the program of the generator's authors, with state 0. */
     static const uint64_t expected[] = {UINT64_C(0xe220a8397b1dcdaf), UINT64_C(0x6e789e6aa1b965f4),
                                         UINT64_C(0x06c45d188009454f), UINT64_C(0xf88bb8a8724c81ec)};
     for (size_t index = 0; index < 4; index++) {
@@ -28,7 +28,8 @@ static void elements_are_uniform_and_never_0(void **state) {
         sum += element;
         squares += element * element;
     }
-    /* Six standard deviations: 1/√(3·COUNT) for the mean, √(4/45/COUNT) for the mean square. */
+    /* The limits are six standard deviations: 1/√(3·COUNT) for the mean, √(4/45/COUNT) for the mean
+     * square. */
     assert_true(fabs(sum / COUNT) < 6.0 / sqrt(3.0 * COUNT));
     assert_true(fabs(squares / COUNT - 1.0 / 3.0) < 6.0 * sqrt(4.0 / 45.0 / COUNT));
 }
@@ -85,11 +86,11 @@ static void large_results_are_sampled_within_bounds(void **state) {
     }
 }
 
-/* Derived by hand: the last sum is three bounds off, and the middle one by a possible underflow. */
+/* Derived by hand. The last sum is off by three bounds, and the middle one by a possible underflow. */
 static void errors_are_parts_of_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};
-    const struct mm_product product = {.k = K}; /* float32 */
+    const struct mm_product product = {.k = K}; /* of float32 */
     const struct mm_bounds bounds = mm_bounds_of(&product, MM_ROUNDED);
     const struct mm_sample sample = {
         .width = 3, .span_count = 2, .sums[1] = {1.0, 0.0, -3.0}, .magnitudes[1] = {2.0, 0.0, 8.0}};
@@ -111,7 +112,7 @@ static struct mm_bounds bounds_of(enum mm_dtype dtype, enum mm_dtype c_dtype, en
     return mm_bounds_of(&product, arithmetic);
 }
 
-/* Derived by hand as in DESIGN.md: 2·(92 + 8) = 200. */
+/* With k = 92 the bound is 2·(92 + 8) = 200 units of roundoff. */
 static void bounds_are_those_of_the_types(void **state) {
     assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, MM_CUT_OFF).relative == 200.0 * 0x1p-24);
     assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, MM_CUT_OFF).relative == 200.0 * 0x1p-53);

@@ -7,8 +7,6 @@ struct test_job jobs[JOBS_MAX];
 unsigned done_calls;
 unsigned plans;
 
-/* --- devices -------------------------------------------------------------------------------------------- */
-
 static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
     return MM_OK;
 }
@@ -179,8 +177,6 @@ unsigned begun_by(struct fake_device *asked) {
     return begun;
 }
 
-/* --- the queue ------------------------------------------------------------------------------------------ */
-
 void set_fakes(struct setting setting) {
     memset(fakes, 0, sizeof fakes);
     for (unsigned index = 0; index < FAKES_MAX; index++) {
@@ -214,9 +210,7 @@ int close_scene(void **state) {
     return 0;
 }
 
-/* --- jobs ----------------------------------------------------------------------------------------------- */
-
-/* The waiting thread may free the job at once. */
+/* The waiting thread may free a job once the job's semaphore is posted. */
 void count_done(struct mm_work *first) {
     struct mm_work *next;
     __atomic_add_fetch(&done_calls, 1, __ATOMIC_SEQ_CST);

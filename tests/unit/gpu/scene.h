@@ -1,4 +1,4 @@
-/* A queue with fake devices, whose jobs end when the test says so. */
+/* A queue with fake devices, for tests of the queue. Jobs end when the test lets them. */
 #pragma once
 
 #include "gpu/queue/queue.h"
@@ -10,13 +10,13 @@
 
 enum { FAKES_MAX = 3, LANES_MAX = 16, JOBS_MAX = 70, SLICES_MAX = 8 };
 
-/* The number of columns of a product decides how the fake device treats it. */
+/* The number of columns of a product tells the fake device how to treat the product. */
 enum {
     ALONE_N = 99,     /* needs the device alone, unless memory_bytes is set */
-    FAILING_N = 98,   /* fails in begin */
-    NO_MEMORY_N = 97, /* runs out of memory beside other products, or if has_no_memory */
-    SLOW_N = 96,      /* waits for the gate in begin */
-    CUT_N = 95,       /* is computed in PIECES parts, each with its own begin and end */
+    FAILING_N = 98,   /* fails in `begin` */
+    NO_MEMORY_N = 97, /* finds no memory while others run, or if has_no_memory */
+    SLOW_N = 96,      /* waits for the gate in `begin` */
+    CUT_N = 95,       /* needs PIECES calls of begin and end */
     PIECES = 3
 };
 
@@ -24,40 +24,40 @@ struct fake_device {
     struct mm_device device;
     pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
-    bool open_gate;                  /* `end` returns */
-    unsigned open_lanes;             /* bit set of lanes that end once although the gate is closed */
+    bool open_gate;                  /* if set, `end` returns at once */
+    unsigned open_lanes;             /* bits of lanes that end once although the gate is closed */
     unsigned passes;                 /* calls of `end` that return although the gate is closed */
     bool fail_measure;               /* `measure` fails */
     bool fail_end;                   /* `end` reports a failure */
-    bool makes_late;                 /* jobs that begin are past their deadline */
-    bool has_no_memory;              /* no memory for NO_MEMORY_N */
-    uint64_t kernel_ns;              /* kernel time of each job; 0 means 1 ns */
-    unsigned batches;                /* calls of begin */
-    unsigned begun;                  /* jobs passed to begin */
-    unsigned under_way;              /* jobs begun and not ended */
-    unsigned most;                   /* the largest value of under_way */
-    unsigned alone;                  /* products with ALONE_N that are under way */
-    bool was_shared;                 /* a product with ALONE_N ran beside another product */
-    struct mm_job *lanes[LANES_MAX]; /* first job under way in each lane */
-    pthread_t owners[LANES_MAX];     /* the thread that uses the lane; 0: none */
-    bool was_misused;                /* a lane was busy, belonged to another thread, or did not exist */
+    bool makes_late;                 /* jobs are past their deadline when they begin */
+    bool has_no_memory;              /* NO_MEMORY_N finds no memory even alone */
+    uint64_t kernel_ns;              /* kernel time of each job; 0 for 1 ns */
+    unsigned batches;                /* calls of `begin` */
+    unsigned begun;                  /* jobs passed to `begin` */
+    unsigned under_way;              /* jobs begun but not ended */
+    unsigned most;                   /* largest value of under_way so far */
+    unsigned alone;                  /* running products with ALONE_N */
+    bool was_shared;                 /* a product with ALONE_N did not run alone */
+    struct mm_job *lanes[LANES_MAX]; /* first job that runs in each lane */
+    pthread_t owners[LANES_MAX];     /* thread that uses the lane; 0 for none */
+    bool was_misused;                /* a lane was busy, used by another thread, or unknown */
 };
 
 extern const struct mm_backend fake_backend;
 extern const struct mm_backend
-    fake_async; /* fake_backend that reports when a lane ends, and batches products by their tile */
-extern const struct mm_backend fake_host; /* fake_backend as a host backend, whose kernels take no time */
+    fake_async; /* reports when a lane has ended, and batches products by their tile */
+extern const struct mm_backend fake_host; /* a backend of the host whose kernels take no time */
 
 void open_gate(struct fake_device *fake);
 void close_gate(struct fake_device *fake);
 void open_lane(struct fake_device *fake, unsigned lane);
 void let_pass(struct fake_device *fake,
-              unsigned jobs); /* lets `end` return for so many jobs while the gate is closed */
+              unsigned jobs); /* while the gate is closed, lets `end` return for so many jobs */
 void wait_begun(struct fake_device *fake, unsigned begun);
 unsigned begun_by(struct fake_device *fake);
 
-/* How open_scene sets up devices and queue. A member of 0 means: one device, one lane, an open gate,
- * fake_backend, 8 jobs, no limit of waiting. */
+/* The devices and the queue that open_scene makes. Members of 0 mean: one device with one lane, an open gate,
+ * fake_backend, 8 jobs, and any waiting time. */
 struct setting {
     unsigned devices, lanes;
     bool closed; /* the gates are closed */
@@ -68,22 +68,22 @@ struct setting {
 extern struct fake_device fakes[FAKES_MAX];
 extern struct fake_device *const fake; /* the first of `fakes` */
 extern struct mm_queue *queue;
-extern unsigned done_calls; /* calls of a job's done callback; __atomic */
-extern unsigned plans;      /* plans made so far; __atomic */
+extern unsigned done_calls; /* calls of done callbacks; atomic */
+extern unsigned plans;      /* plans made so far; atomic */
 
 void set_fakes(struct setting setting);
 void open_scene(struct setting setting);
 void close_queue(void); /* does nothing if the queue is closed */
-/* Teardown of a test: closes the queue, and asserts that no lane was misused. */
+/* Teardown of a test. Closes the queue, and asserts that no lane was misused. */
 int close_scene(void **state);
 
 struct test_job {
     struct mm_job job;
-    struct mm_task task;  /* used instead of `job` for a task */
-    struct mm_work *work; /* the work of `job` or `task` */
+    struct mm_task task;  /* replaces `job` if the work is a task */
+    struct mm_work *work; /* points into `job` or `task` */
     sem_t done;
-    int done_count; /* __atomic */
-    /* The members below are for tasks only. */
+    int done_count; /* atomic */
+    /* Only tasks use the members below. */
     sem_t entered; /* posted when a slice begins */
     sem_t let;     /* a slice waits for this before it ends */
     unsigned slices;
@@ -91,10 +91,10 @@ struct test_job {
     unsigned cancelled_runs;
     bool device_was_lost;       /* state of the device in the last cancelled call */
     unsigned begun[SLICES_MAX]; /* products that the first device had begun when each slice began */
-    unsigned begun_at_end;      /* products that the first device had begun when the task was cancelled */
-    unsigned beside;            /* the most products under way during a slice */
+    unsigned begun_at_end;      /* products that the first device had begun at the cancelled call */
+    unsigned beside;            /* most products that ran during a slice */
     bool fails;
-    bool becomes_late; /* passes its deadline once a slice has begun */
+    bool becomes_late; /* passes its deadline after a slice has begun */
 };
 extern struct test_job jobs[JOBS_MAX];
 
@@ -103,10 +103,10 @@ void task_init(struct test_job *test, unsigned slices);
 void count_done(struct mm_work *first); /* the done callback of these jobs */
 enum mm_status try_submit(struct test_job *test, struct mm_error *error);
 void submit(struct test_job *test);
-void submit_product(struct test_job *test, size_t n); /* submits a new 2×2 by 2×n product by `naive` */
+void submit_product(struct test_job *test, size_t n); /* a 2×2 by 2×n product by `naive` */
 void submit_task(struct test_job *test, unsigned slices);
 void wait_for(sem_t *semaphore);
-/* Waits until the job is done, and asserts that done was called once, with this status. */
+/* Waits until the job is done. Asserts that its done callback was called once with this status. */
 void job_wait(struct test_job *test, enum mm_status status);
-void wait_all(struct test_job *first, unsigned count); /* asserts MM_OK for each */
+void wait_all(struct test_job *first, unsigned count); /* each status must be MM_OK */
 void let_slices(struct test_job *test, unsigned count);

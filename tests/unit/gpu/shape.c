@@ -1,9 +1,8 @@
-/* Tests gpu/shape: size limits, shapes of results, and broadcasting of stacks. (The golden cases have the
- * errors.) */
+/* Tests shapes of matrices and stacks: size limits, results, and broadcasting. */
 #include "gpu/product/shape.h"
 #include "tests/unit/unit.h"
 
-/* Reads "8,1,5,4" as a shape; "" is a single number. */
+/* Reads "8,1,5,4" as a shape. "" is a single number. */
 static struct mm_shape shape_of(const char *text) {
     struct mm_shape shape = {0};
     for (char *end; *text != '\0'; text = end + (*end == ','))
@@ -64,12 +63,12 @@ static void test_sizes(void **state) {
     }
 }
 
-/* Expected shapes of numpy.matmul(a, b); flags transpose by np.swapaxes(x, -1, -2). */
+/* The shape c of numpy.matmul(a, b). The flags mean np.swapaxes(x, -1, -2). */
 static const struct {
     const char *a, *b, *c; /* c is NULL if the shapes do not broadcast */
     bool transpose_a, transpose_b;
     size_t m, k, n;
-    enum mm_status status; /* whether the inner dimensions match */
+    enum mm_status status; /* not MM_OK if the inner dimensions differ */
 } products[] = {
     {"3", "3", "", false, false, 1, 3, 1},
     {"3", "3", "", true, true, 1, 3, 1},
@@ -113,8 +112,6 @@ static const struct {
     {"0,2,3", "0,3,2", 0, 2}, {"3", "", 0, 0, MM_BAD_SHAPE}, {"", "", 0, 0, MM_BAD_SHAPE},
 };
 
-/* --- stacks against the naive way */
-
 static size_t index_of(const struct mm_shape *shape, const struct mm_shape *c, unsigned c_stack,
                        size_t index) {
     const unsigned stack = shape->rank > 2 ? shape->rank - 2 : 0;
@@ -131,7 +128,7 @@ static size_t index_of(const struct mm_shape *shape, const struct mm_shape *c, u
     return at;
 }
 
-/* Checks the matrices of each product. `c_stack` is the number of stack dimensions of c. */
+/* Checks which matrices each product has. `c_stack` is the number of stack dimensions of c. */
 static void expect_items(const struct mm_product *product, const struct mm_shape *a, const struct mm_shape *b,
                          const struct mm_shape *c, unsigned c_stack) {
     const struct mm_product *const p = product;
@@ -215,12 +212,12 @@ static void test_transpositions(void **state) {
     }
 }
 
-/* Adjacent dimensions that continue each other are joined. */
+/* Adjacent stack dimensions are merged if one step serves both. */
 static void test_merging(void **state) {
     static const struct {
         const char *a, *b;
         size_t count, a_count, b_count;
-        unsigned rank; /* 0: a single product */
+        unsigned rank; /* 0 for a single product */
         size_t dims[4], a_steps[4], b_steps[4];
     } stacks[] = {
         {"2,3,4,5,6", "2,3,4,6,7", 24, 24, 24, 1, {24}, {1}, {1}},

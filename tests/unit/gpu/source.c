@@ -1,5 +1,4 @@
-/* Tests gpu/source: operands generated in host memory, at once and in parts. (kernels/generated has those of
- * jobs.) */
+/* Tests operands generated in host memory, at once and in parts. */
 #include "gpu/matrix/random.h"
 #include "gpu/matrix/source.h"
 #include "tests/unit/unit.h"
@@ -25,7 +24,6 @@ static void expect_operand(const struct mm_source *source, enum mm_dtype dtype, 
     assert_int_equal(((unsigned char *)memory)[bytes], 0xa5);
 }
 
-/* Stacks of two matrices, wide and tall, of every type. */
 static void each_element_follows_from_its_place(void **state) {
     static const size_t shapes[][2] = {{4, 5}, {10, 3}, {2, 1}, {6, 100}, {0, 7}};
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)

@@ -1,5 +1,5 @@
-/* Tests the store: names stand for immutable values, and bytes count until the last reference is released, by
- * namespace and in all. */
+/* Tests the store. A name stands for an immutable value. The bytes of a value count until its last reference
+ * is released, for its namespace and for the whole store. */
 #include "gpu/device/backend.h"
 #include "gpu/clock.h"
 #include "gpu/store/store.h"
@@ -9,7 +9,7 @@
 
 enum { ELEMENT = sizeof(float), ROW = 25, VALUE = ROW * ELEMENT, SECOND = 1000000000 };
 
-/* Opened by each test. The teardown checks that nothing is left, and closes both. */
+/* Each test opens these. The teardown asserts that nothing is left, and closes both. */
 static struct mm_budget budget;
 static struct mm_store *store;
 static uint64_t now_ns;
@@ -34,7 +34,7 @@ static int close_store(void **state) {
     return 0;
 }
 
-/* Stores rows of 25 copies of this number, so values are distinct. */
+/* All elements of a value are `number`, so values can be told apart. */
 static enum mm_status put_as(uint64_t space, const char *name, size_t rows, float number,
                              const char *expected, uint64_t ttl_ns, bool *is_new, struct mm_error *error) {
     struct mm_store_slot slot = {.space = space, .bytes = rows * VALUE};
@@ -118,7 +118,7 @@ static void a_value_is_what_was_stored(void **state) {
     assert_int_equal(put_as(0, "w", 2, 7, NULL, 0, &is_new, NULL), MM_OK);
     assert_false(is_new);
     value = hold(0, "w");
-    assert_string_not_equal(value->etag, etag); /* each value has its own ETag, even with equal content */
+    assert_string_not_equal(value->etag, etag); /* equal contents have different ETags */
     mm_store_release(store, value);
     expect_totals(1, 2 * VALUE, 0, 0);
 }
@@ -158,7 +158,7 @@ static void full_is_full_to_the_byte(void **state) {
     slot.bytes = VALUE;
     assert_int_equal(mm_store_reserve(store, &slot, "x", now_ns, NULL), MM_OK);
     assert_int_equal(put("w", 1), MM_OK);
-    assert_int_equal(put("w", 1), MM_STORE_FULL); /* the old value stays until the new one is complete */
+    assert_int_equal(put("w", 1), MM_STORE_FULL); /* the old value remains until the new one is complete */
     mm_store_unreserve(store, &slot);
     assert_int_equal(put("w", 1), MM_OK);
     expect_totals(1, VALUE, 0, 0);
@@ -172,17 +172,17 @@ static void the_count_is_limited(void **state) {
     assert_int_equal(put_as(0, "c", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "half of --store-count"));
     assert_int_equal(error.needed_bytes, VALUE);
-    assert_int_equal(error.free_bytes, 6 * VALUE); /* the bytes of its own namespace */
+    assert_int_equal(error.free_bytes, 6 * VALUE); /* bytes of its own namespace */
     assert_int_equal(error.limit, 8 * VALUE);
     assert_int_equal(put("b", 2), MM_OK);
     assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL),
-                     MM_OK); /* another namespace has its own share */
+                     MM_OK); /* another namespace has its own limit */
     assert_int_equal(put_as(1, "d", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "(--store-count)"));
     expect_totals(3, 4 * VALUE, 0, 0);
 }
 
-/* Bytes count before a value is received, until its upload ends. */
+/* Bytes of an upload count from its start, before the value is complete. */
 static void a_room_under_a_new_name_counts(void **state) {
     struct mm_error error;
     open_counting(9 * VALUE, 9 * VALUE, 3, 2, 0);
@@ -213,7 +213,7 @@ static void a_room_under_a_new_name_counts(void **state) {
     expect_totals(2, 2 * VALUE, 0, 0);
 }
 
-/* A value expires exactly when its time is over; use does not extend it. */
+/* A value expires exactly after its time to live, however often it is used. */
 static void values_expire(void **state) {
     open_store(9 * VALUE, 9 * VALUE, 10, 10 * (uint64_t)SECOND);
     assert_int_equal(put_as(0, "short", 1, 1, NULL, 5 * (uint64_t)SECOND, NULL, NULL), MM_OK);
@@ -235,7 +235,7 @@ static void values_expire(void **state) {
 static void namespaces_are_apart(void **state) {
     struct mm_stored *values[4];
     struct mm_error error;
-    const uint64_t kept[] = {2, 2, 2, 2}; /* namespaces whose keys share a name */
+    const uint64_t kept[] = {2, 2, 2, 2}; /* namespaces may repeat, because keys can share one */
     open_store(3 * VALUE, 2 * VALUE, 10, 0);
     assert_int_equal(put_as(1, "w", 1, 1, NULL, 0, NULL, NULL), MM_OK);
     assert_int_equal(put_as(1, "x", 1, 1, NULL, 0, NULL, NULL), MM_OK);
@@ -249,9 +249,9 @@ static void namespaces_are_apart(void **state) {
     mm_store_release(store, values[0]);
     assert_int_equal(mm_store_usage(store, 2).bytes, VALUE);
     assert_int_equal(put_as(2, "v", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
-    assert_int_equal(error.free_bytes, VALUE); /* the error tells nothing of other namespaces */
+    assert_int_equal(error.free_bytes, VALUE); /* the error tells nothing about other namespaces */
 
-    /* A namespace that a reload drops is emptied and accepts nothing, including uploads under way. */
+    /* A namespace that a reload drops is emptied. It accepts no values, even from uploads that have begun. */
     struct mm_stored *held = hold(1, "w");
     mm_store_set_spaces(store, kept, COUNT(kept), 3);
     assert_true(has(2, "w"));
@@ -278,7 +278,7 @@ static void lists_are_sorted_and_have_pages(void **state) {
             after = values[index]->name;
         }
         for (size_t index = 0; index < count; index++)
-            mm_store_release(store, values[index]); /* the names stay */
+            mm_store_release(store, values[index]); /* the names remain */
     }
     assert_string_equal(seen, "B a b b1 c ");
 }
@@ -298,7 +298,7 @@ static void only_the_expected_value_is_replaced(void **state) {
     expect_totals(1, VALUE, 0, 0);
 }
 
-/* An upload that should take 10 s: half has come in half of the time and one second more; then it stalls. */
+/* The upload should take 10 s. Half of it arrives one second late, then nothing more. */
 static void a_slow_upload_loses_its_room(void **state) {
     struct mm_stored *value;
     struct mm_reservation reservation = {.budget = &budget};
@@ -321,7 +321,7 @@ static void a_slow_upload_loses_its_room(void **state) {
     assert_true(slot.is_lost);
     expect_totals(1, VALUE, 0, 0);
 
-    /* There is space for one row, but not for two. */
+    /* There is room for one row, but not for two. */
     assert_int_equal(mm_reservation_acquire(&reservation, 2 * VALUE, &memory, NULL), MM_OK);
     struct mm_store_content content = {.shape = mm_shape_of_matrix(2, ROW),
                                        .data = memory.data,
@@ -355,7 +355,7 @@ static void *use_one_name(void *argument) {
     return NULL;
 }
 
-/* A reader never sees a mix of two values, and no byte leaks. */
+/* No reader may see a mix of two values, and no byte may leak. */
 static void threads_share_a_name(void **state) {
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
@@ -372,8 +372,6 @@ static void threads_share_a_name(void **state) {
     mm_store_expire(store, UINT64_MAX - 1);
     expect_totals(0, 0, 0, 0);
 }
-
-/* --- what a device alone has */
 
 static unsigned released;
 
@@ -422,7 +420,7 @@ static void a_device_alone_has_a_value(void **state) {
     mm_store_release(store, value);
     assert_int_equal(released, 1);
     expect_totals(0, 0, 0, 0);
-    struct mm_store_content on_host = content; /* space for fewer bytes */
+    struct mm_store_content on_host = content; /* exceeds the limit of host memory by one byte */
     on_host.only_copy = NULL;
     slot = (struct mm_store_slot){.bytes = VALUE};
     assert_int_equal(mm_store_reserve(store, &slot, "h", now_ns, &error), MM_OK);

@@ -1,4 +1,4 @@
-/* Tests the models of kernels (gpu/lab/traffic/kernels.h) against numbers derived by hand, and against all
+/* Compares the models of the kernels' memory traffic with numbers derived by hand, and with a count over all
  * warps of small products. bench/counters.sh compares them with a GPU. */
 #include "gpu/cuda/variants.h"
 #include "gpu/lab/traffic/kernels.h"
@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { A = 1, B = 2 }; /* operands that are stored transposed */
+enum { A = 1, B = 2 }; /* bits of the operands that are stored transposed */
 
 static struct mm_product make_product(size_t m, size_t k, size_t n, unsigned transposed,
                                       enum mm_dtype dtype) {
@@ -43,11 +43,9 @@ static void expect(const struct mm_traffic *traffic, const char *name,
                      (unsigned long long)traffic->figures[figure], (unsigned long long)figures[figure]);
 }
 
-#define MI (UINT64_C(1) << 20) /* 1024²; 1024³/32 is 32·MI */
+#define MI (UINT64_C(1) << 20) /* 1024², so 1024³/32 is 32·MI */
 
-/* --- the counters of a GPU --------------------------------------------------------------------------- */
-
-/* The models leave out registers in local memory, and the passes in which asynchronous copies arrive. */
+/* The models ignore registers in local memory, and passes in which asynchronous copies arrive. */
 static bool is_left_out(const char *name, enum mm_traffic_figure figure) {
     if (strcmp(name, "spilling") == 0)
         return figure == MM_GLOBAL_LOAD_SECTORS || figure == MM_GLOBAL_STORE_SECTORS;
@@ -62,8 +60,8 @@ static const struct mm_variant *find_variant(enum mm_op op, const char *name) {
     return NULL;
 }
 
-/* Reads a row: the name, and for each figure the prediction, the count and the difference. Returns whether
- * the variant has a model. */
+/* Reads a row: the name, then for each figure the predicted and the counted number and their difference.
+ * Returns whether the variant has a model. */
 static bool expect_counters(enum mm_op op, const struct mm_product *product, const char *row) {
     char name[32];
     unsigned tile = 0;
@@ -113,10 +111,8 @@ static void counters(void **state) {
     }
 }
 
-/* --- numbers derived by hand ----------------------------------------------------------------------- */
-
-/* A product of 1024³: elements, sectors loaded and stored, passes of loads and stores, passes for conflicts.
- * Per k and 32 elements of C, `tiled` reads one word of B and a quarter of a two-pass read of A. */
+/* A product of 1024³. The columns are elements, sectors loaded and stored, passes of loads and stores, and
+ * passes for conflicts. For each k and 32 elements of C, `tiled` reads B in one pass and A in half a pass. */
 static void products_of_1024(void **state) {
     static const struct {
         const char *name;
@@ -141,8 +137,8 @@ static void products_of_1024(void **state) {
     }
 }
 
-/* A transposition of 4096² with elements of 4, 1 and 8 bytes. There are 4096²/32 = MI/2 warps. For bytes
- * `vectorized` reads 2·16 words about 17 apart, with one conflict. */
+/* A transposition of 4096², which takes 4096²/32 = MI/2 warps, with elements of 4, 1 and 8 bytes. For bytes,
+ * `vectorized` reads 2·16 words at a distance of about 17, with one conflict. */
 static void transpositions_of_4096(void **state) {
     const uint64_t all = 16 * MI;
     static const struct {
@@ -172,20 +168,19 @@ static void transpositions_of_4096(void **state) {
     }
 }
 
-/* Blocks at the edges of C, and tiles at the edge of k. Shifted elements of the narrow transposition are not
- * modelled. */
+/* Blocks at the edges of C and the last tile of k are only partly used. There is no model for narrow elements
+ * that are not aligned. */
 static void edges(void **state) {
     const struct mm_product product = make_product(228, 240, 112, 0, MM_FLOAT32);
     const struct mm_product odd = make_transposition(100, 50, MM_FLOAT32),
                             bytes = make_transposition(100, 50, MM_INT8);
     struct mm_traffic traffic = predict(mm_traffic_tiled, &product, 32);
-    /* 8×4 blocks, 8 steps of k. Rows of A have 30 sectors, rows of B and C 14. */
+    /* 8×4 blocks with 8 steps of k. A row of A has 30 sectors, and a row of B or C has 14. */
     const uint64_t blocks = 8 * 4 * 8, warps = 32;
     expect(&traffic, "tiled_32",
            (uint64_t[]){228 * 240 * 4 + 240 * 112 * 8, 228 * 30 * 4 + 240 * 14 * 8, 228 * 14,
                         blocks * warps * (32 + 8 * 2), blocks * warps * 2, 0});
-    /* Rows of A begin anywhere in a sector: 100 words in 4 warps, 32 words in 5 sectors if unaligned. Rows of
-     * C have 50 words. */
+    /* 4 warps read the 100 words of a row of A. In every second row, 32 words lie in 5 sectors. */
     traffic = predict(mm_traffic_transpose_shared, &odd, 0);
     assert_int_equal(traffic.figures[MM_SHARED_LOAD_PASSES], 100 * (32 + 18));
     assert_int_equal(traffic.figures[MM_BANK_CONFLICT_PASSES], 100 * (31 + 17));
@@ -193,9 +188,7 @@ static void edges(void **state) {
     assert_false(mm_traffic_transpose_vectorized(&bytes, 0, &traffic));
 }
 
-/* --- every warp of every block ----------------------------------------------------------------------- */
-
-/* A warp's access: the distinct sectors of its lanes' elements within the matrix. */
+/* Returns the number of different sectors that a warp accesses. Elements outside the matrix do not count. */
 static uint64_t sectors_of(const struct mm_matrix *x, const size_t rows[32], const size_t cols[32]) {
     size_t seen[32] = {0}, count = 0;
     for (unsigned lane = 0; lane < 32; lane++) {
@@ -209,7 +202,7 @@ static uint64_t sectors_of(const struct mm_matrix *x, const size_t rows[32], con
     return count;
 }
 
-/* The sectors of element (row, col) of op(X) for each thread of a block of side×side. */
+/* Returns the sectors that a block of side×side threads accesses, one element of op(X) per thread. */
 static uint64_t sectors_of_block(const struct mm_matrix *x, bool transposed, size_t row, size_t col,
                                  unsigned side) {
     uint64_t sectors = 0;
@@ -236,7 +229,7 @@ static void walk_tiled(const struct mm_product *product, unsigned side, uint64_t
         }
 }
 
-/* A warp covers 32 columns of a row. Lanes past C are inactive. */
+/* A warp computes 32 columns of a row. Lanes outside C are inactive. */
 static void walk_naive(const struct mm_product *product, uint64_t *loaded, uint64_t *stored) {
     *loaded = *stored = 0;
     for (size_t row = 0; row < product->m; row++)
@@ -276,7 +269,7 @@ static void all_warps(void **state) {
     }
 }
 
-/* Each kernel loads each element of A and B, and stores each element of C. */
+/* Every kernel must at least load each element of A and B once, and store each element of C. */
 static bool covers(const struct mm_variant *variant, const struct mm_product *product) {
     struct mm_traffic traffic;
     if (variant->traffic == NULL || !mm_variant_has_dtype(variant, MM_FLOAT32) ||
@@ -304,7 +297,7 @@ static void all_kernels(void **state) {
                     : make_product(shape[0], shape[1], shape[2], index % 4, MM_FLOAT32);
             known += covers(variant, &product);
         }
-    /* 19 products, of which two need whole tiles and so run one of the shapes; 4 transpositions. */
+    /* 19 variants of products, of which two run only one of the shapes, and 4 of transpositions. */
     assert_int_equal(known, (23 * COUNT(shapes) - 2 * (COUNT(shapes) - 1)) * 4);
 }
 

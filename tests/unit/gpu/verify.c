@@ -1,4 +1,4 @@
-/* Tests the check of a product on the host: its residual and bound against a plain computation, wrong
+/* Tests the check of a product on the host. Compares its results with a plain computation. Also checks wrong
  * products, and products that cannot be checked. */
 #include "gpu/device/backend.h"
 #include "gpu/check/verify.h"
@@ -6,7 +6,7 @@
 
 enum { EDGE_MAX = 70, LD_MAX = EDGE_MAX + 5, NUMBERS = LD_MAX * EDGE_MAX };
 
-/* A product with its own C. The rows of all matrices have gaps. */
+/* A product whose matrices have padding behind their rows. */
 struct sample {
     struct mm_product product;
     float a[NUMBERS];
@@ -35,7 +35,7 @@ static long double exact_element(size_t row, size_t col) {
     return sum;
 }
 
-/* Computes C by float32 sums in order. */
+/* Computes C by adding in order in float32. */
 static void multiply(void) {
     const struct mm_product *product = &sample.product;
     for (size_t row = 0; row < product->m; row++) {
@@ -49,7 +49,7 @@ static void multiply(void) {
     }
 }
 
-/* Fills with random numbers, and with NaN wherever no one may read. */
+/* Fills the matrix with random numbers, and the padding with NaN. */
 static void fill(struct mm_matrix *x, float *numbers, uint64_t seed, size_t extra) {
     x->data = numbers;
     x->ld = x->cols + extra;
@@ -60,7 +60,7 @@ static void fill(struct mm_matrix *x, float *numbers, uint64_t seed, size_t extr
             numbers[row * x->ld + col] = mm_random_element(seed, row * x->cols + col);
 }
 
-/* The bits of `layout`: A transposed, B transposed, and gaps behind rows of A, B and C. */
+/* Bits of `layout`: A is transposed, B is transposed, and A, B and C have padding. */
 static void make(size_t m, size_t k, size_t n, unsigned layout) {
     struct mm_product *product = &sample.product;
     const bool transpose_a = (layout & 1) != 0;
@@ -80,7 +80,7 @@ static bool is_near(double a, double b) {
     return a == b || fabs(a - b) <= 1e-9 * fabs(a) || (isnan(a) && isnan(b));
 }
 
-/* The verdict does not depend on steps or parts of C. */
+/* The verdict must not depend on the steps, or on how C is divided. */
 static void expect_in_steps(const struct mm_product *product, void *memory,
                             const struct mm_verification *whole) {
     enum { PIECE = 3 };
@@ -101,13 +101,13 @@ static void expect_in_steps(const struct mm_product *product, void *memory,
     assert_true(is_near(mm_squares_root(&steps.norm, 1.0), mm_squares_root(&whole->norm, 1.0)));
 }
 
-/* Checks in memory of exactly the size that is asked for, so a sanitizer reports other accesses. */
+/* The check gets memory of exactly the requested size, so a sanitizer reports accesses outside. */
 static struct mm_verification check_product(const struct mm_product *product, uint64_t seed) {
     struct mm_verification verification;
     const size_t bytes = mm_verify_bytes(product);
     void *memory = malloc(bytes);
     assert_non_null(memory);
-    memset(memory, 0xff, bytes); /* NaN */
+    memset(memory, 0xff, bytes); /* fills with NaN */
     mm_verify(product, MM_ROUNDED, seed, memory, &verification);
     if (product->k > 0)
         expect_in_steps(product, memory, &verification);
@@ -133,7 +133,7 @@ static long double plain_residual(size_t row, uint64_t seed, unsigned vector) {
     return fabsl(residual);
 }
 
-/* Returns a row's sum of |A| times the norms of B's rows. */
+/* Returns the sum of a row's |A|, each multiplied by the norm of its row of B. */
 static double plain_magnitude(size_t row) {
     const struct mm_product *product = &sample.product;
     long double magnitude = 0.0L;
@@ -148,7 +148,7 @@ static double plain_magnitude(size_t row) {
     return (double)magnitude;
 }
 
-/* Returns a row's error estimate by random signs, without float64's rounding. */
+/* Returns the expected error of a row, without the rounding of float64. */
 static double plain_bound(size_t row) {
     const double k = (double)sample.product.k;
     const double root = sqrt((double)sample.product.n);
@@ -156,7 +156,7 @@ static double plain_bound(size_t row) {
     return norm * (root < 9.0 ? root : 9.0);
 }
 
-/* The residual is a difference of float64 sums, each about the magnitude times √n. */
+/* The residual is a difference of two float64 sums of about √n times the magnitude. */
 static void expect_plain(const struct mm_verification *verification) {
     const struct mm_product *product = &sample.product;
     const double k = (double)product->k;
@@ -173,7 +173,7 @@ static void expect_plain(const struct mm_verification *verification) {
     assert_true(verification->bound <= bound * (1.0 + 0x1p-20));
 }
 
-/* No other row has a residual that is a larger part of its bound. */
+/* No other row has a larger residual in relation to its bound. */
 static void expect_worst(const struct mm_verification *verification) {
     for (size_t row = 0; row < sample.product.m; row++)
         for (unsigned vector = 0; vector < MM_VERIFY_VECTORS; vector++)
@@ -181,7 +181,6 @@ static void expect_worst(const struct mm_verification *verification) {
                         verification->residual / verification->bound + 1e-6);
 }
 
-/* Checks with this seed, and expects this verdict. */
 static struct mm_verification expect(uint64_t seed, enum mm_verdict verdict) {
     const struct mm_verification verification = check(seed);
     assert_int_equal(mm_verification_verdict(&verification), verdict);
@@ -205,7 +204,7 @@ static void it_is_as_computed_plainly(void **state) {
     }
 }
 
-/* Changes each element in turn, in each layout, by slightly more than its row's bound. */
+/* Each element in turn gets an error slightly above the bound of its row. */
 static void a_single_wrong_element_is_found(void **state) {
     for (unsigned layout = 0; layout < 4; layout++) {
         make(7, 20, 9, layout);
@@ -223,8 +222,7 @@ static void a_single_wrong_element_is_found(void **state) {
     }
 }
 
-/* All elements of a row of 512 are off by the most that is allowed, in one direction. A single element is
- * found with a smaller error. */
+/* All elements of a wide row have the largest allowed error. A smaller error in one element is found. */
 static void a_wide_row_is_checked_by_its_sum(void **state) {
     enum { K = 10, WIDE = 512 };
     double sum = 0.0;
@@ -245,7 +243,7 @@ static void a_wide_row_is_checked_by_its_sum(void **state) {
     assert_true(verification.residual > 0.74 * sum && verification.bound < 0.65 * sum);
 }
 
-/* Errors that cancel are missed by all four vectors once in 16 times: about 63 of 1,000 checks, with a
+/* The errors cancel, so four random vectors miss them once in 16 times: in about 63 of 1000 checks, with a
  * standard deviation of 7.7. */
 static void swapped_columns_are_mostly_found(void **state) {
     unsigned missed = 0;
@@ -264,7 +262,7 @@ static void swapped_columns_are_mostly_found(void **state) {
 
 static void without_depth_all_is_zero(void **state) {
     make(3, 0, 4, 0);
-    sample.product.a.data = sample.product.b.data = NULL; /* empty matrices may have no storage */
+    sample.product.a.data = sample.product.b.data = NULL; /* empty matrices need no storage */
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
     assert_true(verification.residual == 0.0 && verification.bound == 0.0);
     assert_int_equal(verification.rows_checked, 3);
@@ -274,7 +272,7 @@ static void without_depth_all_is_zero(void **state) {
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
-/* Row 2 of a 5×4 C, with finite operands. */
+/* The operands are finite, but one element of C is not. */
 static void a_c_that_should_be_finite_fails(void **state) {
     static const float wrong[] = {NAN, INFINITY, -INFINITY};
     for (size_t index = 0; index < 3; index++) {
@@ -297,8 +295,7 @@ static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
-/* 3e38·10 overflows float32, unless two such products cancel. A finite number in its place exceeds every
- * bound. */
+/* 3e38·10 overflows float32 unless two such products cancel. A finite element here exceeds every bound. */
 static void what_float32_may_overflow_in_is_left_out(void **state) {
     make(2, 2, 1, 0);
     sample.a[0] = 3e38F;
@@ -314,7 +311,7 @@ static void what_float32_may_overflow_in_is_left_out(void **state) {
     expect(7, MM_VERDICT_FAILED);
 }
 
-/* The smallest numbers, whose products underflow. Half of the least number may be lost in each. */
+/* Products of the smallest numbers underflow. Each may lose half of the smallest number. */
 static void what_underflows_passes(void **state) {
     make(4, 5, 6, 0);
     for (size_t index = 0; index < NUMBERS; index++) {
@@ -327,7 +324,7 @@ static void what_underflows_passes(void **state) {
     expect(7, MM_VERDICT_PASSED);
 }
 
-/* Returns ||C - A·B|| / ||A·B||, element by element. */
+/* Returns ‖C − A·B‖ / ‖A·B‖, computed element by element. */
 static double plain_error(void) {
     const struct mm_product *product = &sample.product;
     long double errors = 0.0L;
@@ -354,8 +351,7 @@ static void scale(float factor) {
             *element_of_c(row, col) *= factor;
 }
 
-/* 40 rows give 160 squares, whose sum has a standard deviation of a ninth of its mean. So the limits are far
- * away. */
+/* The sum of 160 squares has a standard deviation of a ninth of its mean, so the limits are wide. */
 static void the_error_of_the_whole_is_estimated(void **state) {
     for (unsigned layout = 0; layout < 32; layout++) {
         make(40, 30, 50, layout);
@@ -370,7 +366,7 @@ static void the_error_of_the_whole_is_estimated(void **state) {
     make(5, 7, 9, 0);
     *element_of_c(3, 3) = NAN;
     assert_true(isinf(relative_error(7)));
-    sample.a[3 * sample.product.a.ld] = NAN; /* so the row is not checked */
+    sample.a[3 * sample.product.a.ld] = NAN; /* so this row is not checked */
     assert_true(relative_error(7) < 3e-7);
     make(3, 0, 5, 0);
     assert_true(relative_error(7) == 0.0);
@@ -378,11 +374,8 @@ static void the_error_of_the_whole_is_estimated(void **state) {
     assert_true(isinf(relative_error(7)));
 }
 
-/* --- other types: small products, computed by `naive` */
-
 enum { SMALL_MAX = 40, ELEMENTS = SMALL_MAX * (SMALL_MAX + 3) };
 
-/* Storage for elements of any type. */
 static struct {
     struct mm_product product;
     uint64_t a[ELEMENTS], b[ELEMENTS], c[ELEMENTS];
@@ -430,7 +423,7 @@ static struct mm_verification expect_typed(uint64_t seed, enum mm_verdict verdic
     return verification;
 }
 
-/* Changes an element of C by slightly more than the bound, or an integer by its lowest or highest bit. */
+/* Changes an element of C by slightly more than the bound, or one bit of an integer. */
 static void spoil_typed(size_t at, double bound) {
     const enum mm_dtype dtype = typed.product.c.dtype;
     const size_t bytes = mm_dtype_bytes(dtype);
@@ -443,7 +436,6 @@ static void spoil_typed(size_t at, double bound) {
         ((unsigned char *)typed.c)[at * bytes + bytes - 1] ^= 0x80;
 }
 
-/* Every type of operands and result, in every layout. */
 static void products_of_every_type_are_checked(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1}, {7, 20, 9}, {40, 33, 1}, {1, 40, 40}, {30, 3, 40}};
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -470,8 +462,7 @@ static double *doubles(void *elements) {
     return elements;
 }
 
-/* The error that float64 sums may have, and a few times as much. Checking in float64 alone would not be exact
- * enough once k·n is large. */
+/* A float64 sum may have this error. A check in float64 alone would be too inaccurate for a large k·n. */
 static void float64s_are_checked_in_twice_the_precision(void **state) {
     static const size_t shape[] = {20, 40, 40};
     make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);
@@ -491,7 +482,7 @@ static void float64s_are_checked_in_twice_the_precision(void **state) {
     assert_int_equal(expect_typed(3, MM_VERDICT_FAILED).row, 5);
 }
 
-/* Their squares underflow or overflow. */
+/* The squares of these numbers underflow or overflow. */
 static void float64s_of_extreme_sizes_are_checked(void **state) {
     static const size_t shape[] = {6, 10, 8};
     static const double sizes[][2] = {
@@ -513,7 +504,7 @@ static void float64s_of_extreme_sizes_are_checked(void **state) {
     }
     for (size_t index = 0; index < ELEMENTS; index++) {
         doubles(typed.a)[index] *= 0x1p-22;
-        doubles(typed.b)[index] *= 0x1p-22; /* products below the least number */
+        doubles(typed.b)[index] *= 0x1p-22; /* products are below the smallest number */
     }
     for (size_t index = 0; index < ELEMENTS; index++)
         doubles(typed.a)[index] *= 0x1p-60;
@@ -521,7 +512,7 @@ static void float64s_of_extreme_sizes_are_checked(void **state) {
     assert_int_equal(expect_typed(7, MM_VERDICT_PASSED).rows_checked, 6);
 }
 
-/* 300·300 exceeds float16, but not its float32 sums: C is infinite there, and a finite number is wrong. */
+/* 300·300 exceeds float16, but not its sums in float32. C must be infinite there. */
 static void a_narrow_result_may_overflow(void **state) {
     static const size_t shape[] = {3, 1, 2};
     make_typed(MM_FLOAT16, MM_FLOAT16, shape, 0);
@@ -533,11 +524,11 @@ static void a_narrow_result_may_overflow(void **state) {
     mm_dtype_put(MM_FLOAT16, typed.c, typed.product.c.ld, 65504.0);
     assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 1);
     compute_typed();
-    mm_dtype_put(MM_FLOAT16, typed.c, 2 * typed.product.c.ld + 1, (double)INFINITY); /* with small operands */
+    mm_dtype_put(MM_FLOAT16, typed.c, 2 * typed.product.c.ld + 1, (double)INFINITY);
     assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 2);
 }
 
-/* A result truncated to bfloat16 is within twice the rounding error. An error of a tenth is not. */
+/* An error of one rounding to bfloat16 is allowed. An error of a tenth is not. */
 static void rounding_to_the_result_is_allowed_for(void **state) {
     static const size_t shape[] = {5, 30, 1};
     make_typed(MM_BFLOAT16, MM_BFLOAT16, shape, 0);
@@ -552,8 +543,7 @@ static void rounding_to_the_result_is_allowed_for(void **state) {
     }
 }
 
-/* For integers the residual is the number of wrong rows. An error of 2^31 is missed by 32 vectors once in
- * 2^32 checks. */
+/* For integers the residual is the number of wrong rows. All 32 vectors miss 2^31 once in 2^32 checks. */
 static void wrong_rows_of_whole_numbers_are_counted(void **state) {
     static const enum mm_dtype dtypes[] = {MM_INT8, MM_UINT8, MM_BOOL, MM_INT32, MM_INT64};
     static const size_t shape[] = {20, 30, 10};

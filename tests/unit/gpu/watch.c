@@ -1,5 +1,5 @@
-/* Tests the watch: a device that hangs is marked as failed, its waiting jobs move, idle devices are tested
- * again, and each failure is reported once. */
+/* Tests the watch, which finds devices that hang. Their waiting jobs move to other devices. Idle devices are
+ * tested again. Each failure is reported once. */
 #include "gpu/queue/watch.h"
 #include "gpu/queue/self_test.h"
 #include "gpu/queue/worker.h"
@@ -7,10 +7,10 @@
 
 #include <time.h>
 
-/* Time passes only when a test passes it to the watch. */
+/* The watch does not read the clock. Each test tells it the time. */
 enum { REST = 1000000000, HANG = 5000000 };
 
-/* The simulated result of a self-test, in place of gpu/queue/self_test.c, and the number of rows tried. */
+/* The fake result of a self-test, and how many variants the self-tests tried. */
 static enum mm_status proves;
 static unsigned rows_tried;
 
@@ -50,7 +50,7 @@ static void expect_quiet(uint64_t now_ns) {
     assert_int_equal(look(now_ns), MM_OK);
 }
 
-/* Lets the watch look until this many self-tests have ended, with this many reports. */
+/* Lets the watch look until the numbers of results and of reports are as given. */
 static void expect_proofs(uint64_t passed, uint64_t failed, uint64_t undone, unsigned times_told) {
     const struct timespec pause = {.tv_nsec = 100000};
     struct mm_watch_counts counts;
@@ -81,7 +81,7 @@ static void who_hangs_is_given_up_once(void **state) {
     submit_product(&jobs[0], 2);
     wait_begun(fake, 1);
     submit_product(&jobs[1], 2);
-    expect_quiet(100); /* its time begins */
+    expect_quiet(100); /* the time of the job begins */
     expect_quiet(100 + HANG);
     assert_false(mm_device_has_failed(&fake->device));
     assert_int_equal(look(101 + HANG), MM_DEVICE_FAILED);
@@ -95,11 +95,11 @@ static void who_hangs_is_given_up_once(void **state) {
     job_wait(&jobs[0], MM_OK);
 }
 
-/* Each job has its own time, also if it uses the memory of an earlier one. */
+/* The time of each job counts, even if the job uses the memory of an earlier one. */
 static void who_goes_on_does_not_hang(void **state) {
     watch_scene((struct setting){.closed = true}, HANG, 0);
     for (unsigned index = 0; index < 3; index++) {
-        struct test_job *test = &jobs[index % 2]; /* the first one again */
+        struct test_job *test = &jobs[index % 2]; /* uses the first job's memory again */
         if (index < 2)
             job_init(test, "naive", 2);
         test->done_count = 0;
@@ -111,7 +111,7 @@ static void who_goes_on_does_not_hang(void **state) {
     }
 }
 
-/* The host may take any time for a product; so may a device without a limit. */
+/* Products on the host may take any time. So may products on a device without a time limit. */
 static void some_are_never_given_up(void **state) {
     for (int is_host = 0; is_host < 2; is_host++) {
         const struct mm_backend *backend = is_host != 0 ? &fake_host : &fake_backend;
@@ -127,8 +127,7 @@ static void some_are_never_given_up(void **state) {
     }
 }
 
-/* Two devices have six jobs, of which two run. The first device hangs or fails. The other device computes the
- * waiting jobs and gets all later ones. */
+/* The first of two devices hangs or fails. The other device gets its waiting jobs and all later ones. */
 static void who_waits_goes_to_the_other(void **state) {
     for (int hangs = 0; hangs < 2; hangs++) {
         watch_scene((struct setting){.devices = 2, .closed = true}, hangs ? HANG : 0, 0);
@@ -160,7 +159,7 @@ static void who_waits_goes_to_the_other(void **state) {
     }
 }
 
-/* Between two slices the task waits for the device, which hangs at a product. */
+/* The task waits for its next slice while the device hangs in a product. */
 static void a_begun_task_does_not_wait_for_who_hangs(void **state) {
     struct test_job *task = &jobs[0];
     watch_scene((struct setting){.closed = true}, HANG, 0);
@@ -189,7 +188,7 @@ static void who_is_cancelled_on_the_way_does_not_run(void **state) {
     }
     job_init(&jobs[2], "naive", 2);
     mm_queue_prepare(queue, jobs[2].work);
-    assert_false(mm_queue_cancel(queue, jobs[2].work)); /* no worker has it */
+    assert_false(mm_queue_cancel(queue, jobs[2].work)); /* no worker has the job */
     assert_true(mm_worker_pass_on(queue, jobs[2].work, NULL));
     open_gate(&fakes[0]);
     open_gate(&fakes[1]);
@@ -198,7 +197,7 @@ static void who_is_cancelled_on_the_way_does_not_run(void **state) {
     assert_int_equal(begun_by(&fakes[0]) + begun_by(&fakes[1]), 2);
 }
 
-/* A job whose variant the other device lacks fails. */
+/* The job fails, because the other device does not have its variant. */
 static void who_cannot_go_elsewhere_is_told(void **state) {
     watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
     for (int index = 0; index < 2; index++) {
@@ -215,7 +214,7 @@ static void who_cannot_go_elsewhere_is_told(void **state) {
 static void who_rests_is_proved(void **state) {
     const uint64_t opened_ns = mm_clock_ns();
     watch_scene((struct setting){.devices = 2}, 0, REST);
-    expect_quiet(opened_ns + REST - 1); /* not yet */
+    expect_quiet(opened_ns + REST - 1); /* too early by 1 ns */
     assert_int_equal(mm_queue_look(queue).jobs + rows_tried, 0);
     rest();
     expect_proofs(2, 0, 0, 0);
@@ -243,8 +242,8 @@ static void who_works_or_has_failed_is_left_alone(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* Out of memory: tested again. A row that does not run: reported and tested again. A wrong row: reported, and
- * the device has failed. */
+/* A self-test without memory is repeated. A variant that does not run is reported, and the test is repeated.
+ * A wrong result is reported, and the device counts as failed. */
 static void what_a_proof_found_is_told_once(void **state) {
     watch_scene((struct setting){0}, 0, REST);
     proves = MM_NO_DEVICE_MEMORY;
@@ -265,7 +264,7 @@ static void what_a_proof_found_is_told_once(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* Between two rows of a self-test the device serves jobs. */
+/* The device serves jobs between two variants of a self-test. */
 static void a_proof_waits_for_callers(void **state) {
     watch_scene((struct setting){.closed = true}, 0, REST);
     rest();
@@ -283,7 +282,7 @@ static void a_proof_waits_for_callers(void **state) {
     assert_int_equal(rows_tried, fake_backend.variant_count);
 }
 
-/* After the process was stopped, the watch does not assume that a device hangs. */
+/* After the whole process was paused, the watch must not conclude that a device hangs. */
 static void a_pause_is_no_hang(void **state) {
     const uint64_t pause_ns = 2000000000;
     watch_scene((struct setting){.closed = true}, HANG, 0);

@@ -1,11 +1,11 @@
-/* Tests server/bearer: the key in a header's value, which has no NUL at its end. */
+/* Tests that the key is found in the value of an Authorization header. */
 #include "server/auth/bearer.h"
 #include "tests/unit/unit.h"
 
 static void values_are_read(void **state) {
     static const struct {
         const char *value;
-        const char *key; /* "": none */
+        const char *key; /* "" if the value has no key */
     } cases[] = {
         {"Bearer k", "k"},       {"bearer k", "k"},     {"BEARER k", "k"},       {"Bearer   k", "k"},
         {"Bearer \t k \t", "k"}, {"Bearer a b", "a b"}, {"Bearer a=,b", "a=,b"}, {"", ""},

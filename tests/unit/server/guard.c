@@ -1,9 +1,8 @@
-/* Tests the guard: which heads it accepts, and the error of each rejected one. (tests/http/conformance has
- * targets and HTTP/1.0.) */
+/* Tests which request headers are accepted, and the errors of the others. */
 #include "server/http/guard.h"
 #include "tests/unit/unit.h"
 
-/* Copies exactly the bytes, so a sanitizer reports reads past the end. */
+/* The copy has exactly the line's size, so a sanitizer reports reads past the end. */
 static enum mm_status check_header(struct mm_guard *guard, const char *line, size_t bytes) {
     size_t name_bytes = (size_t)((const char *)memchr(line, ':', bytes) - line);
     size_t value_bytes = bytes - name_bytes - 1;
@@ -19,7 +18,7 @@ static enum mm_status check_header(struct mm_guard *guard, const char *line, siz
     return status;
 }
 
-/* A head is a list of headers, each "name:value\n" without spaces around the value. */
+/* `head` is a list of headers "name:value\n" without spaces around the values. */
 static enum mm_status check(const char *version, const char *head, size_t bytes, struct mm_error *error) {
     struct mm_guard guard;
     memset(error, 0, sizeof *error);
@@ -33,7 +32,7 @@ static enum mm_status check(const char *version, const char *head, size_t bytes,
     return status == MM_OK ? mm_guard_end(&guard) : status;
 }
 
-/* The head is rejected with these words; NULL: accepted. */
+/* The headers must be rejected with an error that contains `words`, or accepted if `words` is NULL. */
 static void expect(const char *version, const char *head, size_t bytes, const char *words) {
     struct mm_error error;
     const enum mm_status status = check(version, head, bytes, &error);
@@ -42,14 +41,15 @@ static void expect(const char *version, const char *head, size_t bytes, const ch
         fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
 }
 
-/* An HTTP/1.1 head with one of these parts is rejected with these words; NULL: accepted. */
+/* The request has `before`, one of `parts`, and `after` as headers. It must be rejected with an error that
+ * contains `words`, or accepted if `words` is NULL. */
 static const struct {
     const char *before, *parts, *after, *words;
 } heads[] = {
     {"", "Host:a\n", ""},
     {"", "|Accept:*/*\n", "", "has no Host header"},
     {"Host:a\n", "Host:a|hOST:b", "\n", "Host appears twice"},
-    /* RFC 9110, 8.6 */
+    /* Content-Length: RFC 9110, section 8.6. */
     {"Host:a\nContent-Length:", "5|0|0005|9223372036854775807|0009223372036854775807", "\n"},
     {"Host:a\nContent-Length:", "9223372036854775808|18446744073709551621|99999999999999999999999999", "\n",
      "under 2^63"},
@@ -58,7 +58,7 @@ static const struct {
     {"Host:a\nContent-Length:", "", "\n", "'', but must be digits alone"},
     {"Host:a\nContent-Length:5\n", "content-length:5|X:y\nContent-Length:6", "\n",
      "Content-Length appears twice"},
-    /* RFC 9112, 6.1 */
+    /* Transfer-Encoding: RFC 9112, section 6.1. */
     {"Host:a\n", "Transfer-Encoding:chunked|transfer-encoding:CHUNKED", "\n"},
     {"Host:a\n", "Transfer-Encoding:chunked\nContent-Length:5|Content-Length:5\nTransfer-Encoding:chunked",
      "\n", "has Content-Length and Transfer-Encoding"},
@@ -68,7 +68,7 @@ static const struct {
      "must be 'chunked'"},
     {"Host:a\nTransfer-Encoding:chunked\n", "Transfer-Encoding:chunked", "\n",
      "Transfer-Encoding appears twice"},
-    /* RFC 9112, 5 and RFC 9110, 5.5 */
+    /* Syntax of headers: RFC 9112, section 5, and RFC 9110, section 5.5. */
     {"Host:a\n", "X:|X:a\tb c\xff", "\n"},
     {"Host:a\n", "X :b", "\n", "name is 'X '"},
     {"Host:a\n", " X:b|:b|X\x7f:b|\xc3\xa9:b|X(Y):b", "\n", "a header's name"},
@@ -89,7 +89,7 @@ static void heads_of_http_1_1(void **state) {
     expect("HTTP/1.1", token, sizeof token - 1, NULL);
 }
 
-/* RFC 9110, 7.2 and RFC 3986, 3.2.2. */
+/* The syntax of Host: RFC 9110, section 7.2, and RFC 3986, section 3.2.2. */
 static void hosts(void **state) {
     static const char good[] = "|a|A.example-1_~|127.0.0.1|127.0.0.1:8080|a:|a%20b:1|[::1]|[::1]:8080|[v1.a:"
                                "b]|a!$&'()*+;=|[::ffff:127.0.0.1]:1|test \t|xn--nxa";
@@ -106,7 +106,7 @@ static void hosts(void **state) {
     expect("HTTP/1.1", "Host:a|b\n", 9, "but must be HOST");
 }
 
-/* A long value is cut in the error. */
+/* The error shortens a long value. */
 static void long_texts_are_cut(void **state) {
     enum { BYTES = 60000 };
     struct mm_error error;

@@ -1,5 +1,4 @@
-/* Tests server/keys: accepted and rejected lines, limits, looking up keys, replacing keys while threads use
- * them, and counters. */
+/* Tests API keys: the syntax of key files, limits, lookup, concurrent reloading, and counters. */
 #include "server/auth/keys.h"
 #include "tests/unit/unit.h"
 
@@ -7,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KEY "0123456789abcde!"  /* the shortest allowed */
+#define KEY "0123456789abcde!"  /* the shortest allowed key */
 #define KEY2 "0123456789abcde?" /* differs in the last character only */
 #define NAME_15 "n12345678901234"
 
@@ -20,9 +19,7 @@ enum { THREADS = 4, RELOADS = 200 };
 static char path[] = "keys.XXXXXX";
 static struct mm_error error;
 
-/* --- sets of keys ------------------------------------------------------------------------------------- */
-
-/* Reads from memory of exactly the text's size, so a sanitizer reports reads past its end. */
+/* The copy has exactly the text's size, so a sanitizer reports reads past its end. */
 static bool add(struct mm_key_set *set, const char *text) {
     const size_t bytes = strlen(text);
     char *exact = malloc(bytes > 0 ? bytes : 1);
@@ -38,7 +35,7 @@ static bool has(const struct mm_key_set *set, const char *key) {
     return mm_key_set_find(set, key, strlen(key)) != MM_KEY_NONE;
 }
 
-/* Returns a text of `bytes` copies of a letter, followed by the rest. */
+/* Returns `bytes` copies of a letter, followed by `rest`. */
 static const char *repeated(size_t bytes, const char *rest) {
     static char text[512];
     memset(text, 'k', bytes);
@@ -48,7 +45,7 @@ static const char *repeated(size_t bytes, const char *rest) {
 
 struct key_case {
     const char *text;
-    const char *words; /* first words of the error; NULL: accepted */
+    const char *words; /* first words of the error; NULL if the text is accepted */
 };
 
 static void check(const struct key_case *row, bool is_list) {
@@ -106,7 +103,7 @@ static void lines_and_lists_are_checked(void **state) {
     mm_key_set_close(set);
 }
 
-/* Every byte of a key counts, and no byte beside it. */
+/* A key is compared as a whole, with no byte missing or added. */
 static void keys_are_found_whole(void **state) {
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, repeated(MM_KEY_BYTES_MAX, "\n" KEY "\n" KEY "longer")));
@@ -131,7 +128,7 @@ static void keys_are_found_whole(void **state) {
     mm_key_set_close(set);
 }
 
-/* 1024 keys are all found at their index; one more is rejected. */
+/* The largest set is accepted, and one more key is rejected. */
 static void most_keys(void **state) {
     char *text = malloc(32 * (MM_KEYS_MAX + 1));
     size_t length = 0;
@@ -153,8 +150,6 @@ static void most_keys(void **state) {
     free(text);
 }
 
-/* --- keys that are replaced --------------------------------------------------------------------------- */
-
 static void write_file(const char *text) {
     FILE *file = fopen(path, "we");
     assert_non_null(file);
@@ -174,7 +169,7 @@ static bool admits(struct mm_keys *keys, const char *key) {
     return mm_keys_admit(keys, key, strlen(key), &space);
 }
 
-/* Returns the counter of a label, which must occur once. */
+/* Returns the number of requests under the label, which must occur only once. */
 static uint64_t requests_of(const struct mm_keys *keys, const char *label) {
     uint64_t requests = 0;
     unsigned seen = 0;
@@ -207,7 +202,7 @@ static void files_are_regular_and_have_a_limit(void **state) {
     }
 }
 
-/* Writes a file with the most keys, whose names are unique to this file. */
+/* Writes a file with the largest number of keys. Each file has other names. */
 static void write_names(unsigned first) {
     enum { KEYS = 1024 };
     FILE *file = fopen(path, "we");
@@ -217,7 +212,7 @@ static void write_names(unsigned first) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* Counts beyond the number of names that a process can count. */
+/* The process counts requests of at most 4096 names. A reload that would add another name has no effect. */
 static void names_run_out(void **state) {
     const struct mm_options options = {.api_key_file = path};
     write_names(0);
@@ -244,8 +239,7 @@ static uint64_t space_of(struct mm_keys *keys, const char *key) {
     return space;
 }
 
-/* Namespaces belong to a name with any keys, or to a key on any line. A namespace that was dropped does not
- * return. */
+/* Keys of one name share a namespace. A nameless key has its own. A dropped namespace never returns. */
 static void namespaces_belong_to_names_or_keys(void **state) {
     const struct mm_options options = {.api_key_file = path};
     uint64_t spaces[MM_KEYS_MAX], newest;
@@ -270,13 +264,13 @@ static void namespaces_belong_to_names_or_keys(void **state) {
     write_file("a " STAYS "\n");
     mm_keys_reload(keys);
     assert_int_equal(mm_keys_spaces(keys, spaces, &newest), 1);
-    assert_int_equal(newest, 6); /* also if its key was removed */
+    assert_int_equal(newest, 6); /* includes keys that were removed */
     mm_keys_close(keys);
 }
 
 struct asking {
     struct mm_keys *keys;
-    int stop; /* __atomic */
+    int stop; /* atomic */
     uint64_t admitted;
     uint64_t refused;
 };
@@ -293,7 +287,7 @@ static void *ask(void *argument) {
     return NULL;
 }
 
-/* The sanitizers report a set that is used after its end. */
+/* If a thread used a set of keys after it is freed, a sanitizer would report it. */
 static void keys_change_while_they_are_asked(void **state) {
     const struct mm_options options = {.api_key_file = path};
     struct asking asking[THREADS];

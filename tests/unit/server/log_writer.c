@@ -1,5 +1,5 @@
-/* Tests that the log's thread keeps its pace if the wall clock is set back. Our clock_gettime is a minute
- * ahead when called, and so appears set back later. */
+/* Tests that the log's thread still works in time after the wall clock was set back. clock_gettime is
+ * replaced and adds a minute, so the kernel's own clock seems to be set back. */
 #include "server/observe/log.h"
 #include "gpu/clock.h"
 #include "tests/unit/unit.h"
@@ -29,7 +29,7 @@ static void expect_lines(int end) {
     }
 }
 
-/* Lines are written as they come. Then no one reads, and closing waits at most a second for the writer. */
+/* Lines are written immediately. If nobody reads them, closing the log waits about a second. */
 static void test_wall_clock_set_back(void **state) {
     static char text[4 * PIPE_BYTES];
     int ends[2];

@@ -1,4 +1,4 @@
-/* Tests server/metrics: what counts where, from many threads at once. */
+/* Tests what the metrics count, also on many threads at once. */
 #include "server/observe/metrics.h"
 #include "api/problem.h"
 #include "tests/unit/unit.h"
@@ -14,7 +14,7 @@ static int note_counts(void **state) {
     return 0;
 }
 
-/* Counters of the current test. */
+/* Sets `counts` to what the current test has counted. */
 static void sum(void) {
     mm_metrics_sum(&counts);
     for (size_t word = 0; word < offsetof(struct mm_counts, flops) / sizeof(uint64_t); word++)
@@ -31,7 +31,7 @@ static const struct mm_backend *cpu(void) {
 
 static const struct mm_device device = {.number = 2};
 
-/* A product of 3×5 by 5×7 that a device has computed. */
+/* Returns a finished product of 3×5 by 5×7. */
 static struct mm_job make_job(void) {
     struct mm_job job = {.work.backend = cpu(),
                          .outcome.ran = cpu()->variants,
@@ -65,7 +65,7 @@ static void test_every_code(void **state) {
     assert_int_equal(mm_counts_in_flight(&counts), 0);
 }
 
-/* A bound belongs to its own bucket: `le` means "less or equal". */
+/* A duration equal to a bound belongs to that bucket, because `le` means "less or equal". */
 static void test_buckets(void **state) {
     for (size_t bound = 0; bound < MM_BUCKET_COUNT; bound++) {
         assert_true(bound == 0 || mm_bucket_bounds_ns[bound] > mm_bucket_bounds_ns[bound - 1]);
@@ -85,7 +85,7 @@ static void test_buckets(void **state) {
 #define FAILED                                                                                               \
     { .is_done = true, .residual = 2.0, .bound = 1.0, .rows_checked = 1 }
 
-/* Each product counts once, however many elements were repaired. A failed one has no path and no verdict. */
+/* A repaired product counts once. A failed product has no path and no result of a check. */
 static void test_paths_and_checks(void **state) {
     static const struct {
         enum mm_path_kind path;
@@ -136,7 +136,7 @@ static void *count(void *argument) {
     return NULL;
 }
 
-/* More threads than copies of the counters. Nothing in flight may be counted before it begins. */
+/* There are more threads than copies of the counters. Requests in flight are never negative. */
 static void test_threads(void **state) {
     pthread_t threads[THREADS];
     const uint64_t total = THREADS * ROUNDS;

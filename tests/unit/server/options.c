@@ -1,13 +1,10 @@
-/* Tests the process's options: precedence, limits of values, and errors. (build/docs checks the defaults.)
- */
+/* Tests the options of the server: which source takes precedence, limits, and errors. */
 #include "server/options.h"
 #include "tests/unit/unit.h"
 
-/* The result of the last parse. */
 static struct mm_options options;
 static struct mm_error error;
 
-/* Parses these arguments behind the program's name. */
 static bool parse_words(const char *first, const char *second) {
     static char program[] = "matmuld", words[2][MM_OPTION_HOSTS_MAX + 64];
     char *argv[] = {program, words[0], words[1], NULL};
@@ -124,12 +121,12 @@ static void values_are_checked(void **state) {
     }
 }
 
-/* A default adapts to the watchdog; a value that was asked for is rejected. Without a watchdog every value is
- * allowed. */
+/* A default kernel time is lowered if the watchdog requires it. A kernel time that the user chose is rejected
+ * instead. A watchdog of 0 is off. */
 static void the_kernel_time_is_under_half_of_the_watchdog(void **state) {
     static const struct {
-        const char *watchdog, *asked; /* NULL: not given */
-        uint64_t kernel_ms;           /* 0: rejected */
+        const char *watchdog, *asked; /* NULL if not given */
+        uint64_t kernel_ms;           /* 0 if rejected */
     } cases[] = {{"60001", NULL, 30000}, {"60000", NULL, 29999},
                  {"1000", NULL, 499},    {"1", NULL, 1},
                  {"0", NULL, 30000},     {"60000", "29999", 29999},
@@ -147,7 +144,7 @@ static void the_kernel_time_is_under_half_of_the_watchdog(void **state) {
     }
 }
 
-/* At least, a key given as a flag does not appear in a log. */
+/* A key must not be given as a flag, but if it is, the error must not show it. */
 static void secrets_are_not_shown(void **state) {
     static const char *const words[][2] = {{"--api-key=hush"}, {"--api-key"}, {"--port", "--api-key=hush"}};
     for (size_t index = 0; index < COUNT(words); index++) {
@@ -163,7 +160,7 @@ static void secrets_are_not_shown(void **state) {
     assert_null(strstr(print(), "hush"));
 }
 
-/* No line shows a value that would be rejected: cpu-jobs, which the machine decides, allows no 0. */
+/* The printed options must be valid values. cpu-jobs must not be printed as 0. */
 static void what_is_printed_would_be_taken(void **state) {
     char text[4096];
     assert_true(parse(NULL));
@@ -184,7 +181,7 @@ static void what_is_printed_would_be_taken(void **state) {
     assert_true(values > 20);
 }
 
-/* The longest text, and a longer one. */
+/* The longest text is accepted, and a longer one is rejected. */
 static void texts_have_a_limit(void **state) {
     static const struct {
         const char *flag, *start;

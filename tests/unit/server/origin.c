@@ -1,4 +1,4 @@
-/* Tests which requests a page of another origin may send. */
+/* Tests which requests are accepted from pages of another origin. */
 #include "server/http/origin.h"
 #include "tests/unit/unit.h"
 
@@ -16,7 +16,7 @@ static void hosts(void **state) {
         {allowed, "matmul.example.org|MATMUL.EXAMPLE.ORG.:8443|b|b:2|localhost|127.0.0.1", true},
         {allowed, "a.matmul.example.org|matmul.example.or|matmul.example.org..|evil.example", false},
     };
-    assert_int_equal(mm_origin_check_host(NULL, NULL, NULL), MM_OK); /* HTTP/1.0 */
+    assert_int_equal(mm_origin_check_host(NULL, NULL, NULL), MM_OK); /* HTTP/1.0 needs no Host */
     for (size_t index = 0; index < COUNT(cases); index++) {
         EACH(host, cases[index].hosts) {
             struct mm_error error = {0};

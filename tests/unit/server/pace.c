@@ -1,11 +1,11 @@
-/* Tests whether a peer is too slow: it may be two seconds behind its rate, however fast it was before. */
+/* Tests when a client is too slow: when it is over two seconds behind the required rate. */
 #include "server/http/pace.h"
 #include "tests/unit/unit.h"
 
 static const uint64_t second_ns = 1000000000, start_ns = 5000000000;
-static const double byte_ns = 1e6; /* 1,000 bytes a second */
+static const double byte_ns = 1e6; /* the required rate is 1000 bytes per second */
 
-/* Returns whether the peer is too slow if so many bytes have moved so many ns after the start. */
+/* Returns whether the client is too slow if `bytes` bytes have moved `after_ns` after the start. */
 static bool is_too_slow(struct mm_pace *pace, size_t bytes, uint64_t after_ns) {
     mm_pace_look(pace, bytes, byte_ns, start_ns + after_ns);
     return mm_pace_is_too_slow(pace);
@@ -34,7 +34,7 @@ static void what_it_was_ahead_does_not_count(void **state) {
     assert_true(is_too_slow(&pace, 1000000, 3 * second_ns + 1));
 }
 
-/* At half the rate a peer is a second behind after two seconds. At the full rate it stays as it is. */
+/* At half the required rate, a client falls one second behind in two seconds. */
 static void a_slow_peer_recovers_by_what_it_lacks(void **state) {
     struct mm_pace pace = begin(0);
     assert_false(is_too_slow(&pace, 2000, 4 * second_ns));
@@ -53,7 +53,7 @@ static void it_begins_anew(void **state) {
     assert_true(is_too_slow(&pace, 10, 11 * second_ns + 1));
 }
 
-/* The clock or the byte count may be read late. */
+/* Times and byte counts may decrease, because threads read them at different times. */
 static void looks_back_change_nothing(void **state) {
     struct mm_pace pace = begin(100);
     mm_pace_look(&pace, 1000, byte_ns, start_ns);
@@ -63,11 +63,12 @@ static void looks_back_change_nothing(void **state) {
     assert_true(is_too_slow(&pace, 100, 2 * second_ns + 1));
 }
 
+/* The required rate is first 5 bytes per second, then 1e9, which is too fast for the client. */
 static void each_look_has_its_rate(void **state) {
     struct mm_pace pace = begin(0);
-    mm_pace_look(&pace, 10, 2e8, start_ns + 2 * second_ns); /* five bytes a second are fast enough */
+    mm_pace_look(&pace, 10, 2e8, start_ns + 2 * second_ns);
     assert_int_equal((uint64_t)pace.ahead_ns, 2 * second_ns);
-    mm_pace_look(&pace, 1010, 1, start_ns + 4 * second_ns); /* at 1e9 bytes a second it is too slow */
+    mm_pace_look(&pace, 1010, 1, start_ns + 4 * second_ns);
     assert_int_equal((uint64_t)pace.ahead_ns, 1000);
 }
 

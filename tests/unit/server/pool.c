@@ -1,5 +1,5 @@
-/* Tests the worker pool: it does all work, the oldest first, and closes when it is done. Work that is shared
- * among threads is done once, and its caller waits only for threads that help. */
+/* Tests the worker pool. It runs all tasks, the oldest first, before it stops. It also divides work among
+ * idle threads. The caller then waits only for threads that really help. */
 #include "server/http/pool.h"
 #include "tests/unit/few_threads.h"
 #include "tests/unit/unit.h"
@@ -10,11 +10,11 @@
 
 enum { THREADS = 3, PARTS_MAX = 100 };
 
-/* Work that keeps its thread busy until it is released. */
+/* A task that keeps its thread busy until the test posts `end`. */
 struct held {
-    struct mm_pool_task work; /* must be first */
+    struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
-    struct held *next; /* added to the worker pool when this work has begun; NULL: none */
+    struct held *next; /* task to add when this one runs; NULL if none */
     sem_t begun, end;
 };
 
@@ -37,7 +37,7 @@ static void held_init(struct held *held, struct mm_pool *pool, struct held *next
     sem_init(&held->end, 0, 0);
 }
 
-/* Each task adds the next one while it runs. All end when all have begun. */
+/* Each task adds the next one, then waits. They all run at once only if each has its own thread. */
 static void all_threads_work_at_once(void **state) {
     struct held held[THREADS];
     struct mm_pool *pool = mm_pool_start(THREADS);
@@ -62,10 +62,8 @@ static void few_threads_are_a_pool_and_none_is_not(void **state) {
     threads_left = -1;
 }
 
-/* --- work that is shared -------------------------------------------------------------------------------- */
-
 static struct {
-    int runs[PARTS_MAX]; /* __atomic */
+    int runs[PARTS_MAX]; /* atomic */
     pthread_t threads[PARTS_MAX];
     long pause_ns; /* duration of each part */
 } parts;
@@ -87,7 +85,7 @@ static void share(struct mm_pool *pool, unsigned count, long pause_ns) {
         assert_int_equal(__atomic_load_n(&parts.runs[index], __ATOMIC_RELAXED), index < count);
 }
 
-/* Returns how many threads did the parts. */
+/* Returns how many different threads ran the parts. */
 static unsigned count_threads(unsigned count) {
     unsigned different = 0;
     for (unsigned index = 0; index < count; index++) {
@@ -102,7 +100,7 @@ static unsigned count_threads(unsigned count) {
 static void do_nothing(struct mm_pool_task *work) {
 }
 
-/* The threads of a worker pool become idle. Then they and the caller do one part each. */
+/* Once all threads are idle, each of them and the caller runs one part. */
 static void idle_threads_help(void **state) {
     struct mm_pool_task other = {.run = do_nothing};
     struct mm_pool *pool = mm_pool_start(THREADS);
@@ -117,7 +115,7 @@ static void idle_threads_help(void **state) {
     mm_pool_stop(pool);
 }
 
-/* A thread that should help does other work first. The call must not wait for it. */
+/* The pool's only thread is busy with another task, so the caller must run all parts itself. */
 static void help_that_does_not_come_is_not_waited_for(void **state) {
     enum { TIMES = 100 };
     static struct held held[TIMES];
@@ -134,13 +132,13 @@ static void help_that_does_not_come_is_not_waited_for(void **state) {
     mm_pool_stop(pool);
 }
 
-/* Work of at least two parts: the caller's part waits until a pool thread has done one. */
+/* A task that the pool's thread adds while it helps the caller. The caller waits until the task has run. */
 struct patience {
-    struct mm_pool_task work; /* must be first */
+    struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
     pthread_t caller;
-    bool has_help; /* a pool thread helped; __atomic */
-    bool is_done;  /* the work is done; __atomic */
+    bool has_help; /* set when the pool's thread helps; atomic */
+    bool is_done;  /* set when the task has run; atomic */
 };
 
 static void note_done(struct mm_pool_task *work) {
@@ -163,7 +161,7 @@ static void add_work_or_wait_for_it(void *data, unsigned index) {
         return;
     }
     for (int tries = 0; tries < 20 && !__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE); tries++)
-        pause_a_little(); /* the thread may never help */
+        pause_a_little(); /* the thread need not help */
     while (__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
         pause_a_little();
@@ -174,7 +172,7 @@ static void who_helps_leaves_for_other_work(void **state) {
     for (int tries = 0; tries < 1000 && !patience.has_help; tries++) {
         struct mm_pool *pool = mm_pool_start(1);
         patience = (struct patience){.work.run = note_done, .pool = pool, .caller = pthread_self()};
-        pause_a_little(); /* until its thread is idle */
+        pause_a_little(); /* lets the pool's thread become idle */
         mm_pool_share(pool, 3, add_work_or_wait_for_it, &patience);
         mm_pool_stop(pool);
     }
@@ -182,13 +180,13 @@ static void who_helps_leaves_for_other_work(void **state) {
     assert_true(patience.is_done);
 }
 
-/* Work that is shared, and counts its runs. */
+/* A task that itself divides work among threads. */
 struct sharing {
-    struct mm_pool_task work; /* must be first */
+    struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
-    int sums[8]; /* __atomic */
-    int runs;    /* __atomic */
-    int turn;    /* its number in the order */
+    int sums[8]; /* atomic */
+    int runs;    /* atomic */
+    int turn;    /* position in the order in which tasks began */
 };
 
 static void add_one(void *data, unsigned index) {
@@ -196,18 +194,17 @@ static void add_one(void *data, unsigned index) {
     __atomic_add_fetch(&sharing->sums[index], 1, __ATOMIC_RELAXED);
 }
 
-static int turns; /* __atomic */
+static int turns; /* atomic */
 
 static void share_again(struct mm_pool_task *work) {
     struct sharing *sharing = (struct sharing *)work;
     sharing->turn = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
-    work->listed.stqe_next = work; /* the caller may reuse it */
+    work->listed.stqe_next = work; /* the pool must not read the task any more */
     mm_pool_share(sharing->pool, 8, add_one, sharing);
     __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
 }
 
-/* Each task runs once, the oldest first on one thread, and all before the end. Threads that share work also
- * help others. */
+/* Tasks divide work among threads while others wait. Each task and each part runs once. */
 static void the_pool_itself_shares(void **state) {
     enum { MANY = 2000 };
     static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};

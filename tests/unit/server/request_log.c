@@ -1,4 +1,4 @@
-/* Tests server/request_log: a request's line in both formats, with any bytes of the client. */
+/* Tests the line that a request adds to the log, in both formats. */
 #include "server/observe/record.h"
 #include "gpu/device/backend.h"
 #include "server/http/routes.h"
@@ -26,7 +26,7 @@ static json_t *parse_line(const struct mm_record *record) {
     return object;
 }
 
-/* Every byte appears as itself or as \xNN. */
+/* A byte from a client appears as itself or as \xNN. */
 static void test_hostile_bytes(void **state) {
     for (int byte = 1; byte < 256; byte++) {
         struct mm_record record = {.request_id = "x", .route = MM_ROUTE_OTHER, .code = 400};
@@ -44,7 +44,7 @@ static void test_hostile_bytes(void **state) {
     }
 }
 
-/* The longest line fits. */
+/* The line must have room for the longest values. */
 static void test_longest(void **state) {
     const struct mm_backend *cpu = mm_backend_find("cpu");
     struct mm_device device = {.backend = cpu, .index = UINT32_MAX};

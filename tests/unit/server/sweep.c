@@ -1,4 +1,4 @@
-/* Tests which connections are idle. */
+/* Tests which connections count as idle. */
 #include "server/http/connection.h"
 #include "server/http/sweep.h"
 #include "tests/unit/unit.h"
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A connection over loopback: the client's end and the server's end. */
+/* Opens a connection over loopback, and returns its client's and its server's end. */
 static void connect_both(int *client, int *accepted) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof address;
@@ -32,8 +32,7 @@ static uint64_t received_bytes(int fd) {
     return info.tcpi_bytes_received;
 }
 
-/* The next request arrives before the sweep has seen the last one, and the connection's thread has not read
- * it. */
+/* The client has sent the next request, but the server has not read it. The connection is not idle then. */
 static void unread_request(void **state) {
     static const char request[] = "GET / HTTP/1.1\r\n\r\n";
     static int session;

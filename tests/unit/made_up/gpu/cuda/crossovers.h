@@ -1,4 +1,4 @@
-/* A fictitious table of crossovers for the test of `auto`, used in place of the measured one. */
+/* A fictitious table that replaces the measured crossovers in the test of the variant `auto`. */
 #pragma once
 
 enum { MM_CUDA_SIMT_EDGE = 150 };
