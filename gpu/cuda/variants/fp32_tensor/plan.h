@@ -38,7 +38,7 @@ struct mm_fp32_partial {
 };
 
 /* Flags and counts that the kernels set and the caller zeroes. A split operand that is kept with a stored
- * operand has its own. */
+ * operand has separate flags. */
 struct mm_fp32_flags {
     unsigned uncertain; /* elements that were not certified */
     unsigned fallback;  /* 1 if simt must compute everything */
