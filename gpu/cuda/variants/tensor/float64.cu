@@ -1,13 +1,10 @@
-/* The kernels of `tensor` for float64. wgmma does not multiply float64, so these kernels use mma.sync. One
- * warp executes an mma.sync with operands in registers. It rounds like ordinary float64 instructions, at
- * twice their rate. product.cuh describes the structure of a block.
+/* The kernels of `tensor` for float64. wgmma does not multiply float64, so these kernels use mma.sync, whose
+ * operands are in the registers of one warp. It rounds like ordinary float64 instructions, at twice their
+ * rate.
  *
- * Each consumer warp computes a part of the block's tile, for example 64×32 of a tile of 128×128. A stage has
- * 16 elements of k, in two steps of 8. In each step of that tile a thread reads 24 elements from shared
- * memory for 16 mma.sync of its warp. To hide the latency, it reads elements of A one row of instructions
- * early, and elements of B one step early.
- *
- * Source: NVIDIA's PTX ISA, "Matrix Fragments for mma.m16n8k8". */
+ * Each consumer warp computes a part of the block's tile, for example 64×32 of 128×128. Each thread then
+ * reads 24 elements from shared memory for 16 mma.sync. It reads elements before it needs them, to hide the
+ * latency. NVIDIA's PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/tensor/store.cuh"
 
@@ -31,13 +28,11 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
 /* --- which elements a thread reads.
  *
  * A line is a row of op(A) or a column of op(B). A stage stores 16 lines in 16 rows of 128 bytes. If the
- * operand is K-major, a row has the 16 elements of one line. If it is MN-major, a row has the elements of all
- * 16 lines at one k. TMA swizzles the rows: the 16-byte chunk c of row r lies at position c ^ r % 8.
- *
- * 16 threads read without bank conflicts only if their elements lie in 16 different columns of the rows. For
- * this, the code permutes the lines. As the instruction's line `group`, a thread reads line line_of(group) of
- * the 16. The line APART further serves as A's line group + 8, or as line `group` of B's next instruction.
- * `store` permutes the rows and columns of C to match. */
+ * operand is K-major, a row has the 16 elements of one line; otherwise it has the elements of all 16 lines at
+ * one k. TMA swizzles the rows: the 16-byte chunk c of row r lies at position c ^ r % 8. To read without bank
+ * conflicts, the code permutes the lines. As the instruction's line `group`, a thread reads line
+ * line_of(group) of the 16. The line APART further serves as A's line group + 8, or as line `group` of B's
+ * next instruction. `store` permutes C to match. */
 
 constexpr unsigned LINES = 16;
 constexpr unsigned LINES_BYTES = LINES * MM_TENSOR_LINE_BYTES;
@@ -55,8 +50,7 @@ template <bool MN_MAJOR> __device__ __forceinline__ unsigned offset_of(unsigned 
     return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
 }
 
-/* Reads the element at k = 8·step + 4·half + quarter. The element is in the thread's line, or APART lines
- * further if `apart` is 1. */
+/* Reads the element at k = 8·step + 4·half + quarter of the thread's line, or of the line APART further. */
 template <bool MN_MAJOR>
 __device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
                                        unsigned half, unsigned apart) {
@@ -100,9 +94,8 @@ template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct ti
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / sizeof(double);
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
-    /* A multiprocessor has 228 KiB of shared memory, of which each block needs up to 2 KiB besides its
-     * stages. With 224 KiB of stages, the L1 cache was too small for `copy`: 4095×4099×4097 took 10%
-     * longer. */
+    /* Each block needs up to 2 KiB of shared memory besides its stages. With 2 KiB more for stages, the L1
+     * cache was too small for `copy`: 4095×4099×4097 took 10% longer. */
     static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
     static_assert(WARPS * 32 % MM_WARPGROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
@@ -117,9 +110,8 @@ __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Starts asynchronous copies of COUNT lines, beginning at `line`, and of 16 elements of k, beginning at
- * `depth`. The copies have TMA's layout, with zeros outside the matrix. Each thread copies one element of
- * every eighth row. */
+/* Starts asynchronous copies of COUNT lines × 16 of k, beginning at (`line`, `depth`). The copies have TMA's
+ * layout, with zeros outside the matrix. Each thread copies one element of every eighth row. */
 template <unsigned COUNT, bool MN_MAJOR>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
                                      unsigned matrix) {
@@ -235,8 +227,8 @@ template <class T> struct reader {
     }
 };
 
-/* Stores a warp's sums in C, beginning at (row, col). If B is MN-major, one instruction computes pairs of
- * neighbours in a row of C. Otherwise the two neighbours come from two instructions. */
+/* Stores a warp's sums in C, beginning at (row, col). Two neighbours in a row of C come from one instruction
+ * if B is MN-major, otherwise from two instructions. */
 template <class T>
 __device__ __forceinline__ void store(const mm_product &product, size_t row, size_t col,
                                       const warp_sums<T> &sums) {
@@ -259,8 +251,8 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
                 }
 }
 
-/* Stores a warp's sums in C if the block has computed all of k. Otherwise stores them as partial sums in the
- * workspace, where each tile is a dense matrix. */
+/* Stores a warp's sums in C, or in the workspace if they are partial sums. A tile in the workspace is a dense
+ * matrix. */
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {

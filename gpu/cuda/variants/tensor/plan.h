@@ -1,5 +1,4 @@
-/* The argument and the tables of the kernels of `tensor` and `tf32`. Kernels and host code of this folder
- * include this file. tensor.c has the overview, and product.cuh describes the kernel. */
+/* The argument and the tables of the kernels in this folder, for the kernels and the host. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/consumers.h"
@@ -27,8 +26,8 @@ struct mm_tensor_plan {
     unsigned a_lines;             /* rows of op(A) that a block loads for each stage */
     unsigned b_lines;             /* columns of op(B) that a block loads for each stage */
     struct mm_schedule schedule;
-    unsigned rows;             /* rows of a tile of C */
-    unsigned cols;             /* columns of a tile of C */
+    unsigned rows; /* a tile of C is rows × cols */
+    unsigned cols;
     unsigned cluster;          /* blocks of a cluster; their tiles lie one below the other */
     void *sums;                /* memory for partial sums (mm_tensor_slot) */
     struct mm_product product; /* the product, or product 0 of a stack */
@@ -40,8 +39,8 @@ struct mm_tensor_plan {
 
 struct mm_tensor_kernel {
     const void *kernel; /* takes one struct mm_tensor_plan */
-    unsigned rows;      /* rows of a block's tile of C */
-    unsigned cols;      /* columns of a block's tile of C */
+    unsigned rows;      /* a block's tile of C is rows × cols */
+    unsigned cols;
     unsigned threads;
     unsigned cluster;    /* blocks of a cluster; their tiles lie one below the other */
     unsigned resident;   /* blocks that fit on a multiprocessor */
@@ -59,8 +58,7 @@ enum mm_tensor_size {
 };
 
 struct mm_tensor_kernels {
-    /* The kernels by [size][whether A is MN-major][whether B is MN-major]. `kernel` is NULL if the type has
-     * no kernel for this case. */
+    /* Indexed by [size][A is MN-major][B is MN-major]. `kernel` is NULL if there is no such kernel. */
     struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];
     bool threads_copy; /* threads load operands that TMA cannot load, and threads store C */
 };
@@ -74,25 +72,22 @@ unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square);
 /* Returns how many bytes one set of partial sums takes, for the tiles of one cluster. */
 size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel);
 
-/* The tile size and the schedule with which a product is computed. */
 struct mm_tensor_way {
     const struct mm_tensor_kernel *kernel; /* the kernel for K-major operands */
     enum mm_tensor_size size;
     struct mm_schedule schedule;
 };
 
-/* Returns the tile size and schedule with the shortest estimated time. product->tile limits the choice unless
- * it is 0. mm_tensor_has_tile must be true for it, and k must not be 0. If plan->is_frugal, no clusters share
- * a tile, because partial sums need memory. */
+/* Returns the tile size and schedule with the shortest estimated time. k is not 0, and mm_tensor_has_tile is
+ * true for product->tile. If plan->is_frugal, no clusters share a tile, because partial sums need memory. */
 struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
                                       const struct mm_tensor_kernels *kernels);
 
 /* Whether a request may have this value in `tile`. 0 means any tile, and is always allowed. */
 bool mm_tensor_has_tile(const struct mm_tensor_kernels *kernels, unsigned tile);
 
-/* Returns the fix-up kernel, which adds up partial sums, for operands of a type. The kernel takes one struct
- * mm_tensor_plan. Its grid has one x for each tile that clusters share, and one y for each 512 elements of a
- * tile. */
+/* Returns the fix-up kernel for operands of a type. It takes a struct mm_tensor_plan. Its grid has one x for
+ * each tile that clusters share, and one y for each 512 elements of a tile. */
 const void *mm_tensor_reduce_of(enum mm_dtype operand);
 
 /* The kernels of each element type. mm_tensor_tf32 is for float32, and mm_tensor_uint8 also for bool. */

@@ -21,8 +21,6 @@
  * Cluster: with the largest tiles, two blocks form a cluster. Their tiles lie one below the other and have
  * common columns of B. Each producer loads half of these columns and multicasts them to both blocks.
  *
- * Registers: the producer's threads release registers, and the consumers' threads acquire them (setmaxnreg).
- *
  * Work: clusters compute whole tiles in rounds. If the last round has fewer tiles than clusters, several
  * clusters may share a tile: each computes a part of k (stream-K, or split-K if there are no whole tiles) and
  * stores partial sums in the workspace. A second kernel, the fix-up, adds them up in the order of k.
@@ -31,9 +29,7 @@
  *     wgmma.cuh                a tile's traits and its consumers, for all types but float64
  *     store.cuh                the epilogue
  *     float64.cu               float64: consumers that use mma.sync and store C from registers
- *     float16.cu, tf32.cu, …   the kernels of one type
  *     partial_sums.cu          the fix-up
- *     plan.h                   what the kernels and the host share
  *     tensor.c, way.c          the host: tensor maps, copies, launch; the choice of tile and schedule
  *     ../wgmma/                code that fp32_tensor uses too: roles and stages of a block, schedule, PTX
  *
@@ -65,8 +61,8 @@ template <class T> struct mm_tensor_shared {
 /* --- which block computes what ------------------------------------------------------------------- */
 
 struct mm_tensor_tile {
-    unsigned row;     /* first row in C */
-    unsigned col;     /* first column in C */
+    unsigned row; /* first row and column in C */
+    unsigned col;
     unsigned product; /* index of the product in its stack */
     unsigned a;       /* index of the product's A in its stack */
     unsigned b;       /* index of the product's B in its stack */
@@ -127,9 +123,8 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Returns the slot in the workspace for partial sums. Each shared tile has a slot for sums that include the
- * tile's first step. Each cluster has a slot for all other sums. One is enough, because only the first work
- * of a cluster can begin after a tile's first step. */
+/* Returns the workspace's slot for partial sums. Sums from a tile's first step on go to the tile's slot, and
+ * all others to the cluster's slot. Only the first work of a cluster can be such another one. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -139,8 +134,7 @@ __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, c
 /* --- the producer -------------------------------------------------------------------------------- */
 
 /* Starts to load `lines` rows of op(A) or columns of op(B), beginning at `line`, into all BLOCKS blocks of
- * the cluster. The stage has space for LINES of them. A K-major operand takes one TMA load. An MN-major
- * operand takes one for each square of SQUARE × SQUARE elements. */
+ * the cluster. An MN-major operand takes one TMA load for each square of SQUARE × SQUARE elements. */
 template <unsigned LINES, unsigned BLOCKS, bool MN_MAJOR, unsigned SQUARE>
 __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned lines,
                                                unsigned line, unsigned depth, unsigned matrix,

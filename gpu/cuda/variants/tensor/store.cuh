@@ -1,7 +1,6 @@
-/* The epilogue rounds sums and stores them in C. A consumer that uses wgmma first writes its 64 rows of C to
- * buffers in shared memory, in parts. A part is 128 bytes of each row, and fills one buffer. TMA copies full
- * buffers to C while the consumer fills the next one. If TMA cannot store C, the consumer's threads copy the
- * buffers. float64.cu and partial_sums.cu use only the last functions of this file, which need no buffers. */
+/* The epilogue, which rounds sums and stores them in C. A consumer that uses wgmma writes its 64 rows of C to
+ * buffers in shared memory. Each buffer has a part of C: 128 bytes of each row. TMA copies full buffers to C
+ * while the consumer fills the next one. If TMA cannot store C, the consumer's threads copy the buffers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/product.cuh"
@@ -16,7 +15,6 @@ __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsign
     return staged + row * MM_TENSOR_LINE_BYTES + ((byte / 16 ^ row % 8) * 16) + byte % 16;
 }
 
-/* Two neighbouring elements of a row of C. */
 template <typename ELEMENT> struct alignas(2 * sizeof(ELEMENT)) mm_pair { ELEMENT elements[2]; };
 
 /* Rounds two sums to ELEMENT. If ELEMENT is uint16_t, the first argument chooses bfloat16 or float16. */
@@ -39,8 +37,8 @@ __device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
     return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
-/* Writes a part of 64 columns of 2 bytes to a buffer, from the thread's sums FIRST and following. One
- * stmatrix writes 16 rows × 16 columns. Lane i passes the address of 8 elements in row i % 16. */
+/* Writes a part of 64 columns of 2 bytes to a buffer, from the thread's sums FIRST and following. Lane i of a
+ * warp passes stmatrix the address of 8 elements in row i % 16. */
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
                                                 const float (&sums)[COUNT]) {
@@ -92,8 +90,7 @@ struct mm_staged_part {
     bool is_last;  /* the part is the rightmost of its tile */
 };
 
-/* Returns 16 bytes of a part's row that begin `shift` bytes before byte 16·chunk. A negative position is in
- * the part to the left. */
+/* Returns the 16 bytes of a part's row that begin `shift` bytes before byte 16·chunk. */
 __device__ __forceinline__ uint4 mm_staged_chunk(const mm_staged_part &staged, unsigned row, unsigned chunk,
                                                  unsigned shift) {
     constexpr unsigned CHUNKS = MM_TENSOR_LINE_BYTES / MM_CHUNK;
@@ -113,7 +110,7 @@ __device__ __forceinline__ uint4 mm_staged_chunk(const mm_staged_part &staged, u
             __funnelshift_r(words[2], words[3], bits), __funnelshift_r(words[3], words[4], bits)};
 }
 
-/* Copies bytes `at` to `end` - 1 of a part's row to C. The row of the part begins at `to` in C. */
+/* Copies bytes `at` to `end` - 1 of a part's row to C, where the row begins at `to`. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_copy_elements(const unsigned char *staged, unsigned row, int at, int end,
                                                  unsigned char *to) {
@@ -157,8 +154,7 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
 
 /* --- stores to any C */
 
-/* Copies a part from its buffer to C of the stack's product `index`, at (row, col). All threads of the
- * consumer have filled the buffer. */
+/* Copies a part to C of the stack's product `index`, at (row, col). */
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
                                                 unsigned row, unsigned col, unsigned index, bool is_narrow) {
     if (plan.maps_c) {
@@ -173,8 +169,7 @@ __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, cons
         mm_copy_staged<uint32_t>(staged, mm_tensor_item(plan, index), row, col);
 }
 
-/* Stores a part of the tile, beginning with the thread's sum FIRST, and then all parts to its right by
- * recursion. */
+/* Stores the part that begins with the thread's sum FIRST, and by recursion all parts to its right. */
 template <class T, bool IS_NARROW, unsigned FIRST>
 __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
                                                 const mm_tensor_tile &tile,
@@ -184,8 +179,8 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
         constexpr unsigned PART = FIRST / EACH;
         unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
         const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
-        /* Wait until TMA has read the buffer, before overwriting it. The first part waits for all copies,
-         * because the previous tile may have ended with any buffer. */
+        /* Waits until TMA has read the buffer. The first part waits for all copies, because the previous tile
+         * may have ended with any buffer. */
         if (PART == 0 || PART >= T::BUFFERS) {
             if (mm_my_thread() == 0)
                 mm_tma_store_wait<PART == 0 ? 0 : T::BUFFERS - 1>();
@@ -219,8 +214,8 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
 
 /* --- stores without buffers */
 
-/* Stores two neighbouring elements, or only the first unless `is_whole`. An aligned pair takes one access,
- * which halves the traffic to the L2 cache. */
+/* Stores two neighbouring elements, or only the first unless `is_whole`. A single access for both halves the
+ * traffic to the L2 cache. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole,
                                               const mm_pair<ELEMENT> &pair) {

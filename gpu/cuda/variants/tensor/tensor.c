@@ -1,21 +1,16 @@
 /* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` rounds
  * float32 to tf32 first, which has 11 significant bits.
  *
- * The instruction, wgmma, multiplies 64 rows by up to 256 columns, both in shared memory. A block computes a
- * tile of C (product.cuh), and way.c chooses the tile's size. Two blocks together compute 256×256 of C
- * (256×192 for float8). Smaller tiles, down to 64×64, leave fewer multiprocessors idle. If tiles are few and
- * k is long, several blocks share a tile.
+ * The instruction, wgmma, reads both operands from shared memory. Blocks compute tiles of C (product.cuh).
+ * way.c chooses the size of the tiles, from 64×64 to 256×256 for two blocks, and whether several blocks share
+ * a tile.
  *
  * TMA, the copy engine, loads boxes of a matrix into shared memory. It needs matrices and rows that begin at
  * multiples of 16 bytes, so other operands are copied first. wgmma reads 16-bit types K-major or MN-major,
  * and other types only K-major, so their MN-major operands are transposed first. The copy of a stored operand
- * is kept from its second product on.
+ * is kept from its second product on. float64 needs no copies, because float64.cu uses another instruction.
  *
- * wgmma does not multiply float64. float64.cu uses another instruction, which reads operands in any order and
- * at any address.
- *
- * Cost: a block needs up to 224 KiB of shared memory, and 384 threads with up to 232 registers. Only
- * float64's smaller tiles allow two or three blocks on a multiprocessor.
+ * Cost: a block needs up to 224 KiB of shared memory, and 384 threads with up to 232 registers.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour between warps; M. Osama and others, "Stream-K"
  * (2023) for the schedule. */
@@ -91,7 +86,6 @@ static size_t copy_bytes(const struct operand *operand) {
                               : 0;
 }
 
-/* The kernel, operands and workspace for a product. */
 struct call {
     const struct type *type;
     const struct mm_tensor_kernel *kernel;
@@ -129,8 +123,7 @@ typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t r
                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                         CUtensorMapFloatOOBfill fill);
 
-/* Looks up the driver's function that encodes tensor maps at run time, because the program is not linked with
- * the driver. */
+/* Looks up the driver's function at run time, because the program is not linked with the driver. */
 static enum mm_status find_encode(struct mm_lane *lane, encode **function, struct mm_error *error) {
     static encode *known;
     static const char name[] = "cuTensorMapEncodeTiled";
@@ -187,8 +180,8 @@ static enum mm_status map_operand(encode *function, const struct type *type, con
     return MM_OK;
 }
 
-/* Encodes the tensor map of C if TMA can store C. TMA writes 16 bytes at a time, even past the end of a row,
- * so TMA must not store rows that are not multiples of 16 bytes. */
+/* Encodes the tensor map of C if TMA can store C. TMA writes whole groups of 16 bytes, even past the end of a
+ * row, so rows must be multiples of 16 bytes. */
 static enum mm_status map_result(encode *function, const struct type *type, const struct mm_product *product,
                                  struct mm_tensor_plan *plan, struct mm_error *error) {
     const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
@@ -326,8 +319,7 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Whether one launch can compute a whole stack. That needs dense copies, because matrices of a stack cannot
- * be transposed into padded rows. */
+/* Whether one launch can compute a whole stack. Matrices of a stack cannot be transposed into padded rows. */
 static bool is_stackable(const struct call *call) {
     return (!call->a.is_transposed || call->a.matrix.ld == call->a.matrix.cols) &&
            (!call->b.is_transposed || call->b.matrix.ld == call->b.matrix.cols);

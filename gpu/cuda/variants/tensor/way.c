@@ -1,13 +1,11 @@
-/* Chooses the tile size and the schedule with which `tensor` and `tf32` compute a product in the shortest
- * estimated time. */
+/* Chooses the tile size and the schedule with the shortest estimated time. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants/tensor/plan.h"
 
 #include <math.h>
 
-/* The constants of this file were fitted to times measured on an H100 in November 2026: of 69 products of
- * bfloat16 with all tile sizes and numbers of clusters, and of 9 products of float8. Float64's costs were
- * fitted to times of one, two and three blocks on each multiprocessor. */
+/* The constants of this file were fitted to times measured on an H100 in November 2026, for 69 products of
+ * bfloat16, 9 of float8, and float64 with one, two and three blocks on each multiprocessor. */
 
 struct size_cost {
     double column_cycles; /* cycles of a step for each column of the tile */
@@ -28,7 +26,7 @@ static const struct size_cost *costs_of(const struct mm_product *product) {
     return product->a.dtype == MM_FLOAT64 ? of_float64 : of_wgmma;
 }
 
-/* Returns how many times longer a step takes because float8 sums are promoted (wgmma.cuh). */
+/* Returns how many times longer steps take if sums are promoted (wgmma.cuh). */
 static double slowness_of(const struct mm_product *product) {
     const enum mm_dtype dtype = product->a.dtype;
     return dtype == MM_FLOAT8_E4M3FN || dtype == MM_FLOAT8_E5M2 ? 1.38 : 1.0;
@@ -57,8 +55,8 @@ static double step_cycles(const struct mm_product *product, const struct mm_tens
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
-/* Estimates the time of the fix-up, in steps of `step` cycles. If memory is short, returns infinity, so
- * clusters share no tiles. */
+/* Estimates the fix-up's time in steps of `step` cycles. Infinity if memory is short, so no tiles are
+ * shared. */
 static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
                                        const struct mm_tensor_kernel *kernel, double step) {
     enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };

@@ -1,6 +1,5 @@
-/* The roles of a block's warpgroups: a producer, and one or two consumers. The producer fills a ring of
- * stages in shared memory. The consumers multiply each stage, and keep the sums of the block's tile of C in
- * registers. For kernel files only. */
+/* The roles of a block's warpgroups. A producer fills a ring of stages in shared memory. One or two consumers
+ * multiply each stage, and keep the sums of the block's tile of C in registers. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/consumers.h"
@@ -19,8 +18,7 @@ __device__ __forceinline__ unsigned mm_my_thread() {
     return threadIdx.x % MM_WARPGROUP;
 }
 
-/* Waits for all threads of the consumer. Each consumer uses its own hardware barrier, and __syncthreads uses
- * barrier 0. */
+/* Waits for all threads of the consumer. Barrier 0 belongs to __syncthreads. */
 __device__ __forceinline__ void mm_consumer_sync() {
     asm volatile("bar.sync %0, 128;" ::"r"(1 + mm_my_consumer()) : "memory");
 }
@@ -31,9 +29,9 @@ template <unsigned KEPT> __device__ __forceinline__ void mm_release_registers() 
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(KEPT));
 }
 
-/* Acquires this consumer's share of the registers that the producer released. START is the number of
- * registers with which threads start: 65536 / threads on the multiprocessor, rounded down to a multiple of 8.
- * If START is too large, setmaxnreg waits for ever. */
+/* Acquires this consumer's share of the registers that the producer released. Each thread starts with START
+ * registers: 65536 / threads on the multiprocessor, rounded down to a multiple of 8. If START is too large,
+ * setmaxnreg waits for ever. */
 template <unsigned KEPT, unsigned START = 168, unsigned CONSUMERS = MM_CONSUMERS>
 __device__ __forceinline__ void mm_acquire_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(START + (START - KEPT) / CONSUMERS));
@@ -46,8 +44,7 @@ template <unsigned STAGES> struct mm_ring {
     uint64_t empty[STAGES]; /* mbarriers: all consumers of the cluster have read the stage */
 };
 
-/* Initialises the ring's mbarriers; one thread calls this. The arguments are how often the consumers arrive
- * at a stage's `empty`, and how often the producer arrives at its `full`. */
+/* Initialises the ring's mbarriers with the numbers of arrivals that each expects. One thread calls this. */
 template <unsigned STAGES>
 __device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned empty_arrivals,
                                              unsigned full_arrivals = 1) {
@@ -89,8 +86,8 @@ __device__ __forceinline__ unsigned mm_wait_full(mm_ring<STAGES> &ring, mm_ring_
     return stage;
 }
 
-/* Tells the producers that this consumer has read a stage. Arrives in all CLUSTER blocks, because the
- * producer of each block writes to the stage. One thread arrives for the whole consumer. */
+/* Tells the producers that this consumer has read a stage. Each of the cluster's CLUSTER producers writes to
+ * the stage. One thread arrives for the whole consumer. */
 template <unsigned CLUSTER, unsigned STAGES>
 __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage) {
     if (mm_my_thread() < CLUSTER)
@@ -99,9 +96,8 @@ __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage
 
 /* --- a consumer's sums --------------------------------------------------------------------------- */
 
-/* Returns the row and column of the thread's sum `index` in the block's tile. Each group of four sums is two
- * neighbours in a row, and the two elements 8 rows below them. The next group is 8 columns to the right.
- * wgmma defines this layout. */
+/* Returns the position of the thread's sum `index` in the block's tile. wgmma defines this layout: each four
+ * sums are two neighbours in a row, and the two elements 8 rows below. */
 __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
     const unsigned lane = mm_my_thread() % 32;
     return {mm_my_consumer() * MM_CONSUMER_ROWS + mm_my_thread() / 32 * 16 + lane / 4 + index / 2 % 2 * 8,
@@ -110,8 +106,8 @@ __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
 
 template <typename SUM> struct alignas(4 * sizeof(SUM)) mm_four_sums { SUM sums[4]; };
 
-/* Returns the address of the first four of the thread's COUNT sums in the workspace. The next four are
- * MM_WARPGROUP elements further, so neighbouring threads access neighbouring addresses. */
+/* Returns the address of the thread's first four sums in the workspace. The next four are MM_WARPGROUP
+ * elements further, so neighbouring threads access neighbouring addresses. */
 template <unsigned COUNT, unsigned CONSUMERS = MM_CONSUMERS, typename SUM>
 __device__ __forceinline__ mm_four_sums<SUM> *mm_sums_at(SUM *memory, unsigned block) {
     return reinterpret_cast<mm_four_sums<SUM> *>(memory) +

@@ -1,4 +1,4 @@
-/* PTX with which a block reads the shared memory of another block in its cluster. For kernel files only. */
+/* PTX for clusters, whose blocks can read each other's shared memory. */
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@ __device__ __forceinline__ uint32_t mm_shared_address(const void *pointer) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/* Reads the shared variable *from of block `block` of the cluster. That block must have started, and must not
- * have ended. */
+/* Reads *from in the shared memory of block `block` of the cluster, which must be running. */
 __device__ __forceinline__ unsigned mm_cluster_load(const unsigned *from, unsigned block) {
     unsigned value;
     asm volatile("{\n"

@@ -1,9 +1,8 @@
 /* PTX for mbarriers, which are barriers in shared memory. A phase of an mbarrier ends when the last of its
- * arrivals has come and all expected bytes have been copied. For kernel files only.
+ * arrivals has come and all expected bytes have been copied.
  *
  * mm_mbarrier_wait has block scope, even if another block of the cluster arrives. That is enough, because
- * then only TMA writes and only wgmma reads the guarded memory. With cluster scope (acquire.cluster) kernels
- * were 1.4 times as slow on an H200. */
+ * then only TMA writes and only wgmma reads the guarded memory. Cluster scope is slower. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"
@@ -29,8 +28,7 @@ __device__ __forceinline__ void mm_mbarrier_arrive(uint64_t *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mm_shared_address(barrier)) : "memory");
 }
 
-/* Arrives when the thread's earlier asynchronous copies (async.cuh) are complete. The thread does not
- * wait. */
+/* Arrives when the thread's earlier asynchronous copies (async.cuh) are complete. Does not wait. */
 __device__ __forceinline__ void mm_mbarrier_arrive_after_copies(uint64_t *barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(mm_shared_address(barrier))
                  : "memory");
@@ -47,8 +45,7 @@ __device__ __forceinline__ void mm_mbarrier_arrive_remote(uint64_t *barrier, uns
                  : "memory");
 }
 
-/* Waits until the phase with this parity is over. The first phase has parity 0, the next 1, and so on in
- * turn. */
+/* Waits until the phase with this parity is over. Phases have parity 0, 1, 0, 1 and so on. */
 __device__ __forceinline__ void mm_mbarrier_wait(uint64_t *barrier, unsigned parity) {
     asm volatile("{\n"
                  ".reg .pred over;\n"

@@ -26,8 +26,7 @@ double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix
  * MM_SHARE_STEPS_MIN - 1 steps, so the boundaries of such a share never meet. */
 enum { SHARE_MIN = 2 * MM_SHARE_STEPS_MIN - 1 };
 
-/* Divides the steps of `rest` cluster tiles among `sharers` clusters. Returns false if the shares would be
- * too small, or if the number of steps does not fit in 32 bits. */
+/* Shares `rest` cluster tiles among `sharers` clusters, unless the shares would be too small or too large. */
 static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *schedule) {
     const size_t steps = (size_t)rest * schedule->steps;
     if (steps > UINT32_MAX || steps / sharers < SHARE_MIN)
@@ -40,8 +39,7 @@ static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *sche
     return true;
 }
 
-/* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. Because dividends are below 2^31, larger
- * divisors can be replaced by 2^31. */
+/* Dividends are below 2^31, so larger divisors can be replaced by 2^31. The multiplier has 32 bits. */
 static struct mm_divisor divisor_of(uint64_t divisor) {
     const uint64_t largest = UINT64_C(1) << 31;
     unsigned shift = 31;

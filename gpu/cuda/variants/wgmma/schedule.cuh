@@ -1,5 +1,4 @@
-/* Lists the work of a cluster in a schedule (schedule.h). The producer and the consumers of a block each
- * compute the list. For kernel files only. */
+/* Lists the work of a cluster in a schedule (schedule.h), for each warpgroup of the cluster's blocks. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/schedule.h"
@@ -24,8 +23,8 @@ __device__ __forceinline__ mm_tile_scheduler mm_scheduler_of(unsigned cluster) {
     return {cluster, cluster, 0, 0};
 }
 
-/* Sets `next` to the cluster's next work. Returns false if no work is left. The bounds of the cluster's share
- * need slow divisions, so they are computed only after the whole tiles. */
+/* Sets `next` to the cluster's next work. Returns false if no work is left. Divisions are slow, so the
+ * cluster's share is computed only after the whole tiles. */
 __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, mm_tile_scheduler &scheduler,
                                                   mm_work_tile &next) {
     if (scheduler.cluster_tile < schedule.whole_cluster_tiles) {

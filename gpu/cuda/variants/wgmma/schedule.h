@@ -16,8 +16,8 @@ __BEGIN_DECLS
  * band. So clusters that run at one time read few different rows of op(A) and columns of op(B). */
 enum { MM_BAND_ROWS = 4 };
 
-/* Divides by a divisor d without a division: for n below 2^31, n / d is n * multiplier >> shift (Granlund and
- * Montgomery, 1994). A kernel starts sooner without the many instructions of a division. */
+/* Replaces a division by d: for n below 2^31, n / d is n * multiplier >> shift (Granlund and Montgomery,
+ * 1994). The many instructions of a division would delay a kernel's start. */
 struct mm_divisor {
     unsigned multiplier;
     unsigned shift;
@@ -27,11 +27,11 @@ struct mm_divisor {
 enum { MM_SHARE_STEPS_MIN = 4 };
 
 struct mm_schedule {
-    unsigned steps;               /* steps of a tile along k */
-    unsigned cluster_tile_rows;   /* rows of cluster tiles in one product's C */
-    unsigned cluster_tile_cols;   /* columns of cluster tiles in one product's C */
-    struct mm_divisor band;       /* divides by the number of cluster tiles in a band */
-    unsigned clusters;            /* clusters of the launch */
+    unsigned steps;             /* steps of a tile along k */
+    unsigned cluster_tile_rows; /* one product's C has rows × cols cluster tiles */
+    unsigned cluster_tile_cols;
+    struct mm_divisor band; /* divides by the number of cluster tiles in a band */
+    unsigned clusters;
     unsigned whole_cluster_tiles; /* the first cluster tiles, which are not shared */
     unsigned sharers;             /* clusters 0 to sharers - 1 share cluster tiles; 0 if none are shared */
     unsigned share;               /* steps of each cluster's share */
@@ -64,9 +64,8 @@ struct mm_sharers {
     unsigned end;
 };
 
-/* Returns the clusters whose shares begin inside shared tile number `tile`. The search starts at the cluster
- * that would have the tile's first step if all shares had one more step. No earlier cluster can have that
- * step. */
+/* Returns the clusters whose shares begin inside shared tile number `tile`. The search starts at the first
+ * cluster that can have the tile's first step. */
 MM_HOST_AND_DEVICE struct mm_sharers mm_sharers_of(const struct mm_schedule *schedule, unsigned tile) {
     const unsigned begin = tile * schedule->steps;
     struct mm_sharers sharers;

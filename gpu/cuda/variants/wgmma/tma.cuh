@@ -1,6 +1,5 @@
-/* PTX for TMA, Hopper's copy engine. One thread starts a copy between global and shared memory, and the
- * hardware moves the bytes. The mbarrier `barrier` counts the bytes that have been loaded. For kernel files
- * only. */
+/* PTX for TMA, Hopper's copy engine. One thread starts a copy between global and shared memory, and TMA moves
+ * the bytes. A load completes at an mbarrier. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"
@@ -50,8 +49,7 @@ __device__ __forceinline__ void mm_tma_load_multicast(void *to, const void *map,
                  : "memory");
 }
 
-/* Orders this thread's earlier accesses to shared memory before TMA copies that start after this fence and a
- * barrier. */
+/* Orders this thread's accesses to shared memory before TMA copies that start after a later barrier. */
 __device__ __forceinline__ void mm_async_proxy_fence() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
