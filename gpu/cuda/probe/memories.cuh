@@ -29,9 +29,8 @@ constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint
 
 constexpr unsigned GLOBAL_THREADS = 512;
 
-/* Returns the next line in a chain: a·line + c modulo `lines`, a power of two. Because c is odd and a − 1 is
- * a multiple of 4, the chain visits all lines before it repeats (Hull and Dobell, 1962). The constants come
- * from Numerical Recipes. */
+/* Returns the next line in a chain: a·line + c modulo `lines`, a power of two. The chain visits all lines
+ * before it repeats, because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
 }
@@ -118,8 +117,7 @@ cudaError_t make_chain(void *memory, unsigned lines, cudaStream_t stream) {
     return cudaGetLastError();
 }
 
-/* Times one thread that follows a chain of make_chain. Stores the cycles of one read in *cycles, in device
- * memory. */
+/* Times one thread that follows a chain. Stores the cycles of one read in *cycles, in device memory. */
 cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream) {
     follow<<<1, 1, 0, stream>>>(chain, cycles);
     return cudaGetLastError();

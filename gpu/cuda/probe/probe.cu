@@ -12,8 +12,7 @@ namespace {
  * the second half evicts the first half from the L2 cache. */
 constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 
-/* The chain of pointers that stays in the L2 cache covers 1/CACHE_SHARE of the cache, and at least
- * CACHE_LINES_MIN lines. */
+/* The chain that stays in the L2 cache covers 1/CACHE_SHARE of the cache, or CACHE_LINES_MIN lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
 /* With these numbers a sweep takes hundreds of microseconds, much longer than a launch. */

@@ -1,9 +1,7 @@
-/* Kernels in which one warp reads memory in a pattern and counts the cycles. gpu/lab/access.h computes the
- * addresses.
- *
- * For the latency, each word is the address of the next read. For the throughput, the warp waits only for the
- * last read. The kernels time few reads and many reads, several times each, and subtract the shortest times.
- * So the cost of reading the clock cancels out.
+/* Kernels in which one warp reads memory in a pattern and counts the cycles. For the latency, each word is
+ * the address of the next read. For the throughput, the warp waits only for the last read. The kernels time
+ * few reads and many reads, several times each, and subtract the shortest times. So the cost of reading the
+ * clock cancels out.
  *
  * Reads are volatile asm, so the compiler cannot drop, merge or move them. They are not in a loop, because a
  * loop's instructions would count. One warp reaches only a quarter of shared memory's speed, because a
@@ -17,8 +15,7 @@
 
 namespace {
 
-/* How many reads are few, and how many are many. GLOBAL_MANY is small, because each read needs its own
- * registers. */
+/* How many reads are few and many. GLOBAL_MANY is small, because each read needs its own registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
@@ -82,9 +79,8 @@ template <typename Word> __device__ __forceinline__ void use(const Word &word, u
     write_shared(sink, word.low ^ word.rest());
 }
 
-/* Counts the cycles of COUNT reads, each of which returns the address of the next read. The code uses both
- * halves of each word, because the compiler would otherwise read only one. It writes the high halves from
- * time to time, because all of them would fill the registers. */
+/* Counts the cycles of COUNT reads, each of which returns the address of the next read. Uses both halves of
+ * each word, because the compiler would otherwise read only one. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
     constexpr unsigned PLACES = 4;
@@ -214,9 +210,8 @@ cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, s
 }
 
 /* Times one warp that reads words of word_bytes (4 or 8) at these offsets in global memory. Sets
- * time->latency_cycles to 0. Each access is span_bytes (a multiple of 8) after the previous access, so no
- * access finds its words in a cache. The caller provides GLOBAL_SPANS spans from `memory` on, which no cache
- * holds. */
+ * time->latency_cycles to 0. Each access is span_bytes (a multiple of 8) after the previous access. The
+ * caller provides GLOBAL_SPANS spans from `memory` on, which no cache holds. */
 cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, const char *memory,
                                size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
     if (word_bytes == 4)

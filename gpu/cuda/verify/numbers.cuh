@@ -1,5 +1,4 @@
-/* The arithmetic with which kernels check a product (gpu/check/verify.h), for each type of sums. Only
- * verify.cu and the files in this folder include this file. */
+/* The arithmetic with which kernels check a product (gpu/check/verify.h), for each type of sums. */
 #pragma once
 
 #include "gpu/check/verify.h"

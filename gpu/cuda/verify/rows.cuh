@@ -1,12 +1,11 @@
-/* The kernel that compares the sums of C's rows with the sums of the rows of op(A)·op(B). Only verify.cu
- * includes this file. */
+/* The kernel that compares the sums of C's rows with the sums of the rows of op(A)·op(B). */
 #pragma once
 
 #include "gpu/cuda/verify/sums.cuh"
 
 namespace {
 
-constexpr unsigned COMPARING = 512; /* threads of `compare` */
+constexpr unsigned COMPARING = 512;
 
 /* For each row of a product, the sums of C·x and of A·(B·x), which come in parts. */
 template <typename NUMBER> struct rows {

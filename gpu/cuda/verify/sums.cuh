@@ -1,7 +1,6 @@
 /* Kernels that read a matrix once, multiply its rows by a few vectors, and add up the products. A row of
  * op(X) is called a line, because it may be a column of the stored matrix. Lines are divided into parts, so a
- * few long lines still keep the whole chip busy. Only verify.cu and the files in this folder include this
- * file. */
+ * few long lines still keep the whole chip busy. */
 #pragma once
 
 #include "gpu/cuda/verify/numbers.cuh"

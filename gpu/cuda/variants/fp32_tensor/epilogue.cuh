@@ -1,6 +1,6 @@
 /* The epilogue of fp32_tensor's product kernel. It undoes the scale of a tile's sums, stores them in C, and
- * applies the guard (guard.h). All warps run the fast epilogue. A warp with uncertified sums, or with a cost
- * that must be added up, also runs the slow epilogue. Only product.cu includes this file. */
+ * applies the guard (guard.h). Warps with uncertified sums, or with a cost that must be added up, run the
+ * slow epilogue after the fast epilogue. */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
@@ -112,8 +112,7 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
     }
 }
 
-/* The addresses of the thread's first elements in its two rows of C, and the columns of C from there on. A
- * row outside C has 0 columns. */
+/* The addresses of the thread's first elements in its two rows of C, and the columns of C from there on. */
 struct destination {
     float *to[2];
     unsigned cols[2];
@@ -141,10 +140,9 @@ __device__ __forceinline__ void store_pair(const destination &destination, unsig
         to[1] = x[1];
 }
 
-/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if TWO. Sets is_certain to
- * whether all sums are certified, and `largest` to the largest magnitude of the thread's elements of C.
- * Returns false if a scale is not a normal float. The stored elements and `largest` are then wrong. The loops
- * are unrolled, so fetching instructions limits the speed. */
+/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if TWO. Sets `largest` to
+ * the largest magnitude of the thread's elements of C. Returns false if a scale is not a normal float. The
+ * stored elements and `largest` are then wrong. */
 template <bool TWO>
 __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
                                               const mm_tile &first, const destination &destination,
@@ -178,8 +176,7 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
     return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
 }
 
-/* Whether float16's range costs the thread's elements of C so little that the guard need not add up the cost.
- * `largest` is the largest magnitude of these elements. */
+/* Whether the cost of float16's range for the thread's elements of C is too small to be added up. */
 __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
                                                     const line *lines, unsigned row, float largest) {
     constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is just above the square root of SUMS */
@@ -197,8 +194,8 @@ __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, co
     return least * plan.range_share * RATIO <= largest;
 }
 
-/* The epilogue of a tile. `lines` has the tile's rows, then its columns. `peaks` has one element for each
- * warp that prepares lines. */
+/* `lines` has the tile's rows, then its columns. `peaks` has one element for each warp that prepares
+ * lines. */
 __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *lines,
                                          const column_peaks *peaks, unsigned slot, const mm_tile &tile,
                                          const float (&sums)[SUMS]) {

@@ -1,33 +1,28 @@
 /* fp32_tensor computes products with float32 accuracy on Hopper's tensor cores. At 4096³ on an H200, all its
  * passes together are four times as fast as cuBLAS's float32.
  *
- * Each element is scaled by a power of two for its row of op(A) or column of op(B). Then it is split into two
+ * Each element is scaled by a power of two for its row of op(A) or column of op(B), and split into two
  * float16, x = high + low. The tensor cores add up three of the four products of halves, because low·low is
  * below float32's precision. Three properties of the hardware reduce the accuracy:
- *
  * 1. The tensor cores truncate addends to multiples of 2^-25 of the largest addend, and the sum to 24 bits.
- * So the error grows with k. After each 64 of k the kernel therefore adds the tensor cores' sum to a float32
- * sum in registers, with rounding. After 8192 of k it starts another sum.
- *
+ * So after each 64 of k the kernel adds their sum to a float32 sum in registers, with rounding. After 8192 of
+ * k it starts another sum.
  * 2. The smallest positive float16 is 2^-24. So elements below 2^-17 of the largest element in their row or
  * column lose bits of the low half.
- *
  * 3. The tensor cores treat a subnormal float16 as if its exponent were -14. So its product may truncate all
  * other products of the instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
  *
  * Properties 2 and 3 are the cost of float16's limited range. guard.h bounds this cost for each element of C.
  * Elements whose error may exceed float32's bound are recomputed in plain float32. The variant `simt`
  * computes the whole product if there are too many such elements (uncertain_max), if the cost may exceed
- * 2^-23 of C's norm, or if an operand has Inf or NaN. The response names the path that was taken.
+ * 2^-23 of C's norm, or if an operand has Inf or NaN.
  *
  * Cost: a copy of both operands in device memory, padded to tiles, and a pass that makes the copy (split.cu).
- * The copy of a stored operand is kept from its second product on. The product kernel (product.cu) runs one
- * block on each multiprocessor, with 384 threads of up to 240 registers and 211 KiB of shared memory. Each
- * kernel starts before the previous kernel has ended, because launches are most of a small product's time.
+ * The copy of a stored operand is kept from its second product on. A block of the product kernel (product.cu)
+ * has 384 threads of up to 240 registers and 211 KiB of shared memory.
  *
  * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the
- * FP32 theoretical peak performance" (2022), which also adds up outside the tensor cores. The guard is
- * new. */
+ * FP32 theoretical peak performance" (2022), which also adds up outside the tensor cores. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -50,8 +45,7 @@ struct sizes {
     unsigned uncertain_max;
 };
 
-/* Returns how many elements may be recomputed in plain float32. For one element in 256 this is cheaper than
- * computing the whole product with simt. */
+/* Recomputing one element in 256 is cheaper than computing the whole product with simt. */
 static unsigned uncertain_max(const struct mm_product *product) {
     enum { LEAST = 1024, MOST = 1 << 24 };
     const size_t many = product->m * product->n / 256;
@@ -198,9 +192,8 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.lost = lost + sizes->m;
 }
 
-/* If a stored operand has memory for its halves, uses this memory instead of the workspace, and clears it
- * unless an earlier job has filled it. The key contains lines and k, because a whole stack and one of its
- * products begin at the same address. */
+/* If a stored operand has memory for its halves, uses this memory instead of the workspace. The key contains
+ * lines and k, because a whole stack and one of its products begin at the same address. */
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
@@ -300,16 +293,16 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
     return status;
 }
 
-/* Whether the repair kernel may start before the product kernel ends, which saves a microsecond. After a
- * large product, all its blocks would run on the few multiprocessors that are free first, with a small L1
- * cache. Repairing 170 elements of 4096³ then took 0.10 ms instead of 0.02 ms (H200). */
+/* Whether the repair kernel may start before the product kernel ends. That saves a microsecond. But after a
+ * large product all its blocks would run on the few multiprocessors that are free first. Repairing 170
+ * elements of 4096³ then took 0.10 ms instead of 0.02 ms (H200). */
 static bool repair_follows(const struct mm_product *product) {
     return (double)product->m * (double)product->n * (double)product->k < 0x1p33;
 }
 
 static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lane *lane,
                                struct mm_error *error) {
-    enum { REPAIRING = 4 }; /* blocks on each multiprocessor */
+    enum { REPAIRING = 4 };
     struct mm_layout product = product_layout();
     struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
@@ -365,8 +358,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status == MM_OK ? mm_cuda_simt_prepare(&simt, &one, lane, error) : status;
 }
 
-/* Whether padding would make the operands many times larger. Rows of op(A) and columns of op(B) are padded to
- * whole tiles, and k to whole steps, so this happens to matrices with few rows or columns. */
+/* Whether padding would make the split operands many times larger than the operands. This happens to matrices
+ * with few rows or columns, because split operands have whole tiles. */
 static bool is_mostly_padding(const struct mm_product *product, const struct offsets *offsets) {
     enum { TIMES_MAX = 8, BYTES_ANYWAY = 256 << 20 };
     const size_t operands = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
@@ -390,8 +383,8 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
     return status;
 }
 
-/* Plans the product with simt if k is 0, if the plan must save memory, if the workspace exceeds SIZE_MAX, or
- * if most of the workspace would be padding. Each product of a stack has its own launches. */
+/* Plans the product with simt if k is 0, if the plan must save memory, or if the workspace would be too
+ * large. Each product of a stack has its own launches. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);

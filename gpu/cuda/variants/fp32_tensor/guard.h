@@ -1,6 +1,5 @@
 /* The guard of fp32_tensor: how an element is scaled and split into two float16, what splitting loses, and
- * when an element of C is certified as accurate enough. Kernels and host share these functions, so tests
- * compute what kernels compute. Any thread may call them.
+ * when an element of C is certified as accurate enough. Kernels, host and tests share these functions.
  *
  * Definitions. A line is a row of op(A) or a column of op(B). A line is scaled so that its largest magnitude
  * lies in [2^14, 2^15); amax and bmax are the largest magnitudes of a row and a column. In these scaled
@@ -35,9 +34,8 @@
  * (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
  *
  * An error of up to (2k + 16)·u·P counts as right. So E may be as large as (2k + 16 - c)·u·P, which is
- * positive for every k. P is unknown, but P >= |R| >= |C| - E - c·u·P. So an element is certified if
- *
- *     |C| >= E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
+ * positive for every k. P is unknown, but P >= |R| >= |C| - E - c·u·P. So an element is certified if |C| >=
+ * E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
  *
  * This bound allows errors that grow with k. Therefore E must also be small for C as a whole: the sum of E²
  * over all certified elements may be at most 2^-46 of the sum of C² (both unscaled). Then float16's limited
@@ -46,10 +44,8 @@
  * 2^-23/sqrt(count) of the largest |C| among `count` elements, because these elements meet the limit by
  * themselves.
  *
- * Terms 5 and 6 rest on a published model (P. Xie and others, "MMA-Sim: Bit-Accurate Reference Model of
- * Tensor Cores and Matrix Cores", arXiv 2511.10909), in which a product with a zero has no exponent.
- * tests/kernels/guard compares the model with the hardware, and searches for sums that are certified and
- * wrong. */
+ * Terms 5 and 6 rest on a published model of the tensor cores (P. Xie and others, arXiv 2511.10909), in which
+ * a product with a zero has no exponent. tests/kernels/guard compares the model with the hardware. */
 #pragma once
 
 #include <math.h>
@@ -84,8 +80,8 @@ MM_FP32_FUNCTION float mm_fp32_from_half(mm_fp32_half x) {
 #define MM_FP32_FUNCTION static inline
 typedef float mm_fp32_half; /* C11 has no float16, so a float has its value */
 
-/* Rounds x to the nearest float16, ties to even. |x| must be less than 2^15. Adding and subtracting 1.5·2^23
- * quanta of float16 rounds x to whole quanta, because the float sum has no bits for fractions of one. */
+/* Rounds x to the nearest float16, ties to even. |x| must be less than 2^15. Next to 1.5·2^23 quanta of
+ * float16, a float has no bits for fractions of a quantum. */
 static inline mm_fp32_half mm_fp32_to_half(float x) {
     int exponent;
     frexpf(x, &exponent); /* |x| is in [2^(exponent - 1), 2^exponent) */
@@ -157,8 +153,7 @@ MM_FP32_FUNCTION int mm_fp32_exponent(unsigned max_bits) {
     return (int)(mm_fp32_magnitude((float)max_bits) >> 23) - 127 - 149 - 14; /* subnormal: max_bits·2^-149 */
 }
 
-/* The scale 2^-exponent as two factors, because 2^163 is not a float. Multiplying by one factor after the
- * other neither overflows nor loses bits of the result. */
+/* The scale 2^-exponent as two factors, because 2^163 is not a float. */
 struct mm_fp32_scale {
     float first;
     float second;
@@ -192,8 +187,7 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
     return fabsf(rest - mm_fp32_from_half(*low));
 }
 
-/* Smaller scaled elements are faint. Splitting loses at most 2^-23·|y| of other elements y, which the guard
- * counts for all elements. */
+/* Smaller scaled elements are faint. Splitting another element y loses at most 2^-23·|y|. */
 #define MM_FP32_FAINT 0x1p-2f
 
 /* Whether x is faint, so the guard must count what x loses. y is the scaled x. */
@@ -223,8 +217,7 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
 
 /* --- certifying ---------------------------------------------------------------------------------- */
 
-/* What the epilogue needs of a row of op(A) or a column of op(B), which is scaled. `lost` and `largest`
- * include the factor of mm_fp32_line_of. */
+/* A scaled row of op(A) or column of op(B). `lost` and `largest` include the factor of mm_fp32_line_of. */
 struct mm_fp32_line {
     float lost;    /* sum of what splitting the elements loses */
     float largest; /* largest magnitude of the elements */
@@ -232,8 +225,8 @@ struct mm_fp32_line {
 } __attribute__((aligned(16)));
 
 /* Converts the bits of a line's largest magnitude, and its loss in MM_FP32_LOST_UNIT. Rounds both up, so the
- * guard errs on the safe side, and multiplies both by `factor`: mm_fp32_threshold for rows of op(A), 1 for
- * columns of op(B). */
+ * guard errs on the safe side. `factor` is mm_fp32_threshold for rows of op(A), and 1 for columns of
+ * op(B). */
 MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned long long lost,
                                                      float factor) {
     struct mm_fp32_line line;
@@ -251,8 +244,8 @@ MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_lin
     return mm_fp32_fma_up(row.lost, col.largest, mm_fp32_multiply_up(row.largest, col.lost));
 }
 
-/* Returns the factor of bmax·Da + amax·Db in the bound for certified elements (top of this file). Includes
- * 2^-22 for rounding. k must not be 0. */
+/* Returns the factor of bmax·Da + amax·Db in the bound for certified elements (top of this file). k is not
+ * 0. */
 MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     const double unit = 0x1p-24;
     const unsigned step = MM_FP32_STEP;

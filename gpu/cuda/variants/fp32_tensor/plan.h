@@ -1,5 +1,4 @@
-/* The layout of split operands, and the arguments of fp32_tensor's kernels, for the kernels and the host.
- * Only files of this folder include this file. fp32_tensor.c has the overview. */
+/* The layout of split operands, and the arguments of fp32_tensor's kernels, for the kernels and the host. */
 #pragma once
 
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
@@ -12,15 +11,15 @@
 
 __BEGIN_DECLS
 
-/* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B): k elements. A split
- * operand is stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. A slab
- * has 128 bytes of each line: 32 high halves, then 32 low halves. Their 16-byte chunks are swizzled for
- * wgmma: chunk i of line r is stored at i ^ (r % 8). A step of the product multiplies two slabs, 64 of k. */
+/* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B). A split operand is
+ * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. A slab has 128
+ * bytes of each line: 32 high halves, then 32 low halves. Chunk i of 16 bytes of line r is stored at i ^ (r %
+ * 8), which is wgmma's swizzle. */
 enum {
     MM_FP32_ROWS = MM_CONSUMERS * MM_CONSUMER_ROWS,
     MM_FP32_COLS = 192,
     MM_FP32_SLAB = 32,
-    MM_FP32_CHUNK = 8, /* halves in 16 bytes */
+    MM_FP32_CHUNK = 8, /* halves in a chunk of 16 bytes */
     MM_FP32_LINE_BYTES = 128,
     MM_FP32_CLUSTER = 2,             /* blocks of a cluster; their tiles lie one below the other */
     MM_FP32_FLUSH_STEPS = 128,       /* steps after which sums are flushed to memory */
@@ -37,8 +36,7 @@ struct mm_fp32_partial {
     unsigned *ready; /* for each consumer: 1 after its sums are stored; the caller zeroes it */
 };
 
-/* Flags and counts that the kernels set and the caller zeroes. A split operand that is kept with a stored
- * operand has separate flags. */
+/* Flags and counts that the kernels set and the caller zeroes. */
 struct mm_fp32_flags {
     unsigned uncertain; /* elements that were not certified */
     unsigned fallback;  /* 1 if simt must compute everything */

@@ -6,10 +6,8 @@
  * before the sum is large, because wgmma truncates small addends of a large sum. The consumer then adds the
  * step's sums to float32 sums in registers, while the other consumer uses the tensor cores.
  *
- * The two blocks of a cluster compute tiles one below the other. Each block loads its own slab of A, and
- * multicasts half of B's slab to both blocks. This saves 30% of the L2 traffic. It also saves power, which
- * limits an H200's clock at 4096³. Tiles have 192 columns rather than 128, because wgmma then reads less
- * shared memory for each multiplication. */
+ * The two blocks of a cluster compute tiles one below the other. Each block multicasts half of B's slab to
+ * both blocks. This saves 30% of the L2 traffic, and also power, which limits an H200's clock at 4096³. */
 /* ptxas: spills product: words that a tile needs only after the loop over its steps */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/epilogue.cuh"
@@ -30,8 +28,7 @@ constexpr unsigned ALIGNMENT = 1024; /* bytes; wgmma needs this alignment of sta
 
 using wgmma = mm_wgmma_float16::instruction<COLS, false, false>;
 
-/* Everything but the stages is in static shared memory, because static addresses are compile-time
- * constants. */
+/* Static shared memory. Its addresses are compile-time constants, unlike those of the stages. */
 struct static_shared {
     line lines[2][ROWS + COLS]; /* for two tiles: rows, then columns */
     mm_ring<STAGES> ring;
@@ -95,8 +92,7 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     }
 }
 
-/* Returns what the epilogue needs of a row or column. Lines outside C count as zeros, so their sums are
- * always certified. */
+/* Returns a row or column for the epilogue. It is zero outside C, so all sums there are certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
@@ -107,8 +103,7 @@ __device__ __forceinline__ float largest_of_warp(float x) {
     return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
-/* The loop of the producer's warps 1 to 3, which prepares what the epilogue needs of each tile's rows and
- * columns. */
+/* Prepares what the epilogue needs of each tile's rows and columns, in warps 1 to 3 of the producer. */
 __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     unsigned count = 0;
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
@@ -176,8 +171,8 @@ __device__ __forceinline__ void clear(float (&sums)[SUMS]) {
         sums[i] = 0.0f;
 }
 
-/* Adds up the steps of a tile. After every MM_FP32_FLUSH_STEPS steps, adds the running sums to the workspace
- * and starts again at 0, so no step is added to a far larger sum. */
+/* Adds up the steps of a tile. After every MM_FP32_FLUSH_STEPS steps, adds the sums to the workspace and
+ * starts again at 0, so no step is added to a far larger sum. */
 __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared, unsigned slot,
                                         const mm_work_tile &work_tile, mm_ring_state &at,
                                         float (&sums)[SUMS]) {
@@ -207,8 +202,7 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
         mm_add_sums<SUMS>(sums, mm_sums_at<SUMS>(plan.flushed, slot));
 }
 
-/* Stores partial sums for another cluster. One thread sets `ready` after all threads have stored their
- * sums. */
+/* Stores partial sums for another cluster, and sets `ready` after all threads have stored them. */
 __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned slot,
                                         const float (&sums)[SUMS]) {
     mm_store_sums(sums, mm_sums_at<SUMS>(partial.sums, slot));
@@ -220,8 +214,7 @@ __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned
             : "memory");
 }
 
-/* Adds another block's partial sums. One thread waits until they are stored, and then all threads read
- * them. */
+/* Adds another block's partial sums, after one thread has waited until they are stored. */
 __device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsigned slot,
                                             float (&sums)[SUMS]) {
     if (mm_my_thread() == 0) {

@@ -1,9 +1,7 @@
-/* The last pass of fp32_tensor. It recomputes the elements of C that the guard did not certify as accurate,
- * in plain float32, and reports how C was computed. A block recomputes one element at a time.
- *
- * The pass only sets the fallback flag if there are too many such elements, if the limited range of float16
- * costs C too much accuracy, or if an operand has Inf or NaN. The variant `simt`, which is enqueued after
- * this pass, then computes all of C. */
+/* The last pass of fp32_tensor. It recomputes the elements of C that the guard did not certify, in plain
+ * float32, and reports how C was computed. A block recomputes one element at a time. If there are too many
+ * such elements, or if fp32_tensor cannot be accurate enough, the pass only sets the fallback flag. The
+ * variant `simt`, which is enqueued after this pass, then computes all of C. */
 #include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -50,10 +48,9 @@ __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     return y;
 }
 
-/* Loads elements k, k + THREADS, … of a line, and zeros past its end. Elements that are not contiguous lie in
- * different sectors of 32 bytes, so their halves are read instead, which are contiguous. The halves lose at
- * most 2^-23 of an element, well within float32's bound, unless the element is faint (MM_FP32_FAINT). Faint
- * elements are read from the operand. */
+/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If elements are not contiguous, reads
+ * their halves, which are contiguous. The halves lose at most 2^-23 of an element, well within float32's
+ * bound, unless the element is faint (MM_FP32_FAINT). Faint elements are read from the operand. */
 __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t end, float (&x)[AT_ONCE]) {
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -88,8 +85,7 @@ __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position)
     return sum;
 }
 
-/* Returns the sum over all threads of the block. Successive calls must use different `of_warp`, because slow
- * threads may still read the earlier one. */
+/* Returns the sum over all threads of the block. Successive calls must use different `of_warp`. */
 template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARPS]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);
@@ -102,8 +98,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Whether the limited range of float16 may cost C more accuracy than the guard allows (guard.h). All blocks
- * get the same result. */
+/* Whether float16's limited range may cost C more accuracy than the guard allows, in all blocks alike. */
 __device__ bool is_range_costly(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};

@@ -1,12 +1,12 @@
 /* The first pass of fp32_tensor splits both operands. A line is a row of op(A) or a column of op(B). The pass
  * scales each line by a power of two, so its largest magnitude lies in [2^14, 2^15). It splits each element
- * into float16 high and low, writes both in wgmma's layout, and pads k with zeros. For the guard, it adds up
- * what the halves of each line's faint elements lose.
+ * into float16 high and low, and writes both in wgmma's layout. For the guard, it adds up what splitting
+ * loses of each line.
  *
  * If a line is contiguous, its threads keep the first 8192 elements in registers, and read only later
- * elements twice. Other lines are read twice: `scan` finds their maximum, and split_rest splits them,
- * transposed through shared memory. On an H200 two 4096×4096 operands take 54 µs in `scan` and 36 µs in
- * split_rest. Moving their bytes would take 76 µs (bench/profile.sh). */
+ * elements twice. Other lines are read twice: `scan` finds their maximum, and split_rest splits them. On an
+ * H200 two 4096×4096 operands take 54 µs in `scan` and 36 µs in split_rest. Moving their bytes would take 76
+ * µs (bench/profile.sh). */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 
@@ -114,8 +114,7 @@ union shared_of_scan {
     uint4 largest[THREADS / 32][STRIP / 4];
 };
 
-/* Each row has a word of padding. A warp reads from 8 rows at once, and without padding these 8 words would
- * lie in one bank. */
+/* Each row has a word of padding, because a warp reads from 8 rows at once, which need different banks. */
 typedef float shared_of_split[MM_FP32_STEP][STRIP + 1];
 
 /* Returns the largest magnitude in a team of threads. All threads of the block must call this. */
@@ -226,7 +225,7 @@ __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, s
 }
 
 /* Splits STRIP lines × 64 of k, transposed through shared memory. Eight neighbouring threads store the chunks
- * of one line: 64 bytes of high halves and 64 bytes of low halves in each of two slabs. */
+ * of one line. */
 template <bool WIDE>
 __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, shared_of_split &turned) {
     constexpr unsigned STEP = MM_FP32_STEP;

@@ -123,8 +123,8 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Returns the workspace's slot for partial sums. Sums from a tile's first step on go to the tile's slot, and
- * all others to the cluster's slot. Only the first work of a cluster can be such another one. */
+/* Returns the workspace's slot for partial sums. Sums that include a tile's first step go to the tile's slot.
+ * Other sums go to the cluster's slot; a cluster has such sums only in its first work. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER

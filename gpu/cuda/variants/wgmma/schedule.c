@@ -26,7 +26,8 @@ double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix
  * MM_SHARE_STEPS_MIN - 1 steps, so the boundaries of such a share never meet. */
 enum { SHARE_MIN = 2 * MM_SHARE_STEPS_MIN - 1 };
 
-/* Shares `rest` cluster tiles among `sharers` clusters, unless the shares would be too small or too large. */
+/* Shares `rest` cluster tiles among `sharers` clusters. Returns false if the shares would be too small, or if
+ * the number of steps exceeds 32 bits. */
 static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *schedule) {
     const size_t steps = (size_t)rest * schedule->steps;
     if (steps > UINT32_MAX || steps / sharers < SHARE_MIN)
