@@ -4,7 +4,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
-/* Lies in locked host memory, where the device reads and writes it. */
+/* A gate, in locked host memory that the device can read and write. */
 struct mm_cuda_gate {
     unsigned is_open;
     unsigned has_timed_out;

@@ -14,8 +14,8 @@ __device__ __forceinline__ long long now_cycles() {
     return now;
 }
 
-/* `follow` times STEPS reads. The STEPS_BEFORE reads before them load the instructions and the address tables
- * into caches. */
+/* `follow` times STEPS reads. The STEPS_BEFORE reads before them load the instructions and the address
+ * translations into caches. */
 constexpr unsigned STEPS = 256;
 constexpr unsigned STEPS_BEFORE = 32;
 
@@ -30,7 +30,8 @@ constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint
 constexpr unsigned GLOBAL_THREADS = 512;
 
 /* Returns the next line in a chain: a·line + c modulo `lines`, a power of two. The chain visits all lines
- * before it repeats, because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). */
+ * before it repeats, because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). The constants
+ * come from Numerical Recipes. */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
 }
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(GLOBAL_THREADS)
         *sink = all;
 }
 
-/* Writes a pointer to the start of each of `lines` lines of 128 bytes (a power of two). The pointers form a
+/* Writes one pointer into each of `lines` lines of 128 bytes; `lines` is a power of two. The pointers form a
  * chain through all lines in an irregular order. */
 cudaError_t make_chain(void *memory, unsigned lines, cudaStream_t stream) {
     fill<<<(lines + FILL_THREADS - 1) / FILL_THREADS, FILL_THREADS, 0, stream>>>(static_cast<char *>(memory),

@@ -57,8 +57,8 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* Returns the next unread part of the first half. After the end it continues at the beginning, which the
- * cache has evicted by then. */
+/* Returns the next unread part of the first half. After the end of the half, continues at the beginning,
+ * which the cache has evicted by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
     if (probe->read_bytes + bytes > probe->half_bytes)
@@ -68,7 +68,7 @@ const char *unread(struct probe *probe, size_t bytes) {
     return part;
 }
 
-/* Returns the distance in bytes from one access to the next, at which they share no cache line. */
+/* Returns a distance in bytes at which two accesses share no cache line. */
 size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
     size_t end = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
@@ -142,8 +142,8 @@ cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     return code == cudaSuccess ? launch_global(&once, probe->lane->stream) : code;
 }
 
-/* The chain in the first half is written before the sweeps. They end in the second half, and so evict the
- * chain from the cache before follow_chain reads it. */
+/* The chain in the first half is written before the sweeps. The sweeps end in the second half, and so evict
+ * the chain from the cache before follow_chain reads it. */
 cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
                           struct mm_memory_speed *speed) {
     static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}, 0};
@@ -185,7 +185,7 @@ cudaError_t read_back(struct probe *probe, struct mm_access_time *times, size_t 
 }
 
 /* Zeroes all memory first, so no kernel reads memory that was never written. This also evicts the first half
- * from the cache. The sweeps come before the accesses, because they speed up the device's clocks. */
+ * from the cache. The sweeps come before the accesses, because sweeps speed up the device's clocks. */
 cudaError_t run(struct probe *probe, const struct mm_access *accesses, size_t count,
                 struct mm_access_time *times, struct mm_memory_speed *speed) {
     const size_t bytes = 2 * probe->half_bytes + (count + 1) * sizeof *probe->times + sizeof *probe->findings;

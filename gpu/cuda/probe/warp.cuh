@@ -15,7 +15,7 @@
 
 namespace {
 
-/* How many reads are few and many. GLOBAL_MANY is small, because each read needs its own registers. */
+/* The kernels time FEW reads and MANY reads. GLOBAL_MANY is small, because each read needs registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
@@ -70,7 +70,7 @@ struct Word8 {
     }
 };
 
-/* Writes to shared memory. If `value` was just read, the write waits until it has arrived. */
+/* Writes to shared memory. If `value` was just read, the write waits until `value` has arrived. */
 __device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
@@ -80,7 +80,8 @@ template <typename Word> __device__ __forceinline__ void use(const Word &word, u
 }
 
 /* Counts the cycles of COUNT reads, each of which returns the address of the next read. Uses both halves of
- * each word, because the compiler would otherwise read only one. */
+ * each word, because the compiler would otherwise read only one. Writes the high halves every PERIOD reads,
+ * because all of them would fill the registers. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
     constexpr unsigned PLACES = 4;

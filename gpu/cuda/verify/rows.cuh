@@ -52,8 +52,8 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* One block compares all rows, because there are few sums. Then it merges the results of its threads. Rows
- * are numbered from first_row on. If first_row is not 0, *result already has the result of the stack's
+/* One block compares all rows, because there are few sums. The block then merges the results of its threads.
+ * Rows are numbered from first_row on. If first_row is not 0, *result already has the result of the stack's
  * earlier products. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)

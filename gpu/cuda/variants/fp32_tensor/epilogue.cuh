@@ -56,7 +56,7 @@ __device__ __forceinline__ double sum_of_warp(double x) {
     return x;
 }
 
-/* Returns a mask with a bit for each four of the thread's sums: 1 if one of the four is not certified. */
+/* Returns a mask with a bit for each group of four sums: 1 if one of the four is not certified. */
 __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], const line *lines) {
     unsigned fours = 0;
 #pragma unroll
@@ -112,7 +112,7 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
     }
 }
 
-/* The addresses of the thread's first elements in its two rows of C, and the columns of C from there on. */
+/* The addresses of the thread's first elements in its two rows of C, and how many columns of C follow. */
 struct destination {
     float *to[2];
     unsigned cols[2];
@@ -176,7 +176,7 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
     return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
 }
 
-/* Whether the cost of float16's range for the thread's elements of C is too small to be added up. */
+/* Whether float16's limited range costs the thread's elements of C a negligible accuracy (guard.h). */
 __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
                                                     const line *lines, unsigned row, float largest) {
     constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is just above the square root of SUMS */

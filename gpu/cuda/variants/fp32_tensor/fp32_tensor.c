@@ -52,7 +52,7 @@ static unsigned uncertain_max(const struct mm_product *product) {
     return (unsigned)(many < LEAST ? LEAST : many > MOST ? MOST : many);
 }
 
-/* The time of the fix-up in steps, measured on an H100. */
+/* The time of the fix-up. The unit is the time of one step; measured on an H100. */
 static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
@@ -294,7 +294,7 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
 }
 
 /* Whether the repair kernel may start before the product kernel ends. That saves a microsecond. But after a
- * large product all its blocks would run on the few multiprocessors that are free first. Repairing 170
+ * large product all repair blocks would run on the few multiprocessors that are free first. Repairing 170
  * elements of 4096³ then took 0.10 ms instead of 0.02 ms (H200). */
 static bool repair_follows(const struct mm_product *product) {
     return (double)product->m * (double)product->n * (double)product->k < 0x1p33;

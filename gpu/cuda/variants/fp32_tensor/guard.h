@@ -78,10 +78,10 @@ MM_FP32_FUNCTION float mm_fp32_from_half(mm_fp32_half x) {
 }
 #else
 #define MM_FP32_FUNCTION static inline
-typedef float mm_fp32_half; /* C11 has no float16, so a float has its value */
+typedef float mm_fp32_half; /* C11 has no float16, so a float replaces it */
 
-/* Rounds x to the nearest float16, ties to even. |x| must be less than 2^15. Next to 1.5·2^23 quanta of
- * float16, a float has no bits for fractions of a quantum. */
+/* Rounds x to the nearest float16, ties to even. |x| must be less than 2^15. Adding 1.5·2^23 quanta of
+ * float16 makes the float so large that it has no bits for fractions of a quantum. */
 static inline mm_fp32_half mm_fp32_to_half(float x) {
     int exponent;
     frexpf(x, &exponent); /* |x| is in [2^(exponent - 1), 2^exponent) */
@@ -135,8 +135,8 @@ MM_FP32_FUNCTION float mm_fp32_power_of_two(int exponent) {
     return power;
 }
 
-/* Returns the bits of |x|. As integers they have the order of magnitudes, with Inf and NaN above all
- * numbers. */
+/* Returns the bits of |x|. Compared as integers, the bits order floats by magnitude, with Inf and NaN
+ * last. */
 MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -187,7 +187,7 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
     return fabsf(rest - mm_fp32_from_half(*low));
 }
 
-/* Smaller scaled elements are faint. Splitting another element y loses at most 2^-23·|y|. */
+/* Scaled elements below this magnitude are faint: splitting may lose more than 2^-23 of them. */
 #define MM_FP32_FAINT 0x1p-2f
 
 /* Whether x is faint, so the guard must count what x loses. y is the scaled x. */
@@ -203,7 +203,7 @@ MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {
 /* The most that a subnormal half may cost: 2^-35, in MM_FP32_LOST_UNIT. */
 #define MM_FP32_SUBNORMAL_LOST 32u
 
-/* Returns the loss that the guard counts for x, in MM_FP32_LOST_UNIT. */
+/* Returns the loss that the guard counts for x, in MM_FP32_LOST_UNIT; 0 unless x is faint. */
 MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
     const float y = mm_fp32_scaled(x, scale);
     mm_fp32_half high;

@@ -116,12 +116,11 @@ __device__ __forceinline__ size_t mm_fp32_chunk_offset(unsigned tile_lines, unsi
 /* Threads in a block of each kernel. */
 enum { MM_FP32_SPLIT_THREADS = 256, MM_FP32_PRODUCT_THREADS = 384, MM_FP32_REPAIR_THREADS = 256 };
 
-/* Finds the largest magnitude of each line, and splits k-contiguous lines. Arguments: two struct
- * mm_fp32_operand for A and B, and how many blocks work on A. */
+/* Finds the largest magnitude of each line, and splits lines that are contiguous in memory. Arguments: two
+ * struct mm_fp32_operand for A and B, and how many blocks work on A. */
 extern const void *const mm_fp32_scan_kernel;
 
-/* Splits k-strided lines. Arguments: two struct mm_fp32_operand for A and B, and how many blocks work on
- * A. */
+/* Splits lines that are not contiguous in memory. Takes the arguments of mm_fp32_scan_kernel. */
 extern const void *const mm_fp32_split_kernel;
 
 /* Multiplies split operands. Argument: struct mm_fp32_plan. */
@@ -136,7 +135,7 @@ extern const size_t mm_fp32_product_shared_bytes;
 /* Returns how many blocks of mm_fp32_scan_kernel an operand needs. */
 unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand);
 
-/* Returns how many blocks of mm_fp32_split_kernel an operand needs; 0 if it is k-contiguous. */
+/* Returns how many blocks of mm_fp32_split_kernel an operand needs; 0 if its lines are contiguous. */
 unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand);
 
 __END_DECLS

@@ -28,9 +28,9 @@ constexpr unsigned ALIGNMENT = 1024; /* bytes; wgmma needs this alignment of sta
 
 using wgmma = mm_wgmma_float16::instruction<COLS, false, false>;
 
-/* Static shared memory. Its addresses are compile-time constants, unlike those of the stages. */
+/* Static shared memory. Its addresses are compile-time constants, unlike the stages' addresses. */
 struct static_shared {
-    line lines[2][ROWS + COLS]; /* for two tiles: rows, then columns */
+    line lines[2][ROWS + COLS]; /* data of two tiles: rows, then columns */
     mm_ring<STAGES> ring;
     uint64_t lines_full[2];  /* mbarriers: the lines are prepared */
     uint64_t lines_empty[2]; /* mbarriers: both consumers have read the lines */
@@ -68,7 +68,7 @@ __device__ mm_tile tile_of(const mm_fp32_plan &plan, unsigned cluster_tile) {
 
 /* --- the producer warpgroup ---------------------------------------------------------------------- */
 
-/* The loop of the one thread that loads slabs. */
+/* Loads slabs. One thread of the producer runs this. */
 __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     constexpr unsigned B_HALF_BYTES = B_BYTES / CLUSTER;
     constexpr uint16_t BOTH = 3;
@@ -272,14 +272,14 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         mm_mbarrier_init_fence();
         if (my_rank() == 0)
-            shared.own.cluster = next_cluster(plan); /* no kernel zeroes the tickets, so this need not wait */
+            shared.own.cluster = next_cluster(plan); /* needs no wait, because no other kernel uses tickets */
     }
     __syncwarp(); /* mm_cluster_sync needs whole warps */
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     mm_cluster_sync(); /* both blocks' mbarriers and the cluster's number are set */
     if (mm_fp32_is_unsplit(plan))
-        return; /* all blocks return here */
+        return; /* in this case all blocks return */
     const mm_tile_scheduler scheduler = mm_scheduler_of(mm_cluster_load(&shared.own.cluster, 0));
     if (threadIdx.x < MM_WARPGROUP) {
         mm_release_registers<PRODUCER_REGISTERS>();

@@ -85,7 +85,8 @@ __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position)
     return sum;
 }
 
-/* Returns the sum over all threads of the block. Successive calls must use different `of_warp`. */
+/* Returns the sum over all threads of the block. The next call must use another `of_warp`, because slow
+ * threads may still read this one. */
 template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARPS]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);
@@ -98,7 +99,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Whether float16's limited range may cost C more accuracy than the guard allows, in all blocks alike. */
+/* Whether float16's range may cost C more accuracy than the guard allows. All blocks agree. */
 __device__ bool is_range_costly(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
                        : uncertain > 0 ? MM_PATH_REPAIRED
                                        : MM_PATH_CERTIFIED,
                        falls_back ? 0 : uncertain};
-        if (plan.is_of_stack) { /* reading *path in host memory takes a microsecond */
+        if (plan.is_of_stack) { /* otherwise skipped, because reading host memory takes a microsecond */
             all.kind = all.kind > path->kind ? all.kind : path->kind;
             all.repaired += path->repaired;
         }

@@ -83,7 +83,7 @@ struct mm_tensor_way {
 struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
                                       const struct mm_tensor_kernels *kernels);
 
-/* Whether a request may have this value in `tile`. 0 means any tile, and is always allowed. */
+/* Whether a request may set `tile` to this value. 0 means any tile, and is always allowed. */
 bool mm_tensor_has_tile(const struct mm_tensor_kernels *kernels, unsigned tile);
 
 /* Returns the fix-up kernel for operands of a type. It takes a struct mm_tensor_plan. Its grid has one x for

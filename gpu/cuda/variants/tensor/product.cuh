@@ -23,7 +23,7 @@
  *
  * Work: clusters compute whole tiles in rounds. If the last round has fewer tiles than clusters, several
  * clusters may share a tile: each computes a part of k (stream-K, or split-K if there are no whole tiles) and
- * stores partial sums in the workspace. A second kernel, the fix-up, adds them up in the order of k.
+ * stores partial sums. A second kernel, the fix-up, adds up the partial sums in the order of k.
  *
  *     product.cuh              the producer, the kernel
  *     wgmma.cuh                a tile's traits and its consumers, for all types but float64

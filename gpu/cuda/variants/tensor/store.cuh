@@ -37,8 +37,8 @@ __device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
     return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
-/* Writes a part of 64 columns of 2 bytes to a buffer, from the thread's sums FIRST and following. Lane i of a
- * warp passes stmatrix the address of 8 elements in row i % 16. */
+/* Writes a part of 64 columns of 2 bytes to a buffer, beginning with the thread's sum FIRST. Lane i of a warp
+ * passes stmatrix the address of 8 elements in row i % 16. */
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
                                                 const float (&sums)[COUNT]) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uin
     /* integer sums are never stored in 16 bits */
 }
 
-/* Writes a part of 32 columns of 4 bytes to a buffer, from the thread's sums FIRST and following. */
+/* Writes a part of 32 columns of 4 bytes to a buffer, beginning with the thread's sum FIRST. */
 template <unsigned FIRST, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
     const unsigned lane = threadIdx.x % 32;
@@ -75,7 +75,7 @@ __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (
     }
 }
 
-/* --- stores without TMA, which cannot store rows that begin at any address.
+/* --- stores without TMA, which needs rows of C that begin at multiples of 16 bytes.
  *
  * Threads copy chunks: 16 aligned bytes of C, which lie in two neighbouring groups of 16 bytes in a buffer.
  * If a part ends inside a chunk, the chunk is copied with the next part. */
@@ -152,9 +152,9 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
     }
 }
 
-/* --- stores to any C */
+/* --- stores with or without TMA */
 
-/* Copies a part to C of the stack's product `index`, at (row, col). */
+/* Copies a part to (row, col) in C of the stack's product `index`. */
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
                                                 unsigned row, unsigned col, unsigned index, bool is_narrow) {
     if (plan.maps_c) {

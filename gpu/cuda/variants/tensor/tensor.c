@@ -319,7 +319,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Whether one launch can compute a whole stack. Matrices of a stack cannot be transposed into padded rows. */
+/* Whether one launch can compute a whole stack. It cannot if the rows of a transposed copy need padding,
+ * because mm_cuda_copy_operand transposes stacks only into dense matrices. */
 static bool is_stackable(const struct call *call) {
     return (!call->a.is_transposed || call->a.matrix.ld == call->a.matrix.cols) &&
            (!call->b.is_transposed || call->b.matrix.ld == call->b.matrix.cols);

@@ -1,6 +1,6 @@
-/* The kernels of all types that wgmma multiplies: the traits of the tiles, and the consumers. With float8
- * operands the tensor cores keep only 14 bits of a sum. So they add up only one stage, 128 elements of k. The
- * consumer then promotes the result, which means that it adds the result to float32 sums in registers. */
+/* Kernels for the types that wgmma multiplies: the traits of tiles, and the consumers. With float8 operands
+ * the tensor cores keep only 14 bits of a sum. So they add up only one stage, 128 elements of k. The consumer
+ * then promotes the result, which means that it adds the result to float32 sums in registers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/store.cuh"
@@ -57,8 +57,7 @@ template <class T>
 __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
                                                    const mm_tensor_shared<T> &shared, unsigned stage,
                                                    bool adds) {
-    constexpr unsigned A_NEXT =
-        T::A_MN_MAJOR ? 128 : 2; /* distance between two instructions' elements, in 16 bytes */
+    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units from one instruction to the next */
     constexpr unsigned B_NEXT = T::B_MN_MAJOR ? 128 : 2;
     const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
     const uint64_t a =

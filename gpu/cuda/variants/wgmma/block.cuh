@@ -86,8 +86,8 @@ __device__ __forceinline__ unsigned mm_wait_full(mm_ring<STAGES> &ring, mm_ring_
     return stage;
 }
 
-/* Tells the producers that this consumer has read a stage. Each of the cluster's CLUSTER producers writes to
- * the stage. One thread arrives for the whole consumer. */
+/* Tells all CLUSTER producers of the cluster that this consumer has read a stage, because each of them writes
+ * to it. One thread arrives for the whole consumer. */
 template <unsigned CLUSTER, unsigned STAGES>
 __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage) {
     if (mm_my_thread() < CLUSTER)

@@ -1,4 +1,4 @@
-/* Lists the work of a cluster in a schedule (schedule.h), for each warpgroup of the cluster's blocks. */
+/* Lists the work of a cluster according to a schedule (schedule.h). */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/schedule.h"

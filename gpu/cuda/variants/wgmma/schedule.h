@@ -23,7 +23,7 @@ struct mm_divisor {
     unsigned shift;
 };
 
-/* A cluster's share begins and ends at the end of a tile, or at least this many steps from one. */
+/* A cluster's share begins and ends at the boundary of two tiles, or at least this many steps away. */
 enum { MM_SHARE_STEPS_MIN = 4 };
 
 struct mm_schedule {
@@ -32,7 +32,7 @@ struct mm_schedule {
     unsigned cluster_tile_cols;
     struct mm_divisor band; /* divides by the number of cluster tiles in a band */
     unsigned clusters;
-    unsigned whole_cluster_tiles; /* the first cluster tiles, which are not shared */
+    unsigned whole_cluster_tiles; /* cluster tiles that are not shared; they come first */
     unsigned sharers;             /* clusters 0 to sharers - 1 share cluster tiles; 0 if none are shared */
     unsigned share;               /* steps of each cluster's share */
     unsigned longer_shares;       /* how many shares have one more step */
@@ -40,8 +40,8 @@ struct mm_schedule {
 
 /* Returns the step at which a cluster's share begins, counted over all shared tiles. For a cluster without a
  * share, returns the number of these steps. schedule->sharers must not be 0. A share that would begin fewer
- * than MM_SHARE_STEPS_MIN steps from a tile's end begins there instead. No share is empty. If `sharers` is a
- * multiple of the shared tiles, no share includes parts of two tiles. */
+ * than MM_SHARE_STEPS_MIN steps from a boundary of two tiles begins at the boundary instead. No share is
+ * empty. If `sharers` is a multiple of the shared tiles, no share includes parts of two tiles. */
 MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
     const unsigned sharer = cluster < schedule->sharers ? cluster : schedule->sharers;
     const unsigned begin = sharer * schedule->share + sharer * schedule->longer_shares / schedule->sharers;
