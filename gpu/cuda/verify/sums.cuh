@@ -20,8 +20,7 @@ struct operand {
     bool is_turned;
 };
 
-/* How an operand's lines are divided into parts. Sum s of part p of line l is results[(p·SUMS + s)·lines +
- * l]. */
+/* How lines are divided into parts. Sum s of part p of line l is results[(p·SUMS + s)·lines + l]. */
 struct cut {
     size_t parts;
     size_t part; /* elements of a part; the last part may have fewer */

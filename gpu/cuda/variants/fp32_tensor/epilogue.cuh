@@ -176,7 +176,7 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
     return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
 }
 
-/* Whether float16's limited range costs the thread's elements of C a negligible accuracy (guard.h). */
+/* Whether the accuracy that float16's range costs the thread's elements of C is negligible (guard.h). */
 __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
                                                     const line *lines, unsigned row, float largest) {
     constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is just above the square root of SUMS */

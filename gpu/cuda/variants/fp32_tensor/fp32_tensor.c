@@ -5,8 +5,8 @@
  * float16, x = high + low. The tensor cores add up three of the four products of halves, because low·low is
  * below float32's precision. Three properties of the hardware reduce the accuracy:
  * 1. The tensor cores truncate addends to multiples of 2^-25 of the largest addend, and the sum to 24 bits.
- * So after each 64 of k the kernel adds their sum to a float32 sum in registers, with rounding. After 8192 of
- * k it starts another sum.
+ * So after each 64 of k the kernel adds the tensor cores' sum to a float32 sum in registers, with rounding.
+ * After 8192 of k it starts another sum.
  * 2. The smallest positive float16 is 2^-24. So elements below 2^-17 of the largest element in their row or
  * column lose bits of the low half.
  * 3. The tensor cores treat a subnormal float16 as if its exponent were -14. So its product may truncate all
@@ -52,7 +52,7 @@ static unsigned uncertain_max(const struct mm_product *product) {
     return (unsigned)(many < LEAST ? LEAST : many > MOST ? MOST : many);
 }
 
-/* The time of the fix-up. The unit is the time of one step; measured on an H100. */
+/* The time of the fix-up in steps of the product kernel, measured on an H100. */
 static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {

@@ -29,13 +29,13 @@
  * 2^-11 of bmax.
  * 7. (s - 1)·u·P for adding up the steps, with rounding.
  *
- * Halves are rounded, so their products may exceed P by 2^-10. For terms 2 and 6 this gives E = (1 +
- * 2^-10)·(bmax·Da + amax·Db). For term 3 it adds 0.05u·P, and then terms 3, 4 and 5 together are less than
- * (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
+ * Halves are rounded, so their products may exceed P by 2^-10. For terms 2 and 6 this gives
+ * E = (1 + 2^-10)·(bmax·Da + amax·Db). For term 3 it adds 0.05u·P, and then terms 3, 4 and 5 together are
+ * less than (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
  *
  * An error of up to (2k + 16)·u·P counts as right. So E may be as large as (2k + 16 - c)·u·P, which is
- * positive for every k. P is unknown, but P >= |R| >= |C| - E - c·u·P. So an element is certified if |C| >=
- * E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
+ * positive for every k. P is unknown, but P >= |R| >= |C| - E - c·u·P. So an element is certified if
+ *     |C| >= E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
  *
  * This bound allows errors that grow with k. Therefore E must also be small for C as a whole: the sum of E²
  * over all certified elements may be at most 2^-46 of the sum of C² (both unscaled). Then float16's limited

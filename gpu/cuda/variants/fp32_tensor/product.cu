@@ -92,7 +92,7 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     }
 }
 
-/* Returns a row or column for the epilogue. It is zero outside C, so all sums there are certified. */
+/* Returns a row or column for the epilogue. Outside C it counts as zeros, so its sums are certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned THREADS = MM_FP32_SPLIT_THREADS;
 constexpr unsigned CHUNK = MM_FP32_CHUNK;
-constexpr unsigned STRIP = 128; /* lines that a block reads if they are not contiguous */
+constexpr unsigned STRIP = 128; /* lines that a block reads in scan_k_strided and split_k_strided */
 constexpr unsigned DEPTH = 64;  /* elements of k that a block of scan_k_strided reads */
 constexpr unsigned KEPT = 4;    /* chunks that a thread keeps in registers */
 

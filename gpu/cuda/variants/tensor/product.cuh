@@ -61,8 +61,8 @@ template <class T> struct mm_tensor_shared {
 /* --- which block computes what ------------------------------------------------------------------- */
 
 struct mm_tensor_tile {
-    unsigned row; /* first row and column in C */
-    unsigned col;
+    unsigned row;     /* first row in C */
+    unsigned col;     /* first column in C */
     unsigned product; /* index of the product in its stack */
     unsigned a;       /* index of the product's A in its stack */
     unsigned b;       /* index of the product's B in its stack */
@@ -124,7 +124,7 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
 }
 
 /* Returns the workspace's slot for partial sums. Sums that include a tile's first step go to the tile's slot.
- * Other sums go to the cluster's slot; a cluster has such sums only in its first work. */
+ * Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER

@@ -24,8 +24,8 @@
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
-/* In bytes. TMA needs matrices and rows that begin at multiples of ALIGNMENT. Rows of copies begin at cache
- * lines, because 4095×4097×4099 of bfloat16 otherwise took 1.3 times as long. */
+/* These sizes are in bytes. TMA needs matrices and rows that begin at multiples of ALIGNMENT. Rows of copies
+ * begin at cache lines, because 4095×4097×4099 of bfloat16 otherwise took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
 struct type {
@@ -123,7 +123,7 @@ typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t r
                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                         CUtensorMapFloatOOBfill fill);
 
-/* Looks up the driver's function at run time, because the program is not linked with the driver. */
+/* Looks up the function for tensor maps at run time, because the program does not link with the driver. */
 static enum mm_status find_encode(struct mm_lane *lane, encode **function, struct mm_error *error) {
     static encode *known;
     static const char name[] = "cuTensorMapEncodeTiled";
@@ -167,8 +167,7 @@ static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, con
                          rows, matrix->cols, matrix->ld, (int)code);
 }
 
-/* Encodes *map, or sets *unaligned if TMA cannot load the operand. A box of a K-major operand has `lines`
- * rows. */
+/* Encodes *map, or sets *unaligned if TMA cannot load the operand. A K-major box has `lines` rows. */
 static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
                                   unsigned lines, CUtensorMap *map, struct mm_matrix *unaligned,
                                   struct mm_error *error) {

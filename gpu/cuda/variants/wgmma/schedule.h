@@ -78,7 +78,7 @@ MM_HOST_AND_DEVICE struct mm_sharers mm_sharers_of(const struct mm_schedule *sch
     return sharers;
 }
 
-/* The time of the fix-up. The unit is the time of one step. */
+/* The time of the fix-up, in steps of the product kernel. */
 struct mm_fix_up_cost {
     double fixed; /* steps for any fix-up */
     double each;  /* steps for each cluster that shares a tile */
@@ -90,7 +90,7 @@ struct mm_fix_up_cost {
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
 
-/* Estimates the time of a schedule. The unit is the time of one step. */
+/* Estimates the time of a schedule, in steps of the product kernel. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
 
 __END_DECLS
