@@ -25,7 +25,7 @@ constexpr unsigned LINE_BYTES = 128;
 /* In sweep_shared each thread reads its own word of shared memory, SHARED_READS times in each turn. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
-constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* per turn */
+constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* read in each turn */
 
 constexpr unsigned GLOBAL_THREADS = 512;
 

@@ -13,8 +13,8 @@ __BEGIN_DECLS
 
 /* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B). A split operand is
  * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. A slab has 128
- * bytes of each line: 32 high halves, then 32 low halves. Chunk i of 16 bytes of line r is stored at i ^ (r %
- * 8), which is wgmma's swizzle. */
+ * bytes of each line: 32 high halves, then 32 low halves. Wgmma's swizzle puts chunk i of line r, which has
+ * 16 bytes, at position i ^ r % 8. */
 enum {
     MM_FP32_ROWS = MM_CONSUMERS * MM_CONSUMER_ROWS,
     MM_FP32_COLS = 192,
@@ -28,9 +28,8 @@ enum {
     MM_FP32_CONSUMER_WARPS = MM_FP32_CONSUMER_THREADS / 32
 };
 
-/* Partial sums of tiles that several clusters share: MM_FP32_SUMS for each consumer thread of each block. A
- * block stores partial sums at most once, because only its cluster's first shared tile can begin after step
- * 0. */
+/* Partial sums of tiles that clusters share: MM_FP32_SUMS for each consumer thread of each block. A block
+ * stores partial sums at most once, because only its cluster's first shared tile can begin past step 0. */
 struct mm_fp32_partial {
     float *sums;
     unsigned *ready; /* for each consumer: 1 after its sums are stored; the caller zeroes it */
@@ -87,8 +86,8 @@ struct mm_fp32_plan {
     struct mm_fp32_cost *costs; /* one for each consumer warp; the caller zeroes them */
     float *flushed;             /* sums of earlier steps, in the layout of partial.sums */
     struct mm_fp32_flags *flags;
-    const struct mm_fp32_flags *a_flags; /* flags from splitting A */
-    const struct mm_fp32_flags *b_flags; /* flags from splitting B */
+    const struct mm_fp32_flags *a_flags; /* flags that splitting A sets */
+    const struct mm_fp32_flags *b_flags; /* flags that splitting B sets */
     struct mm_fp32_position *uncertain;  /* memory for uncertain_max positions */
     unsigned uncertain_max;
     float threshold;

@@ -1,6 +1,7 @@
 /* Kernels for the types that wgmma multiplies: the traits of tiles, and the consumers. With float8 operands
- * the tensor cores keep only 14 bits of a sum. So they add up only one stage, 128 elements of k. The consumer
- * then promotes the result, which means that it adds the result to float32 sums in registers. */
+ * the tensor cores keep only 14 bits of a sum. So a consumer lets them add up only one stage, 128 elements of
+ * k. The consumer then promotes the result, which means that it adds the result to float32 sums in
+ * registers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/store.cuh"
@@ -98,8 +99,7 @@ __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shar
     mm_wgmma_fence_registers(sums);
 }
 
-/* Adds each step's result to float32 sums in registers. Meanwhile another consumer can use the tensor
- * cores. */
+/* Adds each step's result to float32 sums in registers, while another consumer uses the tensor cores. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_promote(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
                                                   mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {

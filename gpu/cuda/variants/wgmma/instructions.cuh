@@ -53,7 +53,7 @@ __device__ __forceinline__ void mm_wgmma_fence_registers(SUM (&d)[COUNT]) {
  *         begin(d, a, b)         starts sums; a and b are descriptors
  *         add(d, a, b, adds)     adds to sums, or starts them if `adds` is false */
 /* clang-format off */
-/* Assembler text: the sums' operands. MM_WGMMA_D_10 names ten. */
+/* Assembler text that names the sums. MM_WGMMA_D_10 names ten sums. */
 #define MM_WGMMA_D_10(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9, "
 #define MM_WGMMA_D_30 MM_WGMMA_D_10() MM_WGMMA_D_10(1) MM_WGMMA_D_10(2)
 #define MM_WGMMA_D_60 MM_WGMMA_D_30 MM_WGMMA_D_10(3) MM_WGMMA_D_10(4) MM_WGMMA_D_10(5)
