@@ -1,21 +1,21 @@
-/* Kernels that measure a device's memories as a whole. One kernel follows pointers and measures the latency
- * of global memory. Others read with all multiprocessors at once, and the host times them. */
+/* Kernels that measure the speed of a device's memories. One kernel follows pointers and measures the latency
+ * of global memory. The others read with all multiprocessors at once, and the host times them. */
 #pragma once
 
 #include <cstdint>
 
 namespace {
 
-/* Reads the multiprocessor's cycle counter. The assembler is volatile and clobbers memory, so the compiler
- * moves no volatile access past it. */
+/* Reads the multiprocessor's cycle counter. The compiler moves no volatile access past this, because the asm
+ * statement is volatile and clobbers memory. */
 __device__ __forceinline__ long long now_cycles() {
     long long now;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
     return now;
 }
 
-/* `follow` times STEPS pointers. Before that it follows STEPS_BEFORE pointers, which load its instructions
- * and the address tables. */
+/* `follow` times STEPS reads. The STEPS_BEFORE reads before them load the instructions and the address
+ * translations into caches. */
 constexpr unsigned STEPS = 256;
 constexpr unsigned STEPS_BEFORE = 32;
 
@@ -25,13 +25,12 @@ constexpr unsigned LINE_BYTES = 128;
 /* In sweep_shared each thread reads its own word of shared memory, SHARED_READS times in each turn. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
-constexpr size_t SWEEP_BLOCK_BYTES =
-    SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* bytes that a block reads in a turn */
+constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* read in each turn */
 
 constexpr unsigned GLOBAL_THREADS = 512;
 
-/* Returns the line after a line i of a chain: a·i + c modulo `lines`, a power of two. Because c is odd and a
- * − 1 is a multiple of 4, the chain visits all lines before it repeats (Hull and Dobell, 1962). The constants
+/* Returns the next line in a chain: a·line + c modulo `lines`, a power of two. The chain visits all lines
+ * before it repeats, because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). The constants
  * come from Numerical Recipes. */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
@@ -44,16 +43,15 @@ __global__ void __launch_bounds__(FILL_THREADS) fill(char *memory, unsigned line
             memory + static_cast<size_t>(line_after(line, lines)) * LINE_BYTES;
 }
 
-/* Reads a pointer. A relaxed read with the scope of the whole device bypasses the multiprocessor's own cache.
- */
+/* Reads a pointer. A relaxed read with device scope bypasses the multiprocessor's L1 cache. */
 __device__ __forceinline__ const char *pointer_at(const char *place) {
     const char *next;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(next) : "l"(place) : "memory");
     return next;
 }
 
-/* Follows pointers and times them. The loop's instructions run while the thread waits for a pointer. The
- * write to `last` makes the thread wait for the last pointer before it reads the clock. */
+/* Times the reads of a chain. The loop's instructions cost no time, because they run while the thread waits
+ * for a pointer. The write to `last` makes the thread wait for the last pointer before it reads the clock. */
 __global__ void follow(const char *place, double *cycles) {
     __shared__ const char *volatile last;
     for (unsigned step = 0; step < STEPS_BEFORE; step++)
@@ -90,8 +88,8 @@ __device__ __forceinline__ unsigned sum_at(const uint4 *place) {
     return words.x ^ words.y ^ words.z ^ words.w;
 }
 
-/* Each thread reads 16 bytes next to its neighbour's 16 bytes, and has four reads under way at once. The
- * write to `sink` keeps the compiler from dropping the reads; it hardly ever happens. */
+/* Neighbouring threads read neighbouring groups of 16 bytes, and each thread has four reads in flight. The
+ * write to `sink`, which hardly ever happens, keeps the compiler from dropping the reads. */
 __global__ void __launch_bounds__(GLOBAL_THREADS)
     sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {
     const size_t step = static_cast<size_t>(gridDim.x) * GLOBAL_THREADS;
@@ -112,25 +110,25 @@ __global__ void __launch_bounds__(GLOBAL_THREADS)
         *sink = all;
 }
 
-/* Writes a chain of pointers through `memory`: one at the start of each of `lines` lines (a power of two).
- * The chain visits all lines in an irregular order. */
+/* Writes one pointer into each of `lines` lines of 128 bytes; `lines` is a power of two. The pointers form a
+ * chain through all lines in an irregular order. */
 cudaError_t make_chain(void *memory, unsigned lines, cudaStream_t stream) {
     fill<<<(lines + FILL_THREADS - 1) / FILL_THREADS, FILL_THREADS, 0, stream>>>(static_cast<char *>(memory),
                                                                                  lines);
     return cudaGetLastError();
 }
 
-/* Times one thread that follows a chain of make_chain. Stores the cycles of one pointer in *cycles. */
+/* Times one thread that follows a chain. Stores the cycles of one read in *cycles, in device memory. */
 cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream) {
     follow<<<1, 1, 0, stream>>>(chain, cycles);
     return cudaGetLastError();
 }
 
-/* A sweep: every multiprocessor reads at once. The caller measures the time. */
+/* A sweep, in which all multiprocessors read at once. The caller measures its time. */
 struct sweep {
     unsigned blocks;
     unsigned turns;     /* how often each block repeats its reads */
-    const void *memory; /* launch_global reads this memory once in each turn; aligned to 16 bytes */
+    const void *memory; /* launch_global reads it once in each turn; aligned to 16 bytes */
     size_t bytes;       /* size of `memory`, a multiple of 16 */
     unsigned *sink;     /* a word of device memory, which keeps the compiler from dropping the reads */
 };

@@ -1,5 +1,5 @@
-/* The probe's host side: reserves memory that no cache holds, launches the measurements, and reads the
- * results. The addresses come from the model (gpu/lab/access.h), so this file knows no pattern. */
+/* The host side of the probe, which measures a device's memories. gpu/lab/access.h computes the addresses, so
+ * this file knows no access pattern. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/probe/warp.cuh"
@@ -8,17 +8,17 @@
 
 namespace {
 
-/* The probe's global memory has two halves. The probe measures in the first half. A pass over the second half
- * first evicts the first half from the L2 cache. */
+/* The probe's global memory has two halves. The probe measures in the first half. Before that, a pass over
+ * the second half evicts the first half from the L2 cache. */
 constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 
-/* The chain of pointers in the L2 cache covers 1/CACHE_SHARE of it, and at least CACHE_LINES_MIN lines. */
+/* The chain that stays in the L2 cache covers 1/CACHE_SHARE of the cache, or CACHE_LINES_MIN lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
-/* A sweep with these numbers takes some hundred microseconds on today's chips, much longer than a launch. */
+/* With these numbers a sweep takes hundreds of microseconds, much longer than a launch. */
 enum { SHARED_TURNS = 64, GLOBAL_TURNS = 4, BLOCKS_PER_MULTIPROCESSOR = 4 };
 
-/* Results of kernels on the device, besides the times of accesses. */
+/* Results in device memory, besides the times of accesses. */
 struct findings {
     double cache_latency_cycles;
     double global_latency_cycles;
@@ -27,8 +27,8 @@ struct findings {
 
 struct probe {
     struct mm_lane *lane;
-    size_t half_bytes; /* a power of two, at least twice the L2 cache; 0: the probe needs no halves */
-    size_t read_bytes; /* bytes of the first half that accesses have read */
+    size_t half_bytes; /* a power of two, at least twice the L2 cache; 0 if only shared memory is measured */
+    size_t read_bytes; /* bytes of the first half that have been read */
 
     /* Device memory. The second half follows the first. */
     char *first;
@@ -57,7 +57,7 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* Returns the next unread part of the first half. After the end of the half, continues at its beginning,
+/* Returns the next unread part of the first half. After the end of the half, continues at the beginning,
  * which the cache has evicted by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
@@ -68,7 +68,7 @@ const char *unread(struct probe *probe, size_t bytes) {
     return part;
 }
 
-/* Returns the bytes from one access to the next, so that two accesses share no cache line. */
+/* Returns a distance in bytes at which two accesses share no cache line. */
 size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
     size_t end = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
@@ -87,8 +87,8 @@ cudaError_t time_access(struct probe *probe, const struct mm_access *access, str
     return launch_time_global(lanes, access->word_bytes, part, span_bytes, time, probe->lane->stream);
 }
 
-/* Measures the seconds of a sweep of `turns` turns. An earlier sweep of one turn loads the code and speeds up
- * the clocks. */
+/* Measures the seconds of a sweep. An unmeasured sweep of one turn comes first, because it loads the code and
+ * speeds up the clocks. */
 cudaError_t time_sweep(struct mm_lane *lane, struct sweep *sweep, unsigned turns,
                        cudaError_t (*launch)(const struct sweep *, cudaStream_t), double *seconds) {
     float ms = 0.0f;
@@ -125,7 +125,7 @@ cudaError_t time_sweeps(struct probe *probe, struct mm_memory_speed *speed) {
     return code;
 }
 
-/* Returns the lines of a chain that stays in the L2 cache; a power of two. */
+/* Returns the number of lines in the chain that stays in the L2 cache; a power of two. */
 unsigned cache_lines(const struct probe *probe) {
     unsigned lines = CACHE_LINES_MIN;
     while ((size_t)2 * lines * LINE_BYTES <= cache_bytes(probe) / CACHE_SHARE)
@@ -133,8 +133,8 @@ unsigned cache_lines(const struct probe *probe) {
     return lines;
 }
 
-/* Writes a chain and reads all of it once. After the write the cache holds only the written bytes of a
- * sector. The read fetches the other bytes from memory. */
+/* Writes a chain, and reads all of it once into the L2 cache. The write alone would cache only the pointers,
+ * without the other bytes of their sectors. */
 cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     const struct sweep once = {BLOCKS_PER_MULTIPROCESSOR * probe->lane->device->head.multiprocessors, 1,
                                probe->second, (size_t)lines * LINE_BYTES, &probe->findings->sink};
@@ -142,8 +142,8 @@ cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     return code == cudaSuccess ? launch_global(&once, probe->lane->stream) : code;
 }
 
-/* Measures the memories as a whole. Writes the chain through the first half before the sweeps, which end in
- * the second half and so evict the chain from the cache. The chain in the cache comes last. */
+/* The chain in the first half is written before the sweeps. The sweeps end in the second half, and so evict
+ * the chain from the cache before follow_chain reads it. */
 cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
                           struct mm_memory_speed *speed) {
     static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}, 0};
@@ -184,8 +184,8 @@ cudaError_t read_back(struct probe *probe, struct mm_access_time *times, size_t 
     return code;
 }
 
-/* Zeros all memory first, so no kernel reads memory that was never written, and the first half is evicted
- * from the cache. The sweeps come before the accesses, because the sweeps speed up the device's clocks. */
+/* Zeroes all memory first, so no kernel reads memory that was never written. This also evicts the first half
+ * from the cache. The sweeps come before the accesses, because sweeps speed up the device's clocks. */
 cudaError_t run(struct probe *probe, const struct mm_access *accesses, size_t count,
                 struct mm_access_time *times, struct mm_memory_speed *speed) {
     const size_t bytes = 2 * probe->half_bytes + (count + 1) * sizeof *probe->times + sizeof *probe->findings;

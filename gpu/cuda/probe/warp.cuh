@@ -1,13 +1,11 @@
-/* Kernels in which one warp reads memory in a pattern and counts the cycles. The addresses come from the
- * model (gpu/lab/access.h).
+/* Kernels in which one warp reads memory in a pattern and counts the cycles. For the latency, each word is
+ * the address of the next read. For the throughput, the warp waits only for the last read. The kernels time
+ * few reads and many reads, several times each, and subtract the shortest times. So the cost of reading the
+ * clock cancels out.
  *
- * For the latency, each word is the address of the next read. For the throughput, the warp waits only for the
- * last read. The kernels time few reads and many reads, several times each. The result is the difference of
- * the two shortest times, so the cost of reading the clock cancels out.
- *
- * Reads are volatile assembler, so the compiler cannot drop, merge or move them. The code has no loop around
- * reads, because a loop's instructions would count. One warp reaches a quarter of shared memory's speed,
- * because it belongs to one of four schedulers. */
+ * Reads are volatile asm, so the compiler cannot drop, merge or move them. They are not in a loop, because a
+ * loop's instructions would count. One warp reaches only a quarter of shared memory's speed, because a
+ * multiprocessor has four schedulers and a warp belongs to one. */
 #pragma once
 
 #include "gpu/cuda/probe/memories.cuh"
@@ -17,16 +15,14 @@
 
 namespace {
 
-/* How many reads are few and many. MANY of global memory is small, because each read needs its own registers.
- */
+/* The kernels time FEW reads and MANY reads. GLOBAL_MANY is small, because each read needs registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
 constexpr unsigned GLOBAL_FEW = 8;
 constexpr unsigned GLOBAL_MANY = 64;
 constexpr unsigned GLOBAL_ROUNDS = 8;
-constexpr unsigned GLOBAL_SPANS =
-    GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* spans that one measurement reads */
+constexpr unsigned GLOBAL_SPANS = GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* spans of a measurement */
 
 /* The offset in bytes at which each lane of the warp reads. */
 struct lanes {
@@ -37,15 +33,14 @@ __device__ __forceinline__ uint32_t shared_address(const void *place) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(place));
 }
 
-/* A word of 4 bytes, with the interface of Word8. */
+/* A word of 4 bytes, with Word8's functions. */
 struct Word4 {
     uint32_t low;
 
     __device__ __forceinline__ void read_shared(uint32_t address) {
         asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(low) : "r"(address) : "memory");
     }
-    /* A relaxed read with the scope of the whole device bypasses the multiprocessor's own cache. The L2 cache
-     * or the memory behind it answers. */
+    /* A relaxed read with device scope bypasses the multiprocessor's L1 cache. */
     __device__ __forceinline__ void read_global(const char *address) {
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(low) : "l"(address) : "memory");
     }
@@ -75,7 +70,7 @@ struct Word8 {
     }
 };
 
-/* Writes to shared memory. The thread waits until the value has arrived. */
+/* Writes to shared memory. If `value` was just read, the write waits until `value` has arrived. */
 __device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
@@ -84,9 +79,9 @@ template <typename Word> __device__ __forceinline__ void use(const Word &word, u
     write_shared(sink, word.low ^ word.rest());
 }
 
-/* Counts the cycles of COUNT reads, each of which returns the address of the next read. The code uses both
- * halves of a word, because the compiler would otherwise read only one. It writes the high halves now and
- * then, so they do not fill the registers. */
+/* Counts the cycles of COUNT reads, each of which returns the address of the next read. Uses both halves of
+ * each word, because the compiler would otherwise read only one. Writes the high halves every PERIOD reads,
+ * because all of them would fill the registers. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
     constexpr unsigned PLACES = 4;
@@ -122,8 +117,8 @@ __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_
 }
 
 /* Counts the cycles of COUNT reads of global memory, each at another place. `keep` is always false at run
- * time. The compiler does not know that, so each word gets its own registers, and no read waits for an
- * earlier read. */
+ * time. But the compiler does not know that, so it gives each word its own registers, and no read waits for
+ * an earlier read. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
                                                        bool keep) {
@@ -167,8 +162,8 @@ __global__ void __launch_bounds__(MM_WARP_LANES)
     const uint32_t sink = shared_address(&sinks[threadIdx.x]);
     const uint32_t address = shared_address(memory) + lanes.offsets[threadIdx.x];
 
-    /* Each lane stores the word's own address in the word. Lanes that share a word store equal values. The
-     * high half of a word of 8 bytes is not written. */
+    /* Each lane stores its word's own address in the word, so a chain of reads stays at the word. Lanes that
+     * share a word store equal values. */
     write_shared(address, address);
     __syncwarp();
 
@@ -215,10 +210,9 @@ cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, s
     return cudaGetLastError();
 }
 
-/* Times one warp that reads words of word_bytes (4 or 8) at these offsets in global memory.
- * time->latency_cycles becomes 0. Each access is span_bytes (a multiple of 8) after the access before it, so
- * no access finds its words in a cache. The caller provides GLOBAL_SPANS spans from `memory` on, which no
- * cache holds. */
+/* Times one warp that reads words of word_bytes (4 or 8) at these offsets in global memory. Sets
+ * time->latency_cycles to 0. Each access is span_bytes (a multiple of 8) after the previous access. The
+ * caller provides GLOBAL_SPANS spans from `memory` on, which no cache holds. */
 cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, const char *memory,
                                size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
     if (word_bytes == 4)

@@ -1,5 +1,4 @@
-/* The arithmetic of the check of a product, for each type of sums: which sums a line has, and how kernels add
- * them up. Only verify.cu and the files in this folder include this file. */
+/* The arithmetic with which kernels check a product (gpu/check/verify.h), for each type of sums. */
 #pragma once
 
 #include "gpu/check/verify.h"
@@ -8,7 +7,7 @@ namespace {
 
 constexpr unsigned VECTORS = MM_VERIFY_VECTORS;
 
-/* An element type: its type in the C language, the type of its sums, and the value of an element as a sum. */
+/* For each element type: the C type, the type of its sums, and the conversion of an element to that type. */
 template <enum mm_dtype DTYPE> struct element;
 #define X(constant, name, TYPE, word, SUM, value, ...)                                                       \
     template <> struct element<constant> {                                                                   \
@@ -21,16 +20,17 @@ template <enum mm_dtype DTYPE> struct element;
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* A kind of numbers (real, precise, words) defines the SUMS sums of a line. It has
+/* A kind of numbers (real, precise or words) defines the SUMS sums that are computed for each row of a
+ * matrix. It has
  *     number            the type of a sum
- *     merge             adds the sums of another part of the line
- *     make_norms        turns sums of B into norms
+ *     merge             adds the sums of another part of the row
+ *     make_norms        turns sums of a row of B into a norm
  *     difference        subtracts a row of op(A)·op(B) from a row of C; `words` does not have it
- *     of_a, of_b, of_c  the factors of a line's elements; `add` multiplies an element and adds the product
- * The factors of B and C are the random vectors x; `add` computes them from the seed. The factors of A are
+ *     of_a, of_b, of_c  the factors of a row's elements; `add` multiplies an element and adds the product
+ * The factors of B and C are the random vectors x, which `add` computes from the seed. The factors of A are
  * the sums of B. */
 
-/* The kind with sums in float64. */
+/* Sums in float64, for narrower floats. */
 struct real {
     using number = double;
     static constexpr unsigned SUMS = MM_VERIFY_SUMS;
@@ -76,7 +76,7 @@ struct real {
     };
 };
 
-/* The kind with sums of float64 elements, in twice the precision of float64. */
+/* Sums of float64 elements, in twice the precision of float64. */
 struct precise {
     using number = double;
     static constexpr unsigned SUMS = MM_VERIFY_PRECISE_SUMS;
@@ -140,7 +140,7 @@ struct precise {
     };
 };
 
-/* The kind with sums of integers, modulo 2^32 or 2^64. */
+/* Sums of integers, modulo 2^32 or 2^64. */
 template <typename WORD> struct words {
     using number = WORD;
     static constexpr unsigned SUMS = MM_VERIFY_WORDS;
@@ -177,7 +177,6 @@ template <typename WORD> struct words {
     };
 };
 
-/* Chooses the kind of numbers for each type of sums. */
 template <typename SUM> struct kind_of;
 template <> struct kind_of<float> { using type = real; };
 template <> struct kind_of<double> { using type = precise; };

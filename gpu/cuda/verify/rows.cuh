@@ -1,14 +1,13 @@
-/* The kernel that compares the rows of C with the rows of op(A)·op(B) by their sums. Only verify.cu includes
- * this file. */
+/* The kernel that compares the sums of C's rows with the sums of the rows of op(A)·op(B). */
 #pragma once
 
 #include "gpu/cuda/verify/sums.cuh"
 
 namespace {
 
-constexpr unsigned COMPARING = 512; /* threads of the kernel `compare` */
+constexpr unsigned COMPARING = 512;
 
-/* The sums of a product's rows: of C·x, and of A·(B·x). */
+/* For each row of a product, the sums of C·x and of A·(B·x), which come in parts. */
 template <typename NUMBER> struct rows {
     const NUMBER *c;
     const NUMBER *a;
@@ -29,7 +28,7 @@ __device__ void compare_row(const struct rows<double> &rows, const struct mm_ver
     mm_verify_row(seen, &bounds, row, &of_row, a[KIND::LAST], c[KIND::LAST]);
 }
 
-/* Compares the sums of one vector at a time, because integers have many vectors. */
+/* Compares one sum at a time, because integers have many sums. */
 template <typename KIND, typename WORD>
 __device__ void compare_row(const struct rows<WORD> &rows, const struct mm_verify_bounds &, size_t row,
                             struct mm_verification *seen) {
@@ -53,21 +52,21 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* One block compares all rows, because the sums are few compared with the elements of the matrices. Then the
- * block merges the results of its threads. Rows are numbered from first_row on. If first_row is not 0,
- * *result already has the result of the stack's earlier products. */
+/* One block compares all rows, because there are few sums. The block then merges the results of its threads.
+ * Rows are numbered from first_row on. If first_row is not 0, *result already has the result of the stack's
+ * earlier products. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
             size_t first_row, struct mm_verification *result) {
-    __shared__ struct mm_verification seen[COMPARING / 2]; /* results of half of the threads at a time */
+    __shared__ struct mm_verification seen[COMPARING / 2]; /* results of half of the threads */
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += COMPARING)
         compare_row<KIND>(rows, bounds, row, &mine);
     for (unsigned half = COMPARING / 2; half > 0; half /= 2) {
         if (threadIdx.x >= half && threadIdx.x < 2 * half)
             seen[threadIdx.x - half] = mine;
-        __syncthreads(); /* a thread merges what another one has stored */
+        __syncthreads(); /* a thread merges what another thread has stored */
         if (threadIdx.x < half)
             merge<KIND>(&mine, &seen[threadIdx.x]);
         __syncthreads(); /* the next round overwrites results that this round reads */

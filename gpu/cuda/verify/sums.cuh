@@ -1,6 +1,6 @@
-/* Kernels that read a matrix once, multiply its lines by a few vectors, and add up the products. Lines are
- * cut into parts, so a few long lines still keep the whole chip busy. The order of sums depends only on the
- * shape. Only verify.cu and the files in this folder include this file. */
+/* Kernels that read a matrix once, multiply its rows by a few vectors, and add up the products. A row of
+ * op(X) is called a line, because it may be a column of the stored matrix. Lines are divided into parts, so a
+ * few long lines still keep the whole chip busy. */
 #pragma once
 
 #include "gpu/cuda/verify/numbers.cuh"
@@ -10,8 +10,8 @@ namespace {
 constexpr unsigned WARP = 32;
 constexpr unsigned THREADS = 256;
 
-/* An operand op(X): `lines` lines of `length` elements. A line's elements are neighbours in memory, or `ld`
- * elements apart if is_turned. */
+/* A matrix op(X) with `lines` rows of `length` elements. The elements of a row are neighbours in memory, or
+ * `ld` elements apart if is_turned. */
 struct operand {
     const void *data;
     size_t ld;
@@ -20,7 +20,7 @@ struct operand {
     bool is_turned;
 };
 
-/* How an operand's lines are cut into parts. Sum s of line l over part p is sums[(p·SUMS + s)·lines + l]. */
+/* How lines are divided into parts. Sum s of part p of line l is results[(p·SUMS + s)·lines + l]. */
 struct cut {
     size_t parts;
     size_t part; /* elements of a part; the last part may have fewer */
@@ -30,8 +30,8 @@ __device__ size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Adds up lines whose elements are neighbours in memory. Each warp adds up a line, and each of its threads
- * adds every 32nd element. */
+/* For lines whose elements are neighbours in memory. Each warp adds up a line, and each of its threads adds
+ * every 32nd element. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_along(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(THREADS)
         results[(blockIdx.y * KIND::SUMS + s) * x.lines + line] = sums[s];
 }
 
-/* Adds up lines that lie across the stored rows. Each thread adds up one line, so a warp reads neighbouring
+/* For lines that are columns of the stored matrix. Each thread adds up one line, so a warp reads neighbouring
  * elements of a stored row. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
@@ -82,7 +82,6 @@ __global__ void __launch_bounds__(THREADS)
         results[(blockIdx.y * KIND::SUMS + s) * x.lines + line] = sums[s];
 }
 
-/* Adds the sums of all parts of a line. */
 template <typename KIND>
 __device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typename KIND::number *results,
                           size_t parts, size_t lines, size_t line) {
@@ -95,7 +94,7 @@ __device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typen
     }
 }
 
-/* Adds up the parts of B's sums into the first part, and turns sums into norms. */
+/* Adds up the sums of all parts of B's lines, and computes norms. The result replaces the first part. */
 template <typename KIND>
 __global__ void __launch_bounds__(THREADS) join(typename KIND::number *results, size_t parts, size_t lines) {
     const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;

@@ -1,6 +1,6 @@
-/* The epilogue of fp32_tensor's product: undoes the scale of a tile's sums, stores them in C, and applies the
- * guard (guard.h). All warps run the fast epilogue. A warp with uncertified sums, or with costs to add up,
- * also runs the slow epilogue. Only product.cu includes this file. */
+/* The epilogue of fp32_tensor's product kernel. It undoes the scale of a tile's sums, stores them in C, and
+ * applies the guard (guard.h). Warps with uncertified sums, or with a cost that must be added up, run the
+ * slow epilogue after the fast epilogue. */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
@@ -13,17 +13,17 @@ constexpr unsigned ROWS = MM_FP32_ROWS;
 constexpr unsigned COLS = MM_FP32_COLS;
 constexpr unsigned SUMS = MM_FP32_SUMS;
 
-/* Warps 1 to 3 of the producer prepare the lines for the epilogue. */
+/* Warps 1 to 3 of the producer prepare `line`s for the epilogue. */
 constexpr unsigned PREPARING_FIRST = 32;
 constexpr unsigned PREPARING_THREADS = MM_WARPGROUP - PREPARING_FIRST;
 constexpr unsigned PREPARING_WARPS = PREPARING_THREADS / 32;
 
 using line = mm_fp32_line;
 
-/* The largest values over a tile's columns, rounded up by unscaled_up. */
+/* The largest values of a tile's columns, unscaled and rounded up. */
 struct column_peaks {
-    float largest; /* largest magnitude of an element */
-    float lost;    /* largest loss of a column */
+    float largest;
+    float lost;
 };
 
 /* Returns x·2^exponent, or the smallest normal float if that is larger, because a subnormal result could be
@@ -32,7 +32,7 @@ __device__ __forceinline__ float unscaled_up(float x, int exponent) {
     return x == 0.0f ? 0.0f : fmaxf(mm_fp32_unscaled(x, exponent), 0x1p-126f);
 }
 
-/* Whether so many elements are uncertified that simt computes the whole product. */
+/* Whether too many elements are uncertified, so simt will compute the whole product. */
 __device__ __forceinline__ bool is_too_uncertain(const mm_fp32_plan &plan) {
     return *static_cast<volatile unsigned *>(&plan.flags->uncertain) > plan.uncertain_max;
 }
@@ -45,7 +45,7 @@ __device__ __forceinline__ void note_uncertain(const mm_fp32_plan &plan, unsigne
         plan.uncertain[index] = {row, col};
 }
 
-/* Returns x·2^exponent, for the exponent of any element of C. */
+/* Returns x·2^exponent. 2^exponent must be a normal double, which holds for all elements of C. */
 __device__ __forceinline__ double unscaled(double x, int exponent) {
     return x * __longlong_as_double(static_cast<long long>(exponent + 1023) << 52);
 }
@@ -56,7 +56,7 @@ __device__ __forceinline__ double sum_of_warp(double x) {
     return x;
 }
 
-/* Returns one bit for each four of the thread's sums: 1 if one of the four is not certified. */
+/* Returns a mask with a bit for each group of four sums: 1 if one of the four is not certified. */
 __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], const line *lines) {
     unsigned fours = 0;
 #pragma unroll
@@ -68,9 +68,9 @@ __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], c
     return fours;
 }
 
-/* The slow epilogue, which a whole warp runs. For each four sums that a bit of `fours` names, stores the sums
- * again, notes uncertified sums, and adds up the cost of the range if `adds`. Reads the sums from memory,
- * because an index that is not constant cannot select a register. */
+/* The slow epilogue, which a whole warp runs. The mask `fours` chooses groups of four sums. The function
+ * stores these sums again, records uncertified sums, and adds up the cost of float16's range if `adds`. It
+ * reads the sums from memory, because registers have no run-time index. */
 __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, unsigned slot,
                                               const mm_tile &tile, unsigned fours, bool adds) {
     const mm_product &product = plan.product;
@@ -112,8 +112,7 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
     }
 }
 
-/* Where the thread's first two rows begin in C, and how many columns C has from there on; 0 for a row past C.
- */
+/* The addresses of the thread's first elements in its two rows of C, and how many columns of C follow. */
 struct destination {
     float *to[2];
     unsigned cols[2];
@@ -141,10 +140,9 @@ __device__ __forceinline__ void store_pair(const destination &destination, unsig
         to[1] = x[1];
 }
 
-/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if TWO. Sets is_certain to
- * whether all sums are certified, and `largest` to the largest magnitude of the thread's elements of C.
- * Returns false if a scale is not a normal float; then `largest` is wrong. The code is fully unrolled, and
- * fetching instructions limits its speed, so each instruction counts. */
+/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if TWO. Sets `largest` to
+ * the largest magnitude of the thread's elements of C. Returns false if a scale is not a normal float. The
+ * stored elements and `largest` are then wrong. */
 template <bool TWO>
 __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
                                               const mm_tile &first, const destination &destination,
@@ -178,11 +176,10 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
     return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
 }
 
-/* Whether the range of float16 costs the thread's elements of C so little that the guard need not add up the
- * cost. `largest` is the largest magnitude of these elements. */
+/* Whether the accuracy that float16's range costs the thread's elements of C is negligible (guard.h). */
 __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
                                                     const line *lines, unsigned row, float largest) {
-    constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is more than the square root of SUMS */
+    constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is just above the square root of SUMS */
     float col_largest = peaks[0].largest;
     float col_lost = peaks[0].lost;
     for (unsigned warp = 1; warp < PREPARING_WARPS; warp++) {
@@ -197,8 +194,8 @@ __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, co
     return least * plan.range_share * RATIO <= largest;
 }
 
-/* The epilogue of a tile. `lines` has the tile's rows, then its columns. `peaks` has one element for each
- * warp that prepares lines. */
+/* `lines` has the tile's rows, then its columns. `peaks` has one element for each warp that prepares
+ * lines. */
 __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *lines,
                                          const column_peaks *peaks, unsigned slot, const mm_tile &tile,
                                          const float (&sums)[SUMS]) {

@@ -1,35 +1,28 @@
-/* fp32_tensor computes products of float32 accuracy on Hopper's tensor cores, at four times the rate of
- * cuBLAS's float32 at 4096³ on an H200, all passes included.
+/* fp32_tensor computes products with float32 accuracy on Hopper's tensor cores. At 4096³ on an H200, all its
+ * passes together are four times as fast as cuBLAS's float32.
  *
  * Each element is scaled by a power of two for its row of op(A) or column of op(B), and split into two
- * float16, x = high + low. The tensor cores add up three of the four products of halves; low·low is below
- * float32's precision. Three properties of the hardware reduce the accuracy:
+ * float16, x = high + low. The tensor cores add up three of the four products of halves, because low·low is
+ * below float32's precision. Three properties of the hardware reduce the accuracy:
+ * 1. The tensor cores truncate addends to multiples of 2^-25 of the largest addend, and the sum to 24 bits.
+ * So after each 64 of k the kernel adds the tensor cores' sum to a float32 sum in registers, with rounding.
+ * After 8192 of k it starts another sum.
+ * 2. The smallest positive float16 is 2^-24. So elements below 2^-17 of the largest element in their row or
+ * column lose bits of the low half.
+ * 3. The tensor cores treat a subnormal float16 as if its exponent were -14. So its product may truncate all
+ * other products of the instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
  *
- * 1. The tensor cores truncate. They cut each addend to multiples of 2^-25 of the largest, and the sum to 24
- * bits, so the error grows with k. After each 64 of k the kernel therefore adds the tensor cores' sum to a
- * sum in registers by ordinary arithmetic, which rounds. After 8192 of k it starts another sum.
+ * Properties 2 and 3 are the cost of float16's limited range. guard.h bounds this cost for each element of C.
+ * Elements whose error may exceed float32's bound are recomputed in plain float32. The variant `simt`
+ * computes the whole product if there are too many such elements (uncertain_max), if the cost may exceed
+ * 2^-23 of C's norm, or if an operand has Inf or NaN.
  *
- * 2. float16 has a smallest quantum, 2^-24. Elements below 2^-17 of their line's largest lose bits of their
- * low half.
+ * Cost: a copy of both operands in device memory, padded to tiles, and a pass that makes the copy (split.cu).
+ * The copy of a stored operand is kept from its second product on. A block of the product kernel (product.cu)
+ * has 384 threads of up to 240 registers and 211 KiB of shared memory.
  *
- * 3. The tensor cores treat a subnormal float16 as having exponent -14, so its product may truncate all
- * other products of its instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
- *
- * 2 and 3 are the cost of the limited range of float16. guard.h bounds this cost for each element of C.
- * Elements whose error may exceed float32's bound are recomputed in plain float32. `simt` computes the whole
- * product in three cases: if such elements are more than one in 256 (and more than 1024), if the range may
- * cost C as a whole more than 2^-23 of its norm, or if an operand has Inf or NaN. The response names the
- * path.
- *
- * Cost: a copy of both operands in device memory, padded to tiles, and a pass that reads and writes them
- * (split.cu). The halves of a stored operand are kept from its second product on. The product kernel runs one
- * block on each multiprocessor, with 384 threads of up to 240 registers and 211 KiB of shared memory
- * (product.cu). Each kernel starts while the kernel before it ends, because launches are most of a small
- * product's time.
- *
- * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
- * the FP32 theoretical peak performance" (2022), which also adds up outside the tensor cores. The guard is
- * ours. */
+ * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the
+ * FP32 theoretical peak performance" (2022), which also adds up outside the tensor cores. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -52,15 +45,14 @@ struct sizes {
     unsigned uncertain_max;
 };
 
-/* Returns how many uncertified elements are recomputed. Recomputing one element in 256 is cheaper than
- * computing all with simt. */
+/* Recomputing one element in 256 is cheaper than computing the whole product with simt. */
 static unsigned uncertain_max(const struct mm_product *product) {
     enum { LEAST = 1024, MOST = 1 << 24 };
     const size_t many = product->m * product->n / 256;
     return (unsigned)(many < LEAST ? LEAST : many > MOST ? MOST : many);
 }
 
-/* The time of the fix-up in steps, measured on an H100. */
+/* The time of the fix-up in steps of the product kernel, measured on an H100. */
 static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
@@ -77,12 +69,12 @@ static struct sizes sizes_of(const struct mm_product *product, const struct mm_d
     };
 }
 
-/* Returns the lines of op(A), padding included. */
+/* Returns the rows of op(A), padding included. */
 static size_t a_lines_of(const struct sizes *sizes) {
     return (size_t)sizes->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_ROWS;
 }
 
-/* Returns the lines of op(B), padding included. */
+/* Returns the columns of op(B), padding included. */
 static size_t b_lines_of(const struct sizes *sizes) {
     return (size_t)sizes->schedule.cluster_tile_cols * MM_FP32_COLS;
 }
@@ -104,7 +96,7 @@ struct offsets {
     size_t b;
     size_t simt;
     size_t end;
-    bool is_good; /* the size of the workspace fits a size_t */
+    bool is_good; /* the workspace's size fits in a size_t */
 };
 
 /* Reserves an aligned range at the end of the workspace, and returns its offset. */
@@ -151,7 +143,7 @@ struct kept {
 };
 
 static struct kept kept_of(const struct mm_fp32_operand *operand) {
-    struct offsets offsets = {.is_good = true}; /* stays true, because the workspace has these ranges too */
+    struct offsets offsets = {.is_good = true}; /* stays true, because the larger workspace fits */
     struct kept kept = {.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags))};
     kept.max = reserve(&offsets, operand->lines, sizeof(unsigned));
     kept.lost = reserve(&offsets, operand->lines, sizeof(unsigned long long));
@@ -167,8 +159,8 @@ struct kernel_arguments {
     struct mm_fp32_operand a;
     struct mm_fp32_operand b;
     struct mm_fp32_plan plan;
-    bool is_kept[2];  /* the halves of A or B are kept with the stored operand */
-    bool is_split[2]; /* an earlier job has split A or B already */
+    bool is_kept[2];  /* whether the halves of A and B are kept with the stored operand */
+    bool is_split[2]; /* whether an earlier job has already split A and B */
 };
 
 static void place_operands(struct kernel_arguments *arguments, const struct sizes *sizes,
@@ -200,8 +192,8 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.lost = lost + sizes->m;
 }
 
-/* If the halves of an operand are kept, makes the operand use the kept memory, and clears new memory. The key
- * contains lines and k, because a product of a stack has fewer lines than the whole stack. */
+/* If a stored operand has memory for its halves, uses this memory instead of the workspace. The key contains
+ * lines and k, because a whole stack and one of its products begin at the same address. */
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
@@ -261,7 +253,7 @@ static struct mm_layout product_layout(void) {
 
 static struct mm_layout scan_layout(void) {
     struct mm_layout layout = layout_of(mm_fp32_scan_kernel, MM_FP32_SPLIT_THREADS, 0);
-    layout.follows = false; /* no kernel comes before this kernel */
+    layout.follows = false; /* this kernel is the first */
     return layout;
 }
 
@@ -278,7 +270,7 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
     return mm_cuda_status(lane->device, code, "clearing the workspace", error);
 }
 
-/* Enqueues one kernel that splits operands, for the operands that are not split yet. */
+/* Enqueues a kernel that scans or splits operands, for operands that are not split yet. */
 static enum mm_status run_split(struct kernel_arguments *arguments, const struct mm_layout *layout,
                                 unsigned (*blocks_of)(const struct mm_fp32_operand *), struct mm_lane *lane,
                                 struct mm_error *error) {
@@ -301,21 +293,21 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
     return status;
 }
 
-/* Whether the repair may start while the product still runs. After a large product, all blocks of the repair
- * would run on the few multiprocessors that are free first, with a small L1 cache. 170 elements of 4096³ then
- * took 0.10 ms instead of 0.02 ms (H200). Starting later costs a microsecond. */
+/* Whether the repair kernel may start before the product kernel ends. That saves a microsecond. But after a
+ * large product all repair blocks would run on the few multiprocessors that are free first. Repairing 170
+ * elements of 4096³ then took 0.10 ms instead of 0.02 ms (H200). */
 static bool repair_follows(const struct mm_product *product) {
     return (double)product->m * (double)product->n * (double)product->k < 0x1p33;
 }
 
 static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lane *lane,
                                struct mm_error *error) {
-    enum { REPAIRING = 4 }; /* blocks on each multiprocessor; they take little time if nothing is repaired */
+    enum { REPAIRING = 4 };
     struct mm_layout product = product_layout();
     struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
-    /* If nothing was split, no kernel comes before the product, only a memset of the workspace. */
+    /* If both operands were split earlier, a memset comes before the product, not a kernel. */
     product.follows = !(arguments->is_split[0] && arguments->is_split[1]);
     repair.follows = repair_follows(&arguments->plan.product);
     const enum mm_status status = mm_cuda_enqueue(
@@ -366,8 +358,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status == MM_OK ? mm_cuda_simt_prepare(&simt, &one, lane, error) : status;
 }
 
-/* Whether the split operands would be mostly padding. Lines are padded to whole tiles, and k to whole steps,
- * so operands with few lines would need many times their memory. */
+/* Whether padding would make the split operands many times larger than the operands. This happens to matrices
+ * with few rows or columns, because split operands have whole tiles. */
 static bool is_mostly_padding(const struct mm_product *product, const struct offsets *offsets) {
     enum { TIMES_MAX = 8, BYTES_ANYWAY = 256 << 20 };
     const size_t operands = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
@@ -391,8 +383,8 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
     return status;
 }
 
-/* Plans the product with simt if k is 0, if the plan must save memory, if the workspace exceeds SIZE_MAX, or
- * if most of it would be padding. Each product of a stack is computed alone. */
+/* Plans the product with simt if k is 0, if the plan must save memory, or if the workspace would be too
+ * large. Each product of a stack has its own launches. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);

@@ -1,51 +1,51 @@
-/* The guard of fp32_tensor: how an element is scaled and split into two float16, which part of it counts as
- * lost, and how large a sum must be to be certified. Kernels and host share the functions, so tests compute
- * what kernels compute. Any thread may call the functions.
+/* The guard of fp32_tensor: how an element is scaled and split into two float16, what splitting loses, and
+ * when an element of C is certified as accurate enough. Kernels, host and tests share these functions.
  *
- * Let u = 2^-24, R the right sum and P = |op(A)|·|op(B)|, all in scaled units: the largest magnitudes of a
- * row of op(A) and a column of op(B), amax and bmax, lie in [2^14, 2^15). A step is t = min(k, 64) products
- * deep. It takes w = ceil(t/16) instructions of high·high, and twice as many of the small products, low·high
- * and high·low. There are s = ceil(k/64) steps. A faint element is one below 2^-2. C differs from R by at
- * most:
+ * Definitions. A line is a row of op(A) or a column of op(B). A line is scaled so that its largest magnitude
+ * lies in [2^14, 2^15); amax and bmax are the largest magnitudes of a row and a column. In these scaled
+ * units, R is the right sum and P = |op(A)|·|op(B)|. Let u = 2^-24. A step adds up t = min(k, 64) products
+ * with w = ceil(t/16) instructions for high·high, and with 2w instructions for the small products low·high
+ * and high·low. There are s = ceil(k/64) steps. A faint element is smaller than 2^-2. C differs from R by at
+ * most the sum of these terms:
  *
- * 1. 8u·P for splitting. It leaves d = x - high - low, and unless x is faint |d| <= 2^-23·|x| = 2u·|x|. That
- * is 4u·P of both operands, and the missing low·low is 2^-22·P = 4u·P.
- * 2. bmax·Da + amax·Db for splitting faint elements. Da sums up their |d| over the row, Db over the column.
- * 3. (t/2 + 2.5w)·u·P for high·high. An instruction cuts each of its products and the sum so far by at most
- * 2^-25 of the largest, u/2·P, and the new sum by 2u·P.
- * 4. 2^-10·(t + 5w)·u·P for the small products. They are twice as many, and at most 2^-10 of P.
- * 5. 2^-8·u·P for subnormal halves of elements that are not faint. wgmma treats a subnormal half as
- * having exponent -14. With a partner of exponent e the product has e - 14, however small it is. If that is
- * the largest exponent of its instruction, the sixteen other addends are each cut by at most 2^(e-14-25), all
- * by 2^-35·2^e. Only a low half of x can be subnormal here. It is in one instruction, and its partner is a
- * high half, at least 2^e unless that is subnormal, which 6 counts. So x costs at most 2^-35 of its partner,
- * which is 2^-33 of its product: 2^-9·u. That is of either operand.
- * 6. bmax·Da + amax·Db for subnormal halves of faint elements, if Da and Db count 2^-35 for each element. If
- * the low half is subnormal, it costs as much as above. If the high half is, the low one is 0; it is in
- * two instructions, but in one of them its partner is a low half, at most 2^-11 of bmax.
- * 7. (s - 1)·u·P for adding up the steps, rounded.
+ * 1. 8u·P for splitting. Splitting x loses d = x - high - low, and |d| <= 2^-23·|x| = 2u·|x| unless x is
+ * faint. Both operands together lose 4u·P. The missing low·low is 2^-22·P = 4u·P.
+ * 2. bmax·Da + amax·Db for splitting faint elements. Da is the sum of their |d| over the row, and Db over the
+ * column.
+ * 3. (t/2 + 2.5w)·u·P for high·high. An instruction cuts each product and the previous sum by at most 2^-25
+ * of the largest of them, u/2·P, and the new sum by 2u·P.
+ * 4. 2^-10·(t + 5w)·u·P for the small products. There are twice as many as in term 3, and they are at most
+ * 2^-10 of P.
+ * 5. 2^-8·u·P for subnormal halves of elements that are not faint. wgmma treats a subnormal half as if its
+ * exponent were -14. Its product with a half of exponent e then has exponent e - 14, however small it is. If
+ * e - 14 is the largest exponent of the instruction, each of the 16 other addends is cut by at most
+ * 2^(e-14-25), and all together by 2^-35·2^e. Only the low half of x can be subnormal here. It is used in one
+ * instruction, with a high half of at least 2^e as its partner; term 6 counts subnormal partners. So x costs
+ * at most 2^-35 of its partner, which is 2^-33 of their product, or 2^-9·u. Both operands together cost twice
+ * as much.
+ * 6. bmax·Da + amax·Db for subnormal halves of faint elements, if Da and Db also count 2^-35 for each of
+ * these elements. A subnormal low half costs as much as in term 5. If the high half is subnormal, the low
+ * half is 0. The high half is used in two instructions, but in one of them its partner is a low half, at most
+ * 2^-11 of bmax.
+ * 7. (s - 1)·u·P for adding up the steps, with rounding.
  *
- * Halves are rounded, so that products of them may be larger than P by 2^-10. In 2 and 6 that is the factor
- * of E = (1 + 2^-10)·(bmax·Da + amax·Db). In 3 it is 0.05u·P, and with that 3, 4 and 5 together are less than
- * (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
+ * Halves are rounded, so their products may exceed P by 2^-10. For terms 2 and 6 this gives
+ * E = (1 + 2^-10)·(bmax·Da + amax·Db). For term 3 it adds 0.05u·P, and then terms 3, 4 and 5 together are
+ * less than (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
  *
- * An error of up to (2k + 16)·u·P still counts as right. So E may be as large as (2k + 16 - c)·u·P, which is
- * positive for every k. P is not known, but P >= |R| >= |C| - E - c·u·P. So an element is certified if
- *
+ * An error of up to (2k + 16)·u·P counts as right. So E may be as large as (2k + 16 - c)·u·P, which is
+ * positive for every k. P is unknown, but P >= |R| >= |C| - E - c·u·P. So an element is certified if
  *     |C| >= E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
  *
- * That bound grows with k, unlike the error of the tensor cores. E is what the limited range of float16
- * costs, and it must also be small beside C as a whole: the sum of E² over all certified elements may be at
- * most 2^-46 of the sum of C² (both unscaled). Then the range adds at most 2^-23 to the relative error of C
- * in the Frobenius norm, which is half of the 2.5e-7 that docs/accuracy.md allows every float32 product.
- * Within any `count` elements this holds if each E is at most 2^-23/sqrt(count) of the largest |C| among
- * them. The product kernel leaves such elements out of both sums, so its comparison is stricter than the
- * rule.
+ * This bound allows errors that grow with k. Therefore E must also be small for C as a whole: the sum of E²
+ * over all certified elements may be at most 2^-46 of the sum of C² (both unscaled). Then float16's limited
+ * range adds at most 2^-23 to the relative error of C in the Frobenius norm. That is half of the 2.5e-7 that
+ * docs/accuracy.md allows. The product kernel leaves elements out of both sums if each E is at most
+ * 2^-23/sqrt(count) of the largest |C| among `count` elements, because these elements meet the limit by
+ * themselves.
  *
- * 5 and 6 rest on a published model (P. Xie and others, "MMA-Sim: Bit-Accurate Reference Model of Tensor
- * Cores and Matrix Cores", arXiv 2511.10909), by which a product with a zero has no exponent.
- * tests/kernels/guard compares it with the hardware, and searches for sums that are certified and wrong.
- * docs/accuracy.md has what it found on an H200. */
+ * Terms 5 and 6 rest on a published model of the tensor cores (P. Xie and others, arXiv 2511.10909), in which
+ * a product with a zero has no exponent. tests/kernels/guard compares the model with the hardware. */
 #pragma once
 
 #include <math.h>
@@ -56,10 +56,10 @@
 /* Elements of k in a step. After each step the kernel adds the tensor cores' sum to a sum in registers. */
 enum { MM_FP32_STEP = 64 };
 
-/* Unit, in scaled elements, in which the losses of a line are summed up. */
+/* The unit of a line's loss, which is the sum of what splitting its scaled elements loses. */
 #define MM_FP32_LOST_UNIT 0x1p-40f
 
-/* Exponents of normal floats. */
+/* The smallest and largest exponents of normal floats. */
 enum { MM_FP32_POWER_MIN = -126, MM_FP32_POWER_MAX = 127 };
 
 /* --- what differs between C and CUDA ------------------------------------------------------------- */
@@ -78,10 +78,10 @@ MM_FP32_FUNCTION float mm_fp32_from_half(mm_fp32_half x) {
 }
 #else
 #define MM_FP32_FUNCTION static inline
-typedef float mm_fp32_half; /* C11 has no float16: a float with the value of one */
+typedef float mm_fp32_half; /* C11 has no float16, so a float replaces it */
 
-/* Rounds x to the nearest float16, ties to even; |x| is less than 2^15. Adding 1.5·2^23 quanta of float16
- * leaves no bits for fractions of a quantum. */
+/* Rounds x to the nearest float16, ties to even. |x| must be less than 2^15. Adding 1.5·2^23 quanta of
+ * float16 makes the float so large that it has no bits for fractions of a quantum. */
 static inline mm_fp32_half mm_fp32_to_half(float x) {
     int exponent;
     frexpf(x, &exponent); /* |x| is in [2^(exponent - 1), 2^exponent) */
@@ -135,7 +135,8 @@ MM_FP32_FUNCTION float mm_fp32_power_of_two(int exponent) {
     return power;
 }
 
-/* Returns the bits of |x|, whose order is the order of magnitudes. Inf and NaN are above all numbers. */
+/* Returns the bits of |x|. Compared as integers, the bits order floats by magnitude, with Inf and NaN
+ * last. */
 MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -152,8 +153,7 @@ MM_FP32_FUNCTION int mm_fp32_exponent(unsigned max_bits) {
     return (int)(mm_fp32_magnitude((float)max_bits) >> 23) - 127 - 149 - 14; /* subnormal: max_bits·2^-149 */
 }
 
-/* The scale 2^-exponent as two factors, because 2^163 is not a float. Multiplying by one factor after the
- * other neither overflows nor loses bits of the result. */
+/* The scale 2^-exponent as two factors, because 2^163 is not a float. */
 struct mm_fp32_scale {
     float first;
     float second;
@@ -170,8 +170,7 @@ MM_FP32_FUNCTION float mm_fp32_scaled(float x, struct mm_fp32_scale scale) {
     return x * scale.first * scale.second;
 }
 
-/* Returns x·2^exponent, rounded once. Only a subnormal result is rounded, because the factor is a power of
- * two. */
+/* Returns x·2^exponent. Only a subnormal result is rounded, because the factor is a power of two. */
 MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
     if (exponent >= MM_FP32_POWER_MIN && exponent <= MM_FP32_POWER_MAX)
         return x * mm_fp32_power_of_two(exponent);
@@ -180,7 +179,7 @@ MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
 
 /* --- splitting ----------------------------------------------------------------------------------- */
 
-/* Splits y into high + low, and returns the magnitude of the rest, which is lost. */
+/* Splits y into high + low, and returns the loss |y - high - low|. */
 MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *low) {
     *high = mm_fp32_to_half(y);
     const float rest = y - mm_fp32_from_half(*high);
@@ -188,11 +187,10 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
     return fabsf(rest - mm_fp32_from_half(*low));
 }
 
-/* A scaled element y that is at least this large loses at most 2^-23·|y|, which the guard counts for all
- * elements. */
+/* Scaled elements below this magnitude are faint: splitting may lose more than 2^-23 of them. */
 #define MM_FP32_FAINT 0x1p-2f
 
-/* Whether x is faint, so the guard must count what x loses. y is x, scaled. */
+/* Whether x is faint, so the guard must count what x loses. y is the scaled x. */
 MM_FP32_FUNCTION bool mm_fp32_is_faint(float x, float y) {
     return x != 0.0f && fabsf(y) < MM_FP32_FAINT;
 }
@@ -205,7 +203,7 @@ MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {
 /* The most that a subnormal half may cost: 2^-35, in MM_FP32_LOST_UNIT. */
 #define MM_FP32_SUBNORMAL_LOST 32u
 
-/* Returns what the guard counts as lost of x, in MM_FP32_LOST_UNIT. */
+/* Returns the loss that the guard counts for x, in MM_FP32_LOST_UNIT; 0 unless x is faint. */
 MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
     const float y = mm_fp32_scaled(x, scale);
     mm_fp32_half high;
@@ -219,16 +217,16 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
 
 /* --- certifying ---------------------------------------------------------------------------------- */
 
-/* The data of a line for the epilogue. `lost` and `largest` include a factor (mm_fp32_line_of). */
+/* A scaled row of op(A) or column of op(B). `lost` and `largest` include the factor of mm_fp32_line_of. */
 struct mm_fp32_line {
-    float lost;    /* sum of what the line's elements lose, scaled */
-    float largest; /* largest magnitude of the line, scaled */
-    int exponent;  /* exponent of the line's scale */
+    float lost;    /* sum of what splitting the elements loses */
+    float largest; /* largest magnitude of the elements */
+    int exponent;  /* exponent of the scale */
 } __attribute__((aligned(16)));
 
-/* Makes the data of a line from the bits of its largest magnitude and from its loss in MM_FP32_LOST_UNIT.
- * Rounds both up, so the guard errs on the safe side, and multiplies both by `factor`: mm_fp32_threshold for
- * lines of A, 1 for lines of B. */
+/* Converts the bits of a line's largest magnitude, and its loss in MM_FP32_LOST_UNIT. Rounds both up, so the
+ * guard errs on the safe side. `factor` is mm_fp32_threshold for rows of op(A), and 1 for columns of
+ * op(B). */
 MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned long long lost,
                                                      float factor) {
     struct mm_fp32_line line;
@@ -246,8 +244,8 @@ MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_lin
     return mm_fp32_fma_up(row.lost, col.largest, mm_fp32_multiply_up(row.largest, col.lost));
 }
 
-/* Returns the factor of bmax·Da + amax·Db in the bound for certified elements, for sums of k products.
- * Includes 2^-22 for rounding; k is not 0. */
+/* Returns the factor of bmax·Da + amax·Db in the bound for certified elements (top of this file). k is not
+ * 0. */
 MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     const double unit = 0x1p-24;
     const unsigned step = MM_FP32_STEP;
@@ -259,10 +257,10 @@ MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     return (float)((1.0 + 0x1p-10) * (1.0 + (1.0 + c * unit) / slack) * (1.0 + 0x1p-22));
 }
 
-/* The largest certified share of squared errors in the squared elements of C: 2^-23, squared. */
+/* The largest allowed ratio of the sum of E² to the sum of C²: 2^-23, squared. */
 #define MM_FP32_RANGE_SQUARES 0x1p-46
 
-/* Returns the error bound E divided by mm_fp32_least, rounded up; k is not 0. */
+/* Returns the error bound E divided by mm_fp32_least, rounded up. k must not be 0. */
 MM_FP32_FUNCTION float mm_fp32_range_share(unsigned k) {
     return (float)((1.0 + 0x1p-10) * (1.0 + 0x1p-22) / mm_fp32_threshold(k));
 }

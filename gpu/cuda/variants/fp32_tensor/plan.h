@@ -1,5 +1,4 @@
-/* The layout of split operands, and the arguments of fp32_tensor's kernels, for the kernels and the host.
- * Only files of this folder include it. fp32_tensor.c has the overview. */
+/* The layout of split operands, and the arguments of fp32_tensor's kernels, for the kernels and the host. */
 #pragma once
 
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
@@ -12,31 +11,31 @@
 
 __BEGIN_DECLS
 
-/* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B): k elements. Split
- * operands are stored in tiles of ROWS lines of op(A) or COLS lines of op(B), one slab of 32 of k after
- * another. A line of a slab has 128 bytes: 32 high halves, then 32 low ones. Its 16-byte chunks are swizzled
- * for wgmma: chunk i of line r is stored at i ^ (r % 8). A step of the product is two slabs, 64 of k. */
+/* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B). A split operand is
+ * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. A slab has 128
+ * bytes of each line: 32 high halves, then 32 low halves. Wgmma's swizzle puts chunk i of line r, which has
+ * 16 bytes, at position i ^ r % 8. */
 enum {
     MM_FP32_ROWS = MM_CONSUMERS * MM_CONSUMER_ROWS,
     MM_FP32_COLS = 192,
     MM_FP32_SLAB = 32,
-    MM_FP32_CHUNK = 8, /* halves in 16 bytes */
+    MM_FP32_CHUNK = 8, /* halves in a chunk of 16 bytes */
     MM_FP32_LINE_BYTES = 128,
-    MM_FP32_CLUSTER = 2,             /* blocks of a cluster, whose tiles lie one below the other */
-    MM_FP32_FLUSH_STEPS = 128,       /* steps after which a running sum is flushed */
+    MM_FP32_CLUSTER = 2,             /* blocks of a cluster; their tiles lie one below the other */
+    MM_FP32_FLUSH_STEPS = 128,       /* steps after which sums are flushed to memory */
     MM_FP32_SUMS = MM_FP32_COLS / 2, /* elements of C that a consumer's thread computes */
     MM_FP32_CONSUMER_THREADS = MM_CONSUMERS * MM_WARPGROUP,
     MM_FP32_CONSUMER_WARPS = MM_FP32_CONSUMER_THREADS / 32
 };
 
-/* Partial sums: MM_FP32_SUMS for each consumer thread of each block. A block stores partial sums at most
- * once, because only the first work of its cluster's share can begin past step 0. */
+/* Partial sums of tiles that clusters share: MM_FP32_SUMS for each consumer thread of each block. A block
+ * stores partial sums at most once, because only its cluster's first shared tile can begin past step 0. */
 struct mm_fp32_partial {
     float *sums;
-    unsigned *ready; /* for each consumer: 1 once its sums are stored; zeros at the start */
+    unsigned *ready; /* for each consumer: 1 after its sums are stored; the caller zeroes it */
 };
 
-/* Flags that the kernels set; zeros at the start. A split operand that is kept has flags of its own. */
+/* Flags and counts that the kernels set and the caller zeroes. */
 struct mm_fp32_flags {
     unsigned uncertain; /* elements that were not certified */
     unsigned fallback;  /* 1 if simt must compute everything */
@@ -44,11 +43,11 @@ struct mm_fp32_flags {
     unsigned has_costs; /* 1 if a warp has added to its mm_fp32_cost */
 };
 
-/* What the limited range of float16 may cost: sums over unscaled elements of C. A thread of the product
- * kernel adds its elements of a tile, unless their cost is negligible (guard.h). */
+/* How much accuracy the limited range of float16 may cost (guard.h): sums over elements of C, except elements
+ * whose cost is negligible. */
 struct mm_fp32_cost {
-    double error_squares; /* sum of E², the squared error bounds of certified elements */
-    double squares;       /* sum of the squared elements of C */
+    double error_squares; /* sum of the elements' squared error bounds E² */
+    double squares;       /* sum of the squared elements */
 };
 
 /* An operand to split. The caller zeroes `max`, `lost` and `flags`. */
@@ -56,14 +55,14 @@ struct mm_fp32_operand {
     const float *from;
     size_t ld;
     unsigned lines;
-    unsigned padded; /* lines, padded to whole tiles with lines of zeros */
+    unsigned padded; /* lines in whole tiles; the added lines are zeros */
     unsigned k;
     unsigned steps;
     unsigned tile_lines;      /* lines of a tile: MM_FP32_ROWS or MM_FP32_COLS */
     bool k_contiguous;        /* a line's elements are neighbours in memory */
     unsigned char *tiles;     /* the split operand: 128 bytes for each line of each slab */
     unsigned *max;            /* for each line, the bits of its largest magnitude */
-    unsigned long long *lost; /* for each line, the sum that its halves lose, in MM_FP32_LOST_UNIT */
+    unsigned long long *lost; /* for each line, what its halves lose, in MM_FP32_LOST_UNIT */
     struct mm_fp32_flags *flags;
 };
 
@@ -73,7 +72,7 @@ struct mm_fp32_position {
     unsigned col;
 };
 
-/* The product of two split operands: the argument of the kernels `product` and `repair`. */
+/* The argument of the kernels `product` and `repair`. */
 struct mm_fp32_plan {
     struct mm_product product;
     const unsigned char *a;
@@ -84,16 +83,16 @@ struct mm_fp32_plan {
     const unsigned long long *lost_b;
     struct mm_schedule schedule;
     struct mm_fp32_partial partial;
-    struct mm_fp32_cost *costs; /* one for each warp of a consumer; zeros at the start */
-    float *flushed;             /* running sums of earlier steps, in the layout of partial.sums */
+    struct mm_fp32_cost *costs; /* one for each consumer warp; the caller zeroes them */
+    float *flushed;             /* sums of earlier steps, in the layout of partial.sums */
     struct mm_fp32_flags *flags;
-    const struct mm_fp32_flags *a_flags; /* flags from splitting A */
-    const struct mm_fp32_flags *b_flags; /* flags from splitting B */
+    const struct mm_fp32_flags *a_flags; /* flags that splitting A sets */
+    const struct mm_fp32_flags *b_flags; /* flags that splitting B sets */
     struct mm_fp32_position *uncertain;  /* memory for uncertain_max positions */
     unsigned uncertain_max;
-    float threshold;   /* mm_fp32_threshold of k (guard.h) */
-    float range_share; /* mm_fp32_range_share of k (guard.h) */
-    bool is_of_stack;  /* the reported path covers all earlier products of the stack too */
+    float threshold;
+    float range_share;
+    bool is_of_stack; /* the reported path also covers the stack's earlier products */
 };
 
 #ifdef __CUDACC__
@@ -113,14 +112,14 @@ __device__ __forceinline__ size_t mm_fp32_chunk_offset(unsigned tile_lines, unsi
 }
 #endif
 
-/* Threads of a block of each kernel. */
+/* Threads in a block of each kernel. */
 enum { MM_FP32_SPLIT_THREADS = 256, MM_FP32_PRODUCT_THREADS = 384, MM_FP32_REPAIR_THREADS = 256 };
 
-/* Finds the largest magnitude of each line, and splits k-contiguous lines. Arguments: operands A and B, and
- * the blocks for A. */
+/* Finds the largest magnitude of each line, and splits lines that are contiguous in memory. Arguments: two
+ * struct mm_fp32_operand for A and B, and how many blocks work on A. */
 extern const void *const mm_fp32_scan_kernel;
 
-/* Splits k-strided lines. Arguments: operands A and B, and the blocks for A. */
+/* Splits lines that are not contiguous in memory. Takes the arguments of mm_fp32_scan_kernel. */
 extern const void *const mm_fp32_split_kernel;
 
 /* Multiplies split operands. Argument: struct mm_fp32_plan. */
@@ -132,10 +131,10 @@ extern const void *const mm_fp32_repair_kernel;
 /* Bytes of dynamic shared memory of a block of mm_fp32_product_kernel. */
 extern const size_t mm_fp32_product_shared_bytes;
 
-/* Returns the blocks of mm_fp32_scan_kernel for an operand. */
+/* Returns how many blocks of mm_fp32_scan_kernel an operand needs. */
 unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand);
 
-/* Returns the blocks of mm_fp32_split_kernel for an operand; 0 for a k-contiguous operand. */
+/* Returns how many blocks of mm_fp32_split_kernel an operand needs; 0 if its lines are contiguous. */
 unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand);
 
 __END_DECLS

@@ -1,15 +1,13 @@
-/* fp32_tensor's product of two split operands. A block has a producer warpgroup and two consumer warpgroups.
- * One thread of the producer loads slabs into a ring of five stages by TMA, and three of its warps prepare
- * the row and column data of the epilogue. Each consumer computes 64×192 of C.
+/* The kernel that multiplies two split operands. A block has a producer warpgroup and two consumer
+ * warpgroups. One thread of the producer loads slabs into a ring of five stages by TMA. Three warps of the
+ * producer prepare what the epilogue needs of rows and columns. Each consumer computes 64×192 of C.
  *
- * A step is 64 of k: twelve wgmma. The small products low·high and high·low come first, so truncation costs
- * them little. The consumer then adds the step's sums to float32 sums in registers, while the other consumer
- * uses the tensor cores.
+ * A step multiplies 64 elements of k with twelve wgmma. The small products low·high and high·low come first,
+ * before the sum is large, because wgmma truncates small addends of a large sum. The consumer then adds the
+ * step's sums to float32 sums in registers, while the other consumer uses the tensor cores.
  *
- * The two blocks of a cluster compute tiles one below the other. Each block loads its own slab of A, and
- * multicasts half of B's slab to both blocks. This saves 30% of the L2 traffic. It also saves power, which
- * limits an H200's clock at 4096³. Tiles have 192 columns rather than 128, so wgmma reads less shared memory
- * for each multiplication. */
+ * The two blocks of a cluster compute tiles one below the other. Each block multicasts half of B's slab to
+ * both blocks. This saves 30% of the L2 traffic, and also power, which limits an H200's clock at 4096³. */
 /* ptxas: spills product: words that a tile needs only after the loop over its steps */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/epilogue.cuh"
@@ -21,24 +19,23 @@ namespace {
 constexpr unsigned CLUSTER = MM_FP32_CLUSTER;
 constexpr unsigned THREADS = MM_FP32_PRODUCT_THREADS;
 
-constexpr unsigned PRODUCER_REGISTERS =
-    24;                        /* registers of a producer's thread; a consumer's thread has 240 */
-constexpr unsigned STAGES = 5; /* each stage has a slab of both operands */
+constexpr unsigned PRODUCER_REGISTERS = 24; /* per thread; a consumer's thread has 240 */
+constexpr unsigned STAGES = 5;              /* each stage has a slab of A and a slab of B */
 constexpr unsigned A_BYTES = ROWS * MM_FP32_LINE_BYTES;
 constexpr unsigned B_BYTES = COLS * MM_FP32_LINE_BYTES;
 constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr unsigned ALIGNMENT = 1024; /* bytes; wgmma needs stages with this alignment */
+constexpr unsigned ALIGNMENT = 1024; /* bytes; wgmma needs this alignment of stages */
 
 using wgmma = mm_wgmma_float16::instruction<COLS, false, false>;
 
-/* Static shared memory for everything but the stages, because its addresses are compile-time constants. */
+/* Static shared memory. Its addresses are compile-time constants, unlike the stages' addresses. */
 struct static_shared {
-    line lines[2][ROWS + COLS]; /* epilogue data of two tiles, for rows, then columns */
+    line lines[2][ROWS + COLS]; /* data of two tiles: rows, then columns */
     mm_ring<STAGES> ring;
     uint64_t lines_full[2];  /* mbarriers: the lines are prepared */
     uint64_t lines_empty[2]; /* mbarriers: both consumers have read the lines */
     column_peaks peaks[2][PREPARING_WARPS];
-    unsigned cluster; /* the cluster's number in the schedule; valid only in the cluster's first block */
+    unsigned cluster; /* the cluster's number in the schedule; set in the cluster's first block */
 };
 
 struct shared {
@@ -52,19 +49,18 @@ __device__ __forceinline__ unsigned my_rank() {
     return blockIdx.x % CLUSTER;
 }
 
-/* Returns the index of the block's partial and flushed sums; `cluster` is its cluster's number. */
+/* Returns the block's index in partial.sums and `flushed`. `cluster` is the number of its cluster. */
 __device__ __forceinline__ unsigned slot_of(unsigned cluster) {
     return cluster * CLUSTER + my_rank();
 }
 
-/* Returns the cluster's number in the schedule. Clusters get numbers in the order in which they start, the
- * highest number first. A cluster publishes partial sums before it waits for other clusters, and waits only
- * for clusters with higher numbers. Those clusters have started already, so no cluster waits for ever. */
+/* Returns the cluster's number in the schedule. Clusters get their numbers in the order in which they start,
+ * the highest number first. A cluster waits only for partial sums of clusters with higher numbers. Those
+ * clusters have started already and store partial sums before they wait, so no cluster waits for ever. */
 __device__ __forceinline__ unsigned next_cluster(const mm_fp32_plan &plan) {
     return plan.schedule.clusters - 1 - atomicAdd(&plan.flags->tickets, 1u);
 }
 
-/* Returns the block's tile in a cluster tile. */
 __device__ mm_tile tile_of(const mm_fp32_plan &plan, unsigned cluster_tile) {
     const mm_tile tile = mm_cluster_tile_of(plan.schedule, cluster_tile);
     return {tile.row * CLUSTER + my_rank(), tile.col};
@@ -72,7 +68,7 @@ __device__ mm_tile tile_of(const mm_fp32_plan &plan, unsigned cluster_tile) {
 
 /* --- the producer warpgroup ---------------------------------------------------------------------- */
 
-/* The loop of the producer's thread that uses TMA. */
+/* Loads slabs. One thread of the producer runs this. */
 __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     constexpr unsigned B_HALF_BYTES = B_BYTES / CLUSTER;
     constexpr uint16_t BOTH = 3;
@@ -86,8 +82,8 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
         for (unsigned slab = 2 * next.begin; slab < 2 * next.end; slab++, a += A_BYTES, b += B_BYTES) {
             const unsigned stage = mm_wait_empty(shared.own.ring, at);
             unsigned char *to = shared.stages + stage * STAGE_BYTES;
-            /* STAGE_BYTES includes the half of B that the other block multicasts. These bytes may arrive
-             * before this thread does, because the phase cannot end without this thread's arrival. */
+            /* STAGE_BYTES includes the half of B that the other block multicasts. That half may arrive early,
+             * because the phase cannot end before this thread arrives. */
             mm_mbarrier_arrive_expect(&shared.own.ring.full[stage], STAGE_BYTES);
             mm_tma_load_bulk(to, a, A_BYTES, &shared.own.ring.full[stage]);
             mm_tma_load_bulk_multicast(to + A_BYTES + my_rank() * B_HALF_BYTES, b, B_HALF_BYTES,
@@ -96,18 +92,18 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     }
 }
 
-/* Returns a line's epilogue data. A line past C's edge gets the data of zeros, which are always certified. */
+/* Returns a row or column for the epilogue. Outside C it counts as zeros, so its sums are certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
 }
 
-/* Returns the largest x in a warp. No x is negative. */
+/* Returns the largest x in the warp. No x may be negative. */
 __device__ __forceinline__ float largest_of_warp(float x) {
     return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
-/* The loop of warps 1 to 3 of the producer: prepares the epilogue data of each tile's rows and columns. */
+/* Prepares what the epilogue needs of each tile's rows and columns, in warps 1 to 3 of the producer. */
 __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     unsigned count = 0;
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
@@ -137,12 +133,12 @@ __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm
 
 /* --- the consumer warpgroups --------------------------------------------------------------------- */
 
-/* Sets d to the sums of a step, whose two slabs are in stages `first` and `second`. */
+/* Sets d to the sums of a step. The step's two slabs are in stages `first` and `second`. */
 __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared, unsigned first,
                                          unsigned second) {
-    constexpr unsigned HIGH = 0; /* offsets along a line, in units of 16 bytes */
+    constexpr unsigned HIGH = 0; /* offsets of halves in a line, in units of 16 bytes */
     constexpr unsigned LOW = MM_FP32_LINE_BYTES / 2 / 16;
-    constexpr unsigned NEXT = 2; /* 16 of k */
+    constexpr unsigned NEXT = 2; /* offset of the next 16 elements of k */
     const unsigned row = mm_my_consumer() * MM_CONSUMER_ROWS * MM_FP32_LINE_BYTES;
     const unsigned char *slabs[2] = {shared.stages + first * STAGE_BYTES,
                                      shared.stages + second * STAGE_BYTES};
@@ -150,7 +146,7 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
                            mm_wgmma_descriptor<false>(slabs[1] + row)};
     const uint64_t b[2] = {mm_wgmma_descriptor<false>(slabs[0] + A_BYTES),
                            mm_wgmma_descriptor<false>(slabs[1] + A_BYTES)};
-    mm_wgmma_fence(); /* the code of the step before has read d */
+    mm_wgmma_fence(); /* the previous step's code has read d */
     wgmma::begin(d, a[0] + LOW, b[0] + HIGH);
     wgmma::add(d, a[0] + HIGH, b[0] + LOW);
 #pragma unroll
@@ -175,8 +171,8 @@ __device__ __forceinline__ void clear(float (&sums)[SUMS]) {
         sums[i] = 0.0f;
 }
 
-/* Adds up the steps of a tile. After every MM_FP32_FLUSH_STEPS steps, adds the running sums to the workspace
- * and starts again at 0, so no step is added to a far larger sum. */
+/* Adds up the steps of a tile. After every MM_FP32_FLUSH_STEPS steps, adds the sums to the workspace and
+ * starts again at 0, so no step is added to a far larger sum. */
 __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared, unsigned slot,
                                         const mm_work_tile &work_tile, mm_ring_state &at,
                                         float (&sums)[SUMS]) {
@@ -206,7 +202,7 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
         mm_add_sums<SUMS>(sums, mm_sums_at<SUMS>(plan.flushed, slot));
 }
 
-/* Stores partial sums for another cluster. One thread sets the flag after all threads have stored. */
+/* Stores partial sums for another cluster, and sets `ready` after all threads have stored them. */
 __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned slot,
                                         const float (&sums)[SUMS]) {
     mm_store_sums(sums, mm_sums_at<SUMS>(partial.sums, slot));
@@ -218,8 +214,7 @@ __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned
             : "memory");
 }
 
-/* Adds another block's partial sums. One thread waits until the sums are stored, then all threads read them.
- */
+/* Adds another block's partial sums, after one thread has waited until they are stored. */
 __device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsigned slot,
                                             float (&sums)[SUMS]) {
     if (mm_my_thread() == 0) {
@@ -232,7 +227,7 @@ __device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsi
     mm_add_sums(sums, mm_sums_at<SUMS>(partial.sums, slot));
 }
 
-/* Adds the partial sums of the clusters that computed the tile's later steps, in order. */
+/* Adds the partial sums of all clusters that computed later steps of the tile, in the order of steps. */
 __device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, unsigned cluster_tile, float (&sums)[SUMS]) {
     const mm_sharers sharers =
         mm_sharers_of(&plan.schedule, cluster_tile - plan.schedule.whole_cluster_tiles);
@@ -242,7 +237,7 @@ __device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, unsigned cluste
 
 __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     mm_ring_state at = {0, 0};
-    unsigned tiles_done = 0; /* tiles whose epilogue has run */
+    unsigned tiles_done = 0;
     float sums[SUMS];
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
         const unsigned slot = slot_of(scheduler.cluster);
@@ -277,14 +272,14 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         mm_mbarrier_init_fence();
         if (my_rank() == 0)
-            shared.own.cluster = next_cluster(plan); /* tickets were zeroed before the first kernel started */
+            shared.own.cluster = next_cluster(plan); /* needs no wait, because no other kernel uses tickets */
     }
-    __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
+    __syncwarp(); /* mm_cluster_sync needs whole warps */
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
-    mm_cluster_sync(); /* the barriers of both blocks are initialised, and the cluster has its number */
+    mm_cluster_sync(); /* both blocks' mbarriers and the cluster's number are set */
     if (mm_fp32_is_unsplit(plan))
-        return; /* all other blocks return here too */
+        return; /* in this case all blocks return */
     const mm_tile_scheduler scheduler = mm_scheduler_of(mm_cluster_load(&shared.own.cluster, 0));
     if (threadIdx.x < MM_WARPGROUP) {
         mm_release_registers<PRODUCER_REGISTERS>();
@@ -297,7 +292,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         mm_acquire_registers<PRODUCER_REGISTERS>();
         consume(plan, shared, scheduler);
     }
-    mm_cluster_sync(); /* the other block may still copy to this one, or arrive at its barriers */
+    mm_cluster_sync(); /* the other block may still write to this block's shared memory */
 }
 
 } // namespace

@@ -1,8 +1,7 @@
-/* The last pass of fp32_tensor recomputes the uncertified elements in plain float32 and reports the path. If
- * there are too many of them, if the range of float16 costs C too much, or if an operand has Inf or NaN, the
- * pass only sets the fallback flag. simt, which is enqueued after it, then computes everything.
- *
- * A block computes an element, and adds up its threads' sums in a fixed order. */
+/* The last pass of fp32_tensor. It recomputes the elements of C that the guard did not certify, in plain
+ * float32, and reports how C was computed. A block recomputes one element at a time. If there are too many
+ * such elements, or if fp32_tensor cannot be accurate enough, the pass only sets the fallback flag. The
+ * variant `simt`, which is enqueued after this pass, then computes all of C. */
 #include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -12,13 +11,13 @@ namespace {
 constexpr unsigned THREADS = MM_FP32_REPAIR_THREADS;
 constexpr unsigned WARPS = THREADS / 32;
 
-constexpr unsigned AT_ONCE = 8; /* loads of a thread that are in flight together */
+constexpr unsigned AT_ONCE = 8; /* loads that a thread has in flight */
 
 /* A row of op(A) or a column of op(B). */
 struct operand_line {
     const float *from;
     size_t stride;
-    const unsigned char *tiles; /* the split operand */
+    const unsigned char *tiles; /* the tiles of the split operand */
     unsigned tile_lines;
     unsigned steps;
     unsigned line;
@@ -39,7 +38,7 @@ __device__ operand_line line_of(const mm_fp32_plan &plan, const mm_fp32_position
             mm_fp32_exponent((is_a ? plan.max_a : plan.max_b)[line])};
 }
 
-/* Returns the sum of the two halves of element k, which is scaled. */
+/* Returns element k of a line, scaled: the sum of its high and low halves. */
 __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     const unsigned chunk = static_cast<unsigned>(k / MM_FP32_CHUNK), at = k % MM_FP32_CHUNK;
     float y = 0.0f;
@@ -49,9 +48,9 @@ __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     return y;
 }
 
-/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If the line is not contiguous, reads
- * the halves instead, because each element would be in another sector of 32 bytes. Halves lose at most 2^-23
- * of an element that is not faint, which is well within float32's bound. Reads faint elements themselves. */
+/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If elements are not contiguous, reads
+ * their halves, which are contiguous. The halves lose at most 2^-23 of an element, well within float32's
+ * bound, unless the element is faint (MM_FP32_FAINT). Faint elements are read from the operand. */
 __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t end, float (&x)[AT_ONCE]) {
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -69,7 +68,7 @@ __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t 
     }
 }
 
-/* Returns the thread's part of an element of C: the sum of every THREADSth product. */
+/* Returns the thread's part of an element of C. The thread adds up every THREADSth product. */
 __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position) {
     const operand_line row = line_of(plan, position, true);
     const operand_line col = line_of(plan, position, false);
@@ -86,7 +85,8 @@ __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position)
     return sum;
 }
 
-/* Returns the sum over all threads of the block. Successive calls must use different `of_warp`. */
+/* Returns the sum over all threads of the block. The next call must use another `of_warp`, because slow
+ * threads may still read this one. */
 template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARPS]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);
@@ -99,7 +99,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Whether the range of float16 may cost C more than the guard allows. All blocks get one answer. */
+/* Whether float16's range may cost C more accuracy than the guard allows. All blocks agree. */
 __device__ bool is_range_costly(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};
@@ -115,12 +115,12 @@ __device__ bool is_range_costly(const mm_fp32_plan &plan) {
 }
 
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
-    __shared__ float of_warp[2][WARPS]; /* used alternately, so one barrier for each element is enough */
+    __shared__ float of_warp[2][WARPS]; /* used in turn, so an element needs only one barrier */
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
-    /* is_range_costly comes first, because it has a barrier that all threads must reach: another block may
-     * set the flag that mm_fp32_is_unsplit reads. */
+    /* is_range_costly comes first, because all threads must reach its barrier. Another block may set the flag
+     * that mm_fp32_is_unsplit reads, so threads may see different values. */
     const bool falls_back =
         is_range_costly(plan) || mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -128,13 +128,13 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
                        : uncertain > 0 ? MM_PATH_REPAIRED
                                        : MM_PATH_CERTIFIED,
                        falls_back ? 0 : uncertain};
-        if (plan.is_of_stack) { /* only then, because reading *path in host memory takes a microsecond */
+        if (plan.is_of_stack) { /* otherwise skipped, because reading host memory takes a microsecond */
             all.kind = all.kind > path->kind ? all.kind : path->kind;
             all.repaired += path->repaired;
         }
         *path = all;
         if (falls_back)
-            plan.flags->fallback = 1; /* a block that reads this flag late falls back in any case */
+            plan.flags->fallback = 1; /* a block that reads this flag later falls back too */
     }
     if (falls_back)
         return;

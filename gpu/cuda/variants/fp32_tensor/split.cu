@@ -1,12 +1,12 @@
-/* The first pass of fp32_tensor scales each line of op(A) and op(B) by a power of two, so its largest
- * magnitude lies in [2^14, 2^15). It splits each element into float16 high and low, writes both in the layout
- * of wgmma, and pads k with zeros. For the guard, it sums up for each line what the halves of faint elements
- * lose.
+/* The first pass of fp32_tensor splits both operands. A line is a row of op(A) or a column of op(B). The pass
+ * scales each line by a power of two, so its largest magnitude lies in [2^14, 2^15). It splits each element
+ * into float16 high and low, and writes both in wgmma's layout. For the guard, it adds up what splitting
+ * loses of each line.
  *
- * A k-contiguous line is read once: its threads keep the first 8192 elements in registers, and read only the
- * elements after them again. Other lines are read twice: `scan` finds their maximum, and split_rest splits
- * them, transposed through shared memory. Both operands share a launch. Two 4096×4096 operands take 54 µs
- * (scan) and 36 µs (split_rest) on an H200; moving their bytes would take 76 µs (bench/profile.sh). */
+ * If a line is contiguous, its threads keep the first 8192 elements in registers, and read only later
+ * elements twice. Other lines are read twice: `scan` finds their maximum, and split_rest splits them. On an
+ * H200 two 4096×4096 operands take 54 µs in `scan` and 36 µs in split_rest. Moving their bytes would take 76
+ * µs (bench/profile.sh). */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned THREADS = MM_FP32_SPLIT_THREADS;
 constexpr unsigned CHUNK = MM_FP32_CHUNK;
-constexpr unsigned STRIP = 128; /* k-strided lines that a block reads */
+constexpr unsigned STRIP = 128; /* lines that a block reads in scan_k_strided and split_k_strided */
 constexpr unsigned DEPTH = 64;  /* elements of k that a block of scan_k_strided reads */
 constexpr unsigned KEPT = 4;    /* chunks that a thread keeps in registers */
 
@@ -22,7 +22,7 @@ struct alignas(16) halves {
     __half each[CHUNK];
 };
 
-/* Returns what a chunk's elements lose, in MM_FP32_LOST_UNIT. */
+/* Returns what splitting a chunk loses, in MM_FP32_LOST_UNIT. */
 __device__ __forceinline__ unsigned sum_lost(const float (&x)[CHUNK], const mm_fp32_scale &scale) {
     unsigned sum = 0;
     for (unsigned i = 0; i < CHUNK; i++)
@@ -50,7 +50,7 @@ __device__ __forceinline__ unsigned store_halves(const mm_fp32_operand &operand,
     return any_faint ? sum_lost(x, scale) : 0;
 }
 
-/* Adds to the loss of a line. The sum is an integer, so the order of the atomic additions does not matter. */
+/* Adds to the loss of a line. The loss is an integer, so the order of additions does not matter. */
 __device__ __forceinline__ void add_lost(const mm_fp32_operand &operand, unsigned line,
                                          unsigned long long lost) {
     if (lost > 0)
@@ -89,7 +89,6 @@ template <bool WIDE> __device__ __forceinline__ float4 load_some(const float *fr
     return x;
 }
 
-/* Loads a chunk of a k-contiguous line. */
 template <bool WIDE>
 __device__ __forceinline__ void load_chunk(const float *line, unsigned chunk, unsigned k, float (&x)[CHUNK]) {
 #pragma unroll
@@ -115,8 +114,7 @@ union shared_of_scan {
     uint4 largest[THREADS / 32][STRIP / 4];
 };
 
-/* Rows are padded by a word. A warp reads 8 chunks of a line at once, 8 rows apart. Without padding all 8
- * words would lie in one bank. */
+/* Each row has a word of padding, because a warp reads from 8 rows at once, which need different banks. */
 typedef float shared_of_split[MM_FP32_STEP][STRIP + 1];
 
 /* Returns the largest magnitude in a team of threads. All threads of the block must call this. */
@@ -133,8 +131,7 @@ __device__ __forceinline__ unsigned largest_of_team(unsigned largest, unsigned t
     return largest;
 }
 
-/* Returns the threads for each line, 32 to 256: enough to keep up to 8192 elements of the line in registers.
- */
+/* Returns the number of threads for each line. They keep up to 8192 elements of the line in registers. */
 __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     unsigned team = 32;
     while (team < THREADS && team * KEPT * CHUNK < operand.k)
@@ -142,7 +139,7 @@ __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     return team;
 }
 
-/* Finds the largest magnitude of each line, and splits the line. Registers keep the beginning of the line. */
+/* Finds the largest magnitude of each line, and then splits the line. */
 template <bool WIDE>
 __device__ void scan_and_split_k_contiguous(const mm_fp32_operand &operand, unsigned block,
                                             shared_of_scan &shared) {
@@ -156,7 +153,7 @@ __device__ void scan_and_split_k_contiguous(const mm_fp32_operand &operand, unsi
     float kept[KEPT][CHUNK];
     unsigned largest = 0;
 
-    /* All loads come before their use, so they are in flight together. */
+    /* All loads come before their first use, so the loads overlap. */
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
         load_chunk<WIDE>(from, mine + i * team, k, kept[i]);
@@ -190,7 +187,7 @@ __device__ void scan_and_split_k_contiguous(const mm_fp32_operand &operand, unsi
     flag_nonfinite(operand, largest);
 }
 
-/* Loads four neighbouring lines at one k. */
+/* Loads the elements of four neighbouring lines at one k. */
 template <bool WIDE>
 __device__ __forceinline__ float4 load_k_strided(const mm_fp32_operand &operand, unsigned k, unsigned line) {
     const bool is_there = k < operand.k && line < operand.lines;
@@ -227,8 +224,8 @@ __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, s
     flag_nonfinite(operand, of_line);
 }
 
-/* Splits a step of a strip, transposed through shared memory. Eight neighbouring threads store the chunks of
- * one line: 64 bytes of high halves and 64 bytes of low halves in each of two slabs. */
+/* Splits STRIP lines × 64 of k, transposed through shared memory. Eight neighbouring threads store the chunks
+ * of one line. */
 template <bool WIDE>
 __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, shared_of_split &turned) {
     constexpr unsigned STEP = MM_FP32_STEP;
@@ -269,8 +266,8 @@ __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, 
     }
 }
 
-/* Scans A, then B, because B is k-strided unless it is transposed. split_rest goes through the blocks in
- * reverse, so it is likely to find the elements that were read last in the L2 cache. */
+/* Scans A, then B. split_rest takes the blocks in reverse, because the L2 cache still has the elements that
+ * were scanned last. Usually only B needs split_rest. */
 __global__ void __launch_bounds__(THREADS, 3)
     scan(const __grid_constant__ mm_fp32_operand a, const __grid_constant__ mm_fp32_operand b,
          unsigned blocks_of_a) {

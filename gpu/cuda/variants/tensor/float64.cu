@@ -1,19 +1,17 @@
-/* The kernels of float64. wgmma does not multiply float64, but another instruction of the tensor cores does:
- * mma.sync, for one warp, with operands in registers. It rounds like the float64 pipes, at twice their rate,
- * so float64 needs no splitting and no guard (fp32_tensor.c). product.cuh has the structure of a block.
+/* The kernels of `tensor` for float64. wgmma does not multiply float64, so these kernels use mma.sync, whose
+ * operands are in the registers of one warp. It rounds like ordinary float64 instructions, at twice their
+ * rate.
  *
- * Each warp of a consumer computes a part of the block's tile, 64×32 of a tile of 128×128. A stage has 16 of
- * k: two steps of an instruction's 8. At each step of that tile a thread reads 24 elements from shared memory
- * for 16 instructions of its warp. It reads A one row of instructions early, and B one step early.
- *
- * Source: NVIDIA's PTX ISA has the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
+ * Each consumer warp computes a part of the block's tile, for example 64×32 of 128×128. Each thread then
+ * reads 24 elements from shared memory for 16 mma.sync. It reads elements before it needs them, to hide the
+ * latency. NVIDIA's PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/tensor/store.cuh"
 
 namespace {
 
-/* One instruction: C += A·B, A 16×8, B 8×8. Each matrix is spread over the 32 threads of the warp. With
- * group = lane / 4 and quarter = lane % 4 a thread has these elements (row, column):
+/* One mma.sync: C += A·B, where A is 16×8 and B is 8×8. Each matrix is spread over the 32 threads of a warp.
+ * Let group = lane / 4 and quarter = lane % 4. A thread then has these elements (row, column):
  *     of A: (group, quarter), (group + 8, quarter), (group, quarter + 4), (group + 8, quarter + 4)
  *     of B: (quarter, group), (quarter + 4, group)
  *     of C: (group, 2·quarter), (group, 2·quarter + 1), (group + 8, 2·quarter), (group + 8, 2·quarter + 1) */
@@ -29,14 +27,12 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
 
 /* --- which elements a thread reads.
  *
- * 16 lines of an operand (rows of op(A), columns of op(B)) take 16 rows of 128 bytes in a stage: a row for
- * each line, or for each k if the operand is MN-major. TMA swizzles a row's eight chunks of 16 bytes: chunk c
- * of row r lies at c ^ r % 8. Shared memory serves 16 threads, four groups, at once only if they read from 16
- * different places of 8 bytes in the rows.
- *
- * So a thread uses line line_of(group) of the 16 as the instruction's line `group`. It uses the line APART
- * lines further as A's line group + 8, or as line `group` of B's next instruction. `store` permutes C's rows
- * and columns accordingly. */
+ * A line is a row of op(A) or a column of op(B). A stage stores 16 lines in 16 rows of 128 bytes. If the
+ * operand is K-major, a row has the 16 elements of one line; otherwise it has the elements of all 16 lines at
+ * one k. TMA swizzles the rows: the 16-byte chunk c of row r lies at position c ^ r % 8. To read without bank
+ * conflicts, the code permutes the lines. As the instruction's line `group`, a thread reads line
+ * line_of(group) of the 16. The line APART further serves as A's line group + 8, or as line `group` of B's
+ * next instruction. `store` permutes C to match. */
 
 constexpr unsigned LINES = 16;
 constexpr unsigned LINES_BYTES = LINES * MM_TENSOR_LINE_BYTES;
@@ -47,15 +43,14 @@ template <bool MN_MAJOR> __device__ __forceinline__ unsigned line_of(unsigned gr
     return MN_MAJOR ? group % 2 + group / 2 % 2 * 8 + group / 4 * 2 : 2 * group;
 }
 
-/* Returns the offset in 16 lines at which a thread reads first. */
+/* Returns the byte offset of the thread's first element in a stage's 16 lines. */
 template <bool MN_MAJOR> __device__ __forceinline__ unsigned offset_of(unsigned group, unsigned quarter) {
     const unsigned row = MN_MAJOR ? quarter : line_of<false>(group);
     const unsigned col = MN_MAJOR ? line_of<true>(group) : quarter;
     return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
 }
 
-/* Reads the element at k = 8·step + 4·half + quarter of the thread's line; if `apart` is 1, of the line APART
- * lines further. */
+/* Reads the element at k = 8·step + 4·half + quarter of the thread's line, or of the line APART further. */
 template <bool MN_MAJOR>
 __device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
                                        unsigned half, unsigned apart) {
@@ -64,7 +59,6 @@ __device__ __forceinline__ double read(const unsigned char *lines, unsigned offs
     return *reinterpret_cast<const double *>(lines + at);
 }
 
-/* The shape of a block's tile. */
 struct shape {
     unsigned rows, cols;
     unsigned warp_rows, warp_cols; /* rows and columns that a warp computes */
@@ -77,7 +71,7 @@ constexpr shape shapes[] = {
     {128, 128, 64, 32, 1}, /* small */
 };
 
-/* The traits of a tile (product.cuh). */
+/* The traits of a tile, which product.cuh explains. */
 template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct tile {
     using ROLES = struct float64_roles;
     static constexpr shape SHAPE = shapes[SIZE];
@@ -89,20 +83,19 @@ template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct ti
     static constexpr unsigned WARP_COLS = SHAPE.warp_cols;
     static constexpr unsigned WARPS_ACROSS = COLS / WARP_COLS;
     static constexpr unsigned WARPS = ROWS / WARP_ROWS * WARPS_ACROSS;
-    static constexpr unsigned DOWN = WARP_ROWS / MMA_ROWS; /* a warp issues DOWN×ACROSS instructions a step */
+    static constexpr unsigned DOWN = WARP_ROWS / MMA_ROWS; /* a warp issues DOWN×ACROSS mma.sync per step */
     static constexpr unsigned ACROSS = WARP_COLS / MMA_COLS;
     static constexpr unsigned CONSUMERS = WARPS * 32 / MM_WARPGROUP;
     static constexpr unsigned THREADS = (1 + CONSUMERS) * MM_WARPGROUP;
     static constexpr unsigned CLUSTER = 1;
     static constexpr unsigned EMPTY_ARRIVALS = WARPS * 32;
-    static constexpr unsigned PRODUCER_REGISTERS = 72; /* registers that `copy` needs */
+    static constexpr unsigned PRODUCER_REGISTERS = 72; /* registers per thread, enough for `copy` */
     static constexpr unsigned RESIDENT = SHAPE.resident;
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / sizeof(double);
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
-    /* A multiprocessor has 228 KiB, of which each block needs up to 2 KiB besides its stages. A single block
-     * could use 224 KiB for stages, but `copy` would have too little L1 cache: 4095×4099×4097 took 10%
-     * longer. */
+    /* Each block needs up to 2 KiB of shared memory besides its stages. With 2 KiB more for stages, the L1
+     * cache was too small for `copy`: 4095×4099×4097 took 10% longer. */
     static constexpr unsigned STAGES = 222 * 1024 / RESIDENT / STAGE_BYTES;
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
     static_assert(WARPS * 32 % MM_WARPGROUP == 0 && ACROSS % 2 == 0, "whole warpgroups, and pairs to store");
@@ -112,13 +105,13 @@ template <class T> using warp_sums = double[T::DOWN][T::ACROSS][4];
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Whether TMA cannot load one of the operands, so all threads of the producer copy it. */
+/* Whether TMA cannot load A or B. All threads of the producer then copy that operand. */
 __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Starts to copy COUNT lines of an operand, from a line and a depth on, in the layout of TMA, with zeros past
- * the edges. Each thread copies an element of every eighth row. */
+/* Starts asynchronous copies of COUNT lines × 16 of k, beginning at (`line`, `depth`). The copies have TMA's
+ * layout, with zeros outside the matrix. Each thread copies one element of every eighth row. */
 template <unsigned COUNT, bool MN_MAJOR>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
                                      unsigned matrix) {
@@ -140,13 +133,13 @@ __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsi
     }
 }
 
-/* The loop of each thread of the producer if TMA cannot load one of the operands. */
+/* The producer's loop if TMA cannot load A or B. All threads of the producer run it. */
 template <class T>
 __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                              mm_tensor_walk walk) {
-    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 has not begun its walk: it initialised the mbarriers */
+    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 initialised mbarriers instead of beginning a walk */
     const bool maps_a = plan.unaligned_a.data == nullptr, maps_b = plan.unaligned_b.data == nullptr;
-    const bool is_first = threadIdx.x == 0; /* this thread uses TMA */
+    const bool is_first = threadIdx.x == 0; /* only this thread uses TMA */
     mm_ring_state at = {0, 0};
     for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
         const mm_tensor_tile &tile = walk.tile;
@@ -174,11 +167,11 @@ __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const m
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* A thread's elements of A and B for the next instructions, and the addresses from which it reads them. */
+/* A consumer thread's elements of A and B for its next instructions, and where the thread reads them. */
 template <class T> struct reader {
     mm_ring<T::STAGES> &ring;
-    const unsigned char *of_a; /* the warp's lines of A in the first stage */
-    const unsigned char *of_b; /* the warp's lines of B in the first stage */
+    const unsigned char *of_a; /* the warp's lines of A in stage 0 */
+    const unsigned char *of_b; /* the warp's lines of B in stage 0 */
     unsigned a_offset;
     unsigned b_offset;
     mm_ring_state at;
@@ -193,7 +186,7 @@ template <class T> struct reader {
                                         v % 2);
     }
 
-    /* Reads part `index` of `count` equal parts of a step's elements of B. */
+    /* Divides a step's elements of B into `count` equal parts, and reads part `index`. */
     __device__ __forceinline__ void read_b(unsigned from, unsigned step, unsigned index, unsigned count) {
 #pragma unroll
         for (unsigned j = index * T::ACROSS / count; j < (index + 1) * T::ACROSS / count; j++)
@@ -209,8 +202,7 @@ template <class T> struct reader {
         read_b(stage, 0, 0, 1);
     }
 
-    /* Multiplies a stage, and reads the first elements of the next stage, unless this stage is the last of
-     * the work. */
+    /* Multiplies a stage. Also reads the first elements of the next stage, unless `is_last`. */
     __device__ __forceinline__ void multiply_stage(warp_sums<T> &sums, bool is_last) {
         const unsigned own = stage;
 #pragma unroll
@@ -230,12 +222,12 @@ template <class T> struct reader {
             for (unsigned j = 0; j < T::ACROSS; j++)
                 multiply(sums[i][j], a[turn % 2], b[step][j]);
         }
-        mm_async_proxy_fence(); /* TMA writes to the stage only after the thread's reads */
+        mm_async_proxy_fence(); /* orders this thread's reads before TMA's next writes to the stage */
         mm_mbarrier_arrive(&ring.empty[own]);
     }
 };
 
-/* Stores a warp's sums in C, the first sum at (row, col). Two neighbours of a row come from one instruction
+/* Stores a warp's sums in C, beginning at (row, col). Two neighbours in a row of C come from one instruction
  * if B is MN-major, otherwise from two instructions. */
 template <class T>
 __device__ __forceinline__ void store(const mm_product &product, size_t row, size_t col,
@@ -259,7 +251,8 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
                 }
 }
 
-/* Stores the sums of a warp in C, or partial sums in the workspace, where a tile is a dense matrix. */
+/* Stores a warp's sums in C, or in the workspace if they are partial sums. A tile in the workspace is a dense
+ * matrix. */
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {
@@ -307,7 +300,8 @@ struct float64_roles {
                           0,
                           {},
                           {}};
-        walk = mm_tensor_walk_begin<T>(plan); /* computed again, because keeping it takes registers */
+        walk =
+            mm_tensor_walk_begin<T>(plan); /* computed again, because keeping the walk would take registers */
         for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
             warp_sums<T> sums = {};
             from.begin();

@@ -1,4 +1,4 @@
-/* The kernels of int8. */
+/* Instantiates the kernels of `tensor` for int8. */
 #include "gpu/cuda/variants/tensor/wgmma.cuh"
 
 const mm_tensor_kernels mm_tensor_int8 = mm_tensor_kernels_of<mm_wgmma_int8>();

@@ -1,14 +1,13 @@
-/* The fix-up, a second kernel, adds up the partial sums of each shared tile in the order of k, and stores the
- * totals in C. A thread computes four elements of C, whose partial sums are neighbours in the workspace.
- * These are two neighbours of a row, and the two elements 8 rows below (wgmma/block.cuh). For float64 they
- * are four neighbours of a row (float64.cu). */
+/* The fix-up is a second kernel, which runs if clusters share a tile of C. It adds up the partial sums in the
+ * order of k, and stores the totals in C. A thread computes four elements: for float64 four neighbours in a
+ * row, for other types two neighbours in a row and the two elements 8 rows below. */
 #include "gpu/cuda/variants/tensor/store.cuh"
 
 #include <type_traits>
 
 namespace {
 
-constexpr unsigned AT_ONCE = 8; /* loads of a thread that are in flight together */
+constexpr unsigned AT_ONCE = 8; /* loads that a thread has in flight */
 
 template <typename SUM>
 __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
@@ -26,7 +25,7 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     const mm_four_sums<SUM> *sums = static_cast<const mm_four_sums<SUM> *>(plan.sums) + rank * fours + four;
     mm_wait_for_kernel_before();
     if (sharers.end == sharers.first)
-        return; /* one cluster has computed all of k, and stored the tile */
+        return; /* one cluster has computed all of k and stored the tile */
     const mm_four_sums<SUM> start = mm_load_past_l1(sums + (schedule.sharers + shared_tile) * slot);
     SUM total[4] = {start.sums[0], start.sums[1], start.sums[2], start.sums[3]};
 #pragma unroll 1
@@ -43,7 +42,7 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
                 total[j] += loaded[i].sums[j];
     }
     const mm_product product = mm_tensor_item(plan, tile);
-    mm_tile at;    /* position of the first two elements in the tile */
+    mm_tile at;    /* position of the thread's first two elements in the tile */
     mm_tile apart; /* distance from the first two elements to the other two */
     if constexpr (std::is_same<SUM, double>::value) {
         at = {four * 4 / plan.cols, four * 4 % plan.cols};

@@ -1,4 +1,4 @@
-/* The kernel of `tensor` and `tf32`. Read this page before you change it.
+/* The kernel of `tensor` and `tf32`. Read this page before you change the kernel.
  *
  * A block computes a tile of C, ROWS×COLS. Warpgroup 0 is the producer; the other one or two warpgroups are
  * consumers.
@@ -13,42 +13,36 @@
  *     │ partial sums │◄────────────────────────────────────────────────────────────────┘
  *     └──────────────┘              if the tile is shared
  *
- * Stage: 128 bytes of k of the tile's rows of A and columns of B, so four wgmma for each consumer. Each stage
- * has two mbarriers. The producer waits for `empty`, arrives at `full` with the bytes that it expects, and
- * starts the TMA loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives
- * at `empty` once they are complete. Unless sums are promoted, it issues the next stage's wgmma before that.
+ * Stage: 128 bytes along k of each row of A and column of B in the tile. Each consumer multiplies a stage
+ * with four wgmma. Each stage has two mbarriers. The producer waits for `empty`, and then starts the TMA
+ * loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives at `empty` when
+ * they are complete.
  *
- * Cluster: the largest tiles come in clusters of two blocks, one below the other, with the same columns of B.
- * Each producer loads half of B's columns and multicasts them to both blocks. So a consumer arrives at
- * `empty` in both blocks, and `full` expects the other producer's half too.
+ * Cluster: with the largest tiles, two blocks form a cluster. Their tiles lie one below the other and have
+ * common columns of B. Each producer loads half of these columns and multicasts them to both blocks.
  *
- * Registers: the producer's threads release some registers to the consumers' threads (setmaxnreg), except in
- * blocks whose threads start with enough registers.
+ * Work: clusters compute whole tiles in rounds. If the last round has fewer tiles than clusters, several
+ * clusters may share a tile: each computes a part of k (stream-K, or split-K if there are no whole tiles) and
+ * stores partial sums. A second kernel, the fix-up, adds up the partial sums in the order of k.
  *
- * Work: a cluster computes whole tiles, one after another. If tiles remain that do not fill a round, clusters
- * share their steps (stream-K; split-K if there are no whole tiles). A cluster that has computed a part of k
- * stores partial sums in the workspace. A second kernel, the fix-up, adds them up in the order of k.
- *
- *     product.cuh              the producer, the kernel, the list of a tile's traits
+ *     product.cuh              the producer, the kernel
  *     wgmma.cuh                a tile's traits and its consumers, for all types but float64
  *     store.cuh                the epilogue
  *     float64.cu               float64: consumers that use mma.sync and store C from registers
- *     float16.cu, tf32.cu, …   the kernels of one type
  *     partial_sums.cu          the fix-up
- *     plan.h                   what the kernels and the host share
  *     tensor.c, way.c          the host: tensor maps, copies, launch; the choice of tile and schedule
- *     ../wgmma/                also for fp32_tensor: block.cuh has roles, ring of stages, layout of the sums;
- *                              schedule.* who computes what; mbarrier, tma, instructions and cluster the PTX
+ *     ../wgmma/                code that fp32_tensor uses too: roles and stages of a block, schedule, PTX
  *
  * The traits of a tile are a class T with
  *     A_MN_MAJOR, B_MN_MAJOR  whether the operands are MN-major, else K-major
  *     ROWS, COLS              rows and columns of the tile
  *     CONSUMERS, THREADS      consumers and threads of a block
- *     CLUSTER, RESIDENT       blocks of a cluster, and of a multiprocessor
- *     EMPTY_ARRIVALS          arrivals that empty a stage, from all blocks of the cluster
+ *     CLUSTER, RESIDENT       blocks in a cluster, and blocks on a multiprocessor
+ *     EMPTY_ARRIVALS          consumers' arrivals after which a stage is empty
  *     PRODUCER_REGISTERS      registers that a thread of the producer keeps
  *     DEPTH                   elements of k in a stage
- *     A_BYTES, STAGE_BYTES, STAGES, SHARED_BYTES (dynamic)
+ *     A_BYTES, STAGE_BYTES    bytes of A in a stage, and bytes of a stage
+ *     STAGES, SHARED_BYTES    stages, and bytes of dynamic shared memory
  *     ROLES                   a class with
  *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
  *         produce<T>(plan, shared, walk)  what the producer's threads run
@@ -61,22 +55,21 @@
 
 template <class T> struct mm_tensor_shared {
     mm_ring<T::STAGES> &ring;
-    unsigned char *stages; /* STAGE_BYTES for each stage: A's box, then B's box; then the buffers of C */
+    unsigned char *stages; /* STAGE_BYTES for each stage (A, then B), then the buffers of C */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */
 
-/* A block's tile of C. */
 struct mm_tensor_tile {
-    unsigned row;     /* first row */
-    unsigned col;     /* first column */
+    unsigned row;     /* first row in C */
+    unsigned col;     /* first column in C */
     unsigned product; /* index of the product in its stack */
-    unsigned a;       /* index of the product's A */
-    unsigned b;       /* index of the product's B */
-    unsigned addend;  /* index of the product's addend */
+    unsigned a;       /* index of the product's A in its stack */
+    unsigned b;       /* index of the product's B in its stack */
+    unsigned addend;  /* index of the product's addend in its stack */
 };
 
-/* Returns the tile of block `rank` in a cluster of `cluster` blocks. Tiles have rows×cols elements. */
+/* Returns the tile that block `rank` of a cluster computes. Tiles have rows×cols elements. */
 __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan, unsigned cluster_tile,
                                                             unsigned cluster, unsigned rank, unsigned rows,
                                                             unsigned cols) {
@@ -100,8 +93,7 @@ __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan
     return tile;
 }
 
-/* Returns the tile's product. Only C and the addend are correct; A and B are those of the stack's first
- * product. */
+/* Returns the product of a stack to which the tile belongs, but with A and B of product 0. */
 __device__ __forceinline__ mm_product mm_tensor_item(const mm_tensor_plan &plan, const mm_tensor_tile &tile) {
     mm_product product = plan.product;
     const mm_dtype dtype = product.c.dtype;
@@ -112,12 +104,12 @@ __device__ __forceinline__ mm_product mm_tensor_item(const mm_tensor_plan &plan,
     return product;
 }
 
-/* A block's progress through its work. Each role of the block has its own. */
+/* Progress through a block's work. The producer and each consumer have their own copy. */
 struct mm_tensor_walk {
     mm_tile_scheduler scheduler;
-    mm_work_tile work;   /* the current work */
-    mm_tensor_tile tile; /* the tile of the current work */
-    bool is_over;        /* there is no more work */
+    mm_work_tile work;
+    mm_tensor_tile tile; /* the tile of C to which `work` belongs */
+    bool is_over;
 };
 
 template <class T>
@@ -135,9 +127,8 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Returns the slot of the workspace for a cluster's partial sums of a shared tile. Each sharer and each
- * shared tile has a slot. Sums of a tile's first steps go to the tile's slot, all other sums to the cluster's
- * slot. A cluster stores to each slot at most once, because only its first work can begin inside a tile. */
+/* Returns the workspace's slot for partial sums. Sums that include a tile's first step go to the tile's slot.
+ * Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -146,9 +137,8 @@ __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, c
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Starts to load `lines` lines of an operand (rows of op(A), columns of op(B)) from `line` on, into all
- * BLOCKS blocks of the cluster. The stage has space for LINES lines. A K-major operand is loaded as one box
- * of `lines` lines. An MN-major operand is loaded as a box for each square of SQUARE lines × SQUARE of k. */
+/* Starts to load `lines` rows of op(A) or columns of op(B), beginning at `line`, into all BLOCKS blocks of
+ * the cluster. An MN-major operand takes one TMA load for each square of SQUARE × SQUARE elements. */
 template <unsigned LINES, unsigned BLOCKS, bool MN_MAJOR, unsigned SQUARE>
 __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned lines,
                                                unsigned line, unsigned depth, unsigned matrix,
@@ -169,7 +159,7 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-/* The loop of the producer's thread that uses TMA. */
+/* The producer's loop. One thread runs it. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
@@ -182,8 +172,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             const unsigned stage = mm_wait_empty(shared.ring, at);
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
-            /* The bytes include the other block's multicast. These bytes may arrive before this thread does,
-             * because the phase cannot end without this thread's arrival. */
+            /* The expected bytes include the half of B that the other block multicasts. That half may arrive
+             * early, because the phase cannot end before this thread arrives. */
             mm_mbarrier_arrive_expect(full,
                                       (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
             mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
@@ -197,8 +187,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
 
 /* --- the kernel ---------------------------------------------------------------------------------- */
 
-/* Warp 1 initialises the mbarriers, while the other warps find the block's first tile. Both happen before the
- * wait for the kernel before, because they take a large part of a small product's time. */
+/* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. Both happen before
+ * the wait for the previous kernel, because they take a large part of a small product's time. */
 template <class T>
 __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, T::RESIDENT)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
@@ -226,7 +216,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
         }
         walk = mm_tensor_walk_begin<T>(plan);
     }
-    __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
+    __syncwarp(); /* mm_cluster_sync needs whole warps */
     mm_wait_for_kernel_before();
     if (T::CLUSTER > 1)
         mm_cluster_sync();
@@ -243,7 +233,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
         ROLES::template consume<T>(plan, shared, walk);
     }
     if (T::CLUSTER > 1)
-        mm_cluster_sync(); /* another block may still copy to this one, or arrive at its barriers */
+        mm_cluster_sync(); /* another block may still write to this block's shared memory */
 }
 
 template <class T> mm_tensor_kernel mm_tensor_kernel_of() {

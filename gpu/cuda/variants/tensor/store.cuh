@@ -1,28 +1,23 @@
-/* The epilogue: how sums become elements of C. A consumer that uses wgmma stages its 64 rows of C in buffers
- * in shared memory. A part is 128 bytes of each row, and fills one buffer, while TMA copies other buffers to
- * C. If TMA cannot store C, the consumer's threads copy. float64.cu and partial_sums.cu use the last
- * functions, which do not stage. */
+/* The epilogue, which rounds sums and stores them in C. A consumer that uses wgmma writes its 64 rows of C to
+ * buffers in shared memory. Each buffer has a part of C: 128 bytes of each row. TMA copies full buffers to C
+ * while the consumer fills the next one. If TMA cannot store C, the consumer's threads copy the buffers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/product.cuh"
 
 #include <type_traits>
 
-/* The bytes of a buffer, which has one part of C. */
 constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
 
-/* Returns where a buffer has a byte of a row, with TMA's 128-byte swizzle. */
+/* Returns the address of a row's byte in a buffer, which has TMA's 128-byte swizzle. */
 template <typename BYTE>
 __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsigned byte) {
     return staged + row * MM_TENSOR_LINE_BYTES + ((byte / 16 ^ row % 8) * 16) + byte % 16;
 }
 
-/* Two neighbouring elements of a row of C. */
 template <typename ELEMENT> struct alignas(2 * sizeof(ELEMENT)) mm_pair { ELEMENT elements[2]; };
 
-/* Rounds two sums that are neighbours in a row of C to ELEMENT. An ELEMENT of 16 bits is bfloat16 or float16.
- * This function rounds every sum that is stored in C, and float64's partial sums that are stored in the
- * workspace. */
+/* Rounds two sums to ELEMENT. If ELEMENT is uint16_t, the first argument chooses bfloat16 or float16. */
 template <typename ELEMENT, typename SUM>
 __device__ __forceinline__ mm_pair<ELEMENT> mm_round_pair(bool, SUM first, SUM second) {
     return {{static_cast<ELEMENT>(first), static_cast<ELEMENT>(second)}};
@@ -42,8 +37,8 @@ __device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
     return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
-/* Stages a part of 64 columns of 2 bytes, with the thread's sums from FIRST on. An stmatrix stores 16 rows ×
- * 16 columns of a warp. Thread i passes the address of 8 elements in row i % 16. */
+/* Writes a part of 64 columns of 2 bytes to a buffer, beginning with the thread's sum FIRST. Lane i of a warp
+ * passes stmatrix the address of 8 elements in row i % 16. */
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
                                                 const float (&sums)[COUNT]) {
@@ -68,7 +63,7 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uin
     /* integer sums are never stored in 16 bits */
 }
 
-/* Stages a part of 32 columns of 4 bytes, with the thread's sums from FIRST on. */
+/* Writes a part of 32 columns of 4 bytes to a buffer, beginning with the thread's sum FIRST. */
 template <unsigned FIRST, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
     const unsigned lane = threadIdx.x % 32;
@@ -80,25 +75,26 @@ __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (
     }
 }
 
-/* --- stores to a C that TMA cannot store, because its rows begin anywhere. Threads copy chunks, 16 aligned
- * bytes of C, each from two neighbouring 16 bytes of a buffer. If the row of a part ends inside a chunk, the
- * chunk is copied with the next part. */
+/* --- stores without TMA, which needs rows of C that begin at multiples of 16 bytes.
+ *
+ * Threads copy chunks: 16 aligned bytes of C, which lie in two neighbouring groups of 16 bytes in a buffer.
+ * If a part ends inside a chunk, the chunk is copied with the next part. */
 
-constexpr unsigned MM_CHUNK = 16; /* bytes of a chunk */
+constexpr unsigned MM_CHUNK = 16; /* bytes */
 
 /* The buffers of a part of C and of the part to its left. */
 struct mm_staged_part {
     const unsigned char *part;
     const unsigned char *left;
-    bool is_first; /* the part is the first of its tile, so no part is to its left */
-    bool is_last;  /* the part is the last of its tile */
+    bool is_first; /* the part is the leftmost of its tile */
+    bool is_last;  /* the part is the rightmost of its tile */
 };
 
-/* Returns the 16 bytes that begin `shift` bytes before chunk number `chunk` in a row of the part. */
+/* Returns the 16 bytes of a part's row that begin `shift` bytes before byte 16·chunk. */
 __device__ __forceinline__ uint4 mm_staged_chunk(const mm_staged_part &staged, unsigned row, unsigned chunk,
                                                  unsigned shift) {
     constexpr unsigned CHUNKS = MM_TENSOR_LINE_BYTES / MM_CHUNK;
-    const unsigned skipped = MM_CHUNK - shift; /* unused bytes of the 16 bytes before */
+    const unsigned skipped = MM_CHUNK - shift; /* bytes of x that are not returned */
     const uint4 x = *reinterpret_cast<const uint4 *>(
         mm_staged_at(chunk > 0 ? staged.part : staged.left, row, (chunk + CHUNKS - 1) % CHUNKS * MM_CHUNK));
     const uint4 y = *reinterpret_cast<const uint4 *>(mm_staged_at(staged.part, row, chunk * MM_CHUNK));
@@ -114,7 +110,7 @@ __device__ __forceinline__ uint4 mm_staged_chunk(const mm_staged_part &staged, u
             __funnelshift_r(words[2], words[3], bits), __funnelshift_r(words[3], words[4], bits)};
 }
 
-/* Copies bytes `at` to `end` - 1 of a part's row to C, where the part's row begins at `to`. */
+/* Copies bytes `at` to `end` - 1 of a part's row to C, where the row begins at `to`. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_copy_elements(const unsigned char *staged, unsigned row, int at, int end,
                                                  unsigned char *to) {
@@ -124,7 +120,7 @@ __device__ __forceinline__ void mm_copy_elements(const unsigned char *staged, un
             *reinterpret_cast<const ELEMENT *>(mm_staged_at(staged, row, static_cast<unsigned>(at)));
 }
 
-/* Copies a part to C; the part's first element is at (row, col) of C. Eight threads copy a row. */
+/* Copies a part to C at (row, col). Eight threads copy each row. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, const mm_product &product,
                                                size_t row, size_t col) {
@@ -156,7 +152,7 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
     }
 }
 
-/* --- stores to any C */
+/* --- stores with or without TMA */
 
 /* Copies a part to C; the part's first element is at (row, col) of the tile's product. All threads
  * of the consumer have staged the part. */
@@ -175,18 +171,18 @@ __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, cons
         mm_copy_staged<uint32_t>(staged, mm_tensor_item(plan, tile), row, col);
 }
 
-/* Stages and copies the parts of the tile from the thread's sum FIRST on. */
+/* Stores the part that begins with the thread's sum FIRST, and by recursion all parts to its right. */
 template <class T, bool IS_NARROW, unsigned FIRST>
 __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
                                                 const mm_tensor_tile &tile,
                                                 const typename T::SUM (&sums)[T::SUMS]) {
     if constexpr (FIRST < T::SUMS) {
-        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums that a thread has in a part */
+        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread in one part */
         constexpr unsigned PART = FIRST / EACH;
         unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
         const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
-        /* A buffer is overwritten only after its copy has read it. The tile before may have ended with any
-         * buffer, so the first part waits for all copies. */
+        /* Waits until TMA has read the buffer. The first part waits for all copies, because the previous tile
+         * may have ended with any buffer. */
         if (PART == 0 || PART >= T::BUFFERS) {
             if (mm_my_thread() == 0)
                 mm_tma_store_wait<PART == 0 ? 0 : T::BUFFERS - 1>();
@@ -276,10 +272,10 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
     }
 }
 
-/* --- without staging */
+/* --- stores without buffers */
 
-/* Stores two neighbouring elements. An aligned pair takes one access, which halves the traffic to the L2
- * cache. is_whole: C has the second element too. */
+/* Stores two neighbouring elements, or only the first unless `is_whole`. One access for two elements causes
+ * half the traffic to the L2 cache. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole,
                                               const mm_pair<ELEMENT> &pair) {

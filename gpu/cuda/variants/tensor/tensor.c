@@ -1,25 +1,19 @@
-/* `tensor` multiplies each element type by its own tensor core instruction of Hopper. `tf32` rounds float32
- * to tf32 (11 significant bits).
+/* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` rounds
+ * float32 to tf32 first, which has 11 significant bits.
  *
- * The instruction, wgmma, multiplies 64 rows by up to 256 columns, both in shared memory. product.cuh has the
- * kernel. Tiles have five sizes. Clusters of two blocks compute 256×256 of C (256×192 for float8). Single
- * blocks compute 128×192, 128×128, 128×64 or 64×64, if larger tiles would leave multiprocessors idle. If
- * there are few tiles, or few in the last round, and k is long, several clusters share a tile. way.c chooses.
+ * The instruction, wgmma, reads both operands from shared memory. Blocks compute tiles of C (product.cuh).
+ * way.c chooses the size of the tiles, from 64×64 to 256×256 for two blocks, and whether several blocks share
+ * a tile.
  *
- * TMA, the copy engine, fills shared memory by tensor maps: with boxes of a matrix, and zeros past its edges.
- * TMA needs matrices and rows that begin at multiples of 16 bytes, so other operands are copied first. wgmma
- * reads 16-bit types K-major or MN-major, and other types only K-major, so other MN-major operands are
- * transposed first. If an operand is stored, its copy is kept from the operand's second product on.
+ * TMA, the copy engine, loads boxes of a matrix into shared memory. It needs matrices and rows that begin at
+ * multiples of 16 bytes, so other operands are copied first. wgmma reads 16-bit types K-major or MN-major,
+ * and other types only K-major, so their MN-major operands are transposed first. The copy of a stored operand
+ * is kept from its second product on. float64 needs no copies, because float64.cu uses another instruction.
  *
- * wgmma does not multiply float64. Warps multiply float64 with another instruction (float64.cu), in tiles of
- * 128×128, 64×64 or 32×32. float64's operands are K-major or MN-major, and begin anywhere.
+ * Cost: a block needs up to 224 KiB of shared memory, and 384 threads with up to 232 registers.
  *
- * Cost: up to 224 KiB of shared memory, and one block on each multiprocessor; two or three blocks of
- * float64's smaller tiles. A block has 384 threads, or 256 for small tiles. Threads of consumers have up to
- * 232 registers.
- *
- * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
- * schedule. */
+ * Sources: CUTLASS's Hopper kernels for the division of labour between warps; M. Osama and others, "Stream-K"
+ * (2023) for the schedule. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
@@ -30,13 +24,13 @@
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
-/* Bytes. TMA needs matrices and rows that begin at multiples of ALIGNMENT. Rows of copies begin at cache
- * lines, because 4095×4097×4099 of bfloat16 otherwise took 1.3 times as long. */
+/* These sizes are in bytes. TMA needs matrices and rows that begin at multiples of ALIGNMENT. Rows of copies
+ * begin at cache lines, because 4095×4097×4099 of bfloat16 otherwise took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
 struct type {
     const struct mm_tensor_kernels *kernels;
-    CUtensorMapDataType element; /* element type of the tensor maps */
+    CUtensorMapDataType element;
 };
 
 static const struct type *type_of(enum mm_dtype dtype) {
@@ -57,12 +51,12 @@ static const struct type *type_of(enum mm_dtype dtype) {
 /* An operand of a product, or of all products of a stack. */
 struct operand {
     struct mm_matrix stored;
-    struct mm_matrix matrix; /* what the kernel reads: `stored`, or a copy of it */
-    size_t matrices;         /* matrices of a stack, one below another in `matrix` */
-    unsigned square;         /* lines and k of a box of an MN-major operand; 0: the operand is K-major */
+    struct mm_matrix matrix; /* what the kernel reads: `stored`, or the copy */
+    size_t matrices;         /* how many matrices lie one below another in `matrix` */
+    unsigned square;         /* size of a TMA box of an MN-major operand; 0 if K-major */
     bool is_unaligned;       /* TMA cannot load the operand, so the kernel's threads load it */
     bool is_copied;
-    bool is_transposed; /* the copy is transposed */
+    bool is_transposed;
 };
 
 static struct operand operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major,
@@ -92,15 +86,14 @@ static size_t copy_bytes(const struct operand *operand) {
                               : 0;
 }
 
-/* The kernel, operands and workspace for a product, which follow from its shape and type. */
 struct call {
     const struct type *type;
     const struct mm_tensor_kernel *kernel;
     struct operand a;
     struct operand b;
     struct mm_schedule schedule;
-    size_t sums_bytes; /* bytes of partial sums */
-    size_t bytes;      /* bytes of the workspace: partial sums, then copies of A and of B */
+    size_t sums_bytes;
+    size_t bytes; /* bytes of the workspace: partial sums, then copies of A and of B */
 };
 
 static size_t cluster_tiles_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
@@ -130,7 +123,7 @@ typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t r
                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                         CUtensorMapFloatOOBfill fill);
 
-/* Finds the driver's function that encodes tensor maps, because the program is not linked with the driver. */
+/* Looks up the function for tensor maps at run time, because the program does not link with the driver. */
 static enum mm_status find_encode(struct mm_lane *lane, encode **function, struct mm_error *error) {
     static encode *known;
     static const char name[] = "cuTensorMapEncodeTiled";
@@ -153,7 +146,8 @@ static enum mm_status find_encode(struct mm_lane *lane, encode **function, struc
     return MM_OK;
 }
 
-/* Encodes the tensor map of `count` matrices, one below another, in boxes of 128 bytes × `lines` rows. */
+/* Encodes a tensor map of `count` matrices that lie one below another. A box has `lines` rows of 128
+ * bytes. */
 static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, const struct mm_matrix *matrix,
                                  size_t count, unsigned lines, CUtensorMap *map, struct mm_error *error) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
@@ -173,8 +167,7 @@ static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, con
                          rows, matrix->cols, matrix->ld, (int)code);
 }
 
-/* Encodes *map, or sets *unaligned if TMA cannot load the operand. A box of a K-major operand has `lines`
- * lines. */
+/* Encodes *map, or sets *unaligned if TMA cannot load the operand. A K-major box has `lines` rows. */
 static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
                                   unsigned lines, CUtensorMap *map, struct mm_matrix *unaligned,
                                   struct mm_error *error) {
@@ -186,8 +179,8 @@ static enum mm_status map_operand(encode *function, const struct type *type, con
     return MM_OK;
 }
 
-/* Encodes the tensor map of C, if TMA can store C. TMA writes 16 bytes at a time, also past the end of a row,
- * so threads store a C whose rows are not a multiple of 16 bytes. */
+/* Encodes the tensor map of C if TMA can store C. TMA writes whole groups of 16 bytes, even past the end of a
+ * row, so rows must be multiples of 16 bytes. */
 static enum mm_status map_result(encode *function, const struct type *type, const struct mm_product *product,
                                  struct mm_tensor_plan *plan, struct mm_error *error) {
     const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
@@ -209,11 +202,12 @@ static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *de
                                 &operand->matrix, lane, error);
 }
 
-/* Copies the operand if TMA or wgmma needs that: to the workspace, or to memory that is kept with a stored
- * operand. */
+/* Copies the operand if TMA or wgmma cannot read it. The copy goes to memory that is kept with a stored
+ * operand, or else to the workspace. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
-    /* Bit 63 is 0 in keys of fp32_tensor. A stack and one of its products have different rows. */
+    /* Bit 63 distinguishes this key from keys of fp32_tensor. The rows distinguish a stack from one of its
+     * products. */
     const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 1 | operand->is_transposed;
     bool is_filled = false;
     if (!operand->is_copied)
@@ -324,14 +318,14 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Whether one launch can compute a stack. Transposed copies of a stack's matrices are dense. If their rows
- * need padding, each product of the stack has its own launches. */
+/* Whether one launch can compute a whole stack. It cannot if the rows of a transposed copy need padding,
+ * because mm_cuda_copy_operand transposes stacks only into dense matrices. */
 static bool is_stackable(const struct call *call) {
     return (!call->a.is_transposed || call->a.matrix.ld == call->a.matrix.cols) &&
            (!call->b.is_transposed || call->b.matrix.ld == call->b.matrix.cols);
 }
 
-/* Whether 31 bits count the cluster tiles of all products. */
+/* Whether the number of cluster tiles of all products fits in 31 bits. */
 static bool is_countable(const struct mm_product *product) {
     const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;

@@ -1,19 +1,18 @@
-/* Chooses how `tensor` and `tf32` compute a product: the size of tiles and the schedule with the shortest
- * estimated time. */
+/* Chooses the tile size and the schedule with the shortest estimated time. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants/tensor/plan.h"
 
 #include <math.h>
 
-/* The constants of this file were fitted to measured times on an H100 in November 2026: 69 products of
- * bfloat16 with tiles of all sizes and from one to all clusters, and 9 products of float8. float64's costs
- * come from times of one, two and three blocks on each multiprocessor. */
+/* The constants of this file were fitted to times measured on an H100 in November 2026, for 69 products of
+ * bfloat16, 9 of float8, and float64 with one, two and three blocks on each multiprocessor. */
 
-/* The time that tiles of a size take. A step takes the larger of column_cycles and shared_cycles. */
+/* For each column of the tile a step takes column_cycles, but at least shared_cycles for each block on the
+ * multiprocessor. */
 struct size_cost {
-    double column_cycles; /* cycles of a block's step for each column of its tile */
-    double shared_cycles; /* cycles of a block's step for each column and each block on its multiprocessor */
-    double start_cycles;  /* cycles of the product beyond the cycles that all sizes have */
+    double column_cycles;
+    double shared_cycles;
+    double start_cycles; /* fixed cycles of a product, relative to other tile sizes */
 };
 
 static const struct size_cost *costs_of(const struct mm_product *product) {
@@ -29,7 +28,7 @@ static const struct size_cost *costs_of(const struct mm_product *product) {
     return product->a.dtype == MM_FLOAT64 ? of_float64 : of_wgmma;
 }
 
-/* Returns the time of a step relative to a step without promoted sums. */
+/* Returns how many times longer steps take if sums are promoted (wgmma.cuh). */
 static double slowness_of(const struct mm_product *product) {
     const enum mm_dtype dtype = product->a.dtype;
     return dtype == MM_FLOAT8_E4M3FN || dtype == MM_FLOAT8_E5M2 ? 1.38 : 1.0;
@@ -45,7 +44,7 @@ size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_te
            mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
 }
 
-/* Estimates the cycles of a block's step while `blocks` blocks run, which together load BYTES_PER_CYCLE. */
+/* Estimates the cycles of a step while `blocks` blocks run. Together they load at most BYTES_PER_CYCLE. */
 static double step_cycles(const struct mm_product *product, const struct mm_tensor_way *way, size_t blocks,
                           unsigned multiprocessors) {
     enum { BYTES_PER_CYCLE = 6670 };
@@ -58,8 +57,8 @@ static double step_cycles(const struct mm_product *product, const struct mm_tens
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
-/* Estimates the time of the fix-up, in steps of `step` cycles. Infinite if device memory is short, so no tile
- * is shared. */
+/* Estimates the fix-up's time in steps of `step` cycles. Returns infinity if memory is short, so clusters
+ * share no tiles. */
 static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
                                        const struct mm_tensor_kernel *kernel, double step) {
     enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
@@ -78,7 +77,7 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
 }
 
-/* Returns the way with tiles of this size, and with at most `resident` blocks on a multiprocessor. */
+/* Returns the best schedule with tiles of this size and at most `resident` blocks on a multiprocessor. */
 static struct mm_tensor_way way_by(const struct mm_plan *plan, const struct mm_product *product,
                                    const struct mm_tensor_kernel *kernel, enum mm_tensor_size size,
                                    unsigned resident) {
@@ -91,7 +90,7 @@ static struct mm_tensor_way way_by(const struct mm_plan *plan, const struct mm_p
     return way;
 }
 
-/* Estimates the cycles of the product, without its launch. */
+/* Estimates the cycles of the product, without the launch. */
 static double cycles_of(const struct mm_plan *plan, const struct mm_product *product,
                         const struct mm_tensor_way *way) {
     const size_t blocks = (size_t)way->schedule.clusters * way->kernel->cluster;
@@ -100,8 +99,8 @@ static double cycles_of(const struct mm_plan *plan, const struct mm_product *pro
     return costs_of(product)[way->size].start_cycles + step * mm_schedule_steps(&way->schedule, &fix_up);
 }
 
-/* Whether the type has tiles of this size, and `tile` of a request allows them. `tile` is the columns of a
- * tile; for wgmma, 32 means 64×64, because 64 means 128×64. 0 allows all sizes. */
+/* Whether the type has tiles of this size, and a request's `tile` allows the size. `tile` is the columns of a
+ * tile, and 0 allows all sizes. For wgmma 32 means 64×64, because 64 means 128×64. */
 static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
     static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
                                      [MM_TENSOR_NARROW] = 64,

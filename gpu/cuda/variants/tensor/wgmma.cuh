@@ -1,19 +1,17 @@
-/* The kernels of all types that wgmma multiplies: the traits of their tiles, and their consumers. The class
- * of a type's instruction (mm_wgmma_TYPE) stands for the type. product.cuh has the structure of a block.
- *
- * With float8 the tensor cores keep only 14 bits of a sum. So they add up one stage, 128 of k, and the
- * consumer promotes the result: it adds the result to float32 sums in registers. */
+/* Kernels for the types that wgmma multiplies: the traits of tiles, and the consumers. With float8 operands
+ * the tensor cores keep only 14 bits of a sum. So a consumer lets them add up only one stage, 128 elements of
+ * k. The consumer then promotes the result, which means that it adds the result to float32 sums in
+ * registers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/store.cuh"
 
 #include <type_traits>
 
-/* The shape of a block's tile. */
 struct mm_wgmma_shape {
-    unsigned consumers; /* consumers of a block; each has 64 rows */
+    unsigned consumers; /* consumers of a block; each computes 64 rows */
     unsigned cols;
-    unsigned cluster; /* blocks of a cluster, whose tiles lie one below the other */
+    unsigned cluster; /* blocks of a cluster; their tiles lie one below the other */
 };
 
 constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
@@ -24,7 +22,7 @@ constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
     {2, 256, 2}, /* large; 192 columns for float8, because promoted sums need twice the registers */
 };
 
-/* The traits of a tile (product.cuh). WGMMA is the type's instruction. */
+/* The traits of a tile, which product.cuh explains. WGMMA is the class of the type's instruction. */
 template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct mm_wgmma_tile {
     using SUM = typename WGMMA::SUM;
     using ROLES = struct mm_wgmma_roles;
@@ -40,12 +38,12 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
     static constexpr unsigned CLUSTER = SHAPE.cluster;
     static constexpr unsigned EMPTY_ARRIVALS = CONSUMERS * CLUSTER;
     static constexpr unsigned PRODUCER_REGISTERS = 40;
-    static constexpr unsigned SUMS = COLS / 2; /* sums of a consumer's thread */
+    static constexpr unsigned SUMS = COLS / 2; /* sums in each consumer thread */
     static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / WGMMA::BYTES;
     static constexpr unsigned A_BYTES = ROWS * MM_TENSOR_LINE_BYTES;
     static constexpr unsigned STAGE_BYTES = A_BYTES + COLS * MM_TENSOR_LINE_BYTES;
-    /* As many stages as fit beside two buffers of C for each consumer, then as many buffers as fit. With
-     * three stages and more buffers, 4096³ took 1% longer for bfloat16, and 8% longer for int8. */
+    /* Stages come first: as many as fit beside two buffers of C for each consumer. With fewer stages and more
+     * buffers, 4096³ took 1% longer for bfloat16, and 8% longer for int8. */
     static constexpr unsigned LIMIT = 226 * 1024;
     static constexpr unsigned STAGES = (LIMIT - CONSUMERS * 2 * MM_C_BUFFER_BYTES) / STAGE_BYTES;
     static constexpr unsigned BUFFERS = (LIMIT - STAGES * STAGE_BYTES) / (CONSUMERS * MM_C_BUFFER_BYTES);
@@ -55,12 +53,12 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* Issues the instructions of a stage, which add to d if `adds`, and otherwise start d at 0. */
+/* Issues a stage's wgmma instructions. They add to d if `adds`, and otherwise start at 0. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
                                                    const mm_tensor_shared<T> &shared, unsigned stage,
                                                    bool adds) {
-    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units to the next instruction's k */
+    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units from one instruction to the next */
     constexpr unsigned B_NEXT = T::B_MN_MAJOR ? 128 : 2;
     const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
     const uint64_t a =
@@ -81,8 +79,8 @@ __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS]
     mm_wgmma_commit();
 }
 
-/* Adds up the steps of a tile in the tensor cores' sums. The consumer releases a stage only after it has
- * issued the next stage's instructions, so the tensor cores always have work. */
+/* Adds up the steps of a tile in the tensor cores. The consumer releases a stage only after it has issued the
+ * next stage's instructions, so the tensor cores always have work. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
                                                  mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
@@ -101,8 +99,7 @@ __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shar
     mm_wgmma_fence_registers(sums);
 }
 
-/* Adds up the steps of a tile, and promotes the sum of each step. During promotion another consumer can use
- * the tensor cores. */
+/* Adds each step's result to float32 sums in registers, while another consumer uses the tensor cores. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_promote(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
                                                   mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
@@ -138,7 +135,8 @@ struct mm_wgmma_roles {
     static __device__ __forceinline__ void consume(const mm_tensor_plan &plan,
                                                    const mm_tensor_shared<T> &shared, mm_tensor_walk walk) {
         if (T::SUMS > 64)
-            walk = mm_tensor_walk_begin<T>(plan); /* computed again, because keeping it takes registers */
+            walk = mm_tensor_walk_begin<T>(
+                plan); /* computed again, because keeping the walk would take registers */
         mm_ring_state at = {0, 0};
         typename T::SUM sums[T::SUMS] = {};
         for (; !walk.is_over; mm_tensor_walk_next<T>(plan, walk)) {
@@ -156,8 +154,8 @@ struct mm_wgmma_roles {
                 mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
         }
         if (mm_my_thread() == 0)
-            mm_tma_store_wait<0>(); /* stores read shared memory, which is lost when the block ends */
-        __syncwarp();               /* whole warps arrive at the cluster's barrier */
+            mm_tma_store_wait<0>(); /* TMA must have read shared memory before the block ends */
+        __syncwarp();               /* mm_cluster_sync needs whole warps */
     }
 };
 
@@ -170,7 +168,6 @@ template <class WGMMA, mm_tensor_size SIZE> void mm_tensor_add(mm_tensor_kernels
     }
 }
 
-/* Returns all kernels of a type. */
 template <class WGMMA> mm_tensor_kernels mm_tensor_kernels_of() {
     mm_tensor_kernels kernels = {};
     mm_tensor_add<WGMMA, MM_TENSOR_TINY>(kernels);

@@ -1,6 +1,5 @@
-/* A block of warpgroups with roles: a producer, and one or two consumers. The producer fills a ring of stages
- * in shared memory. The consumers multiply each stage (mbarrier.cuh, tma.cuh and instructions.cuh have the
- * PTX) and keep the sums of the block's tile of C in registers. For kernel files only. */
+/* The roles of a block's warpgroups. A producer fills a ring of stages in shared memory. One or two consumers
+ * multiply each stage, and keep the sums of the block's tile of C in registers. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/consumers.h"
@@ -9,7 +8,7 @@
 #include "gpu/cuda/variants/wgmma/schedule.cuh"
 #include "gpu/cuda/variants/wgmma/tma.cuh"
 
-/* Returns the consumer of the thread: 0 or 1. Warpgroup 0 is the producer. */
+/* Returns which consumer the thread belongs to: 0 or 1. Warpgroup 0 is the producer. */
 __device__ __forceinline__ unsigned mm_my_consumer() {
     return threadIdx.x / MM_WARPGROUP - 1;
 }
@@ -19,21 +18,20 @@ __device__ __forceinline__ unsigned mm_my_thread() {
     return threadIdx.x % MM_WARPGROUP;
 }
 
-/* Waits until all threads of the consumer call this. Each consumer has its own barrier; barrier 0 belongs to
- * __syncthreads. */
+/* Waits for all threads of the consumer. Barrier 0 belongs to __syncthreads. */
 __device__ __forceinline__ void mm_consumer_sync() {
     asm volatile("bar.sync %0, 128;" ::"r"(1 + mm_my_consumer()) : "memory");
 }
 
-/* Releases the producer's registers to the consumers (setmaxnreg), except KEPT registers of each thread. A
- * thread can have at most 255 registers, so a kernel whose threads start with 255 need not call this. */
+/* Each producer thread keeps KEPT registers, and releases the others to the consumers (setmaxnreg). A kernel
+ * whose threads start with 255 registers need not call this, because 255 is the maximum. */
 template <unsigned KEPT> __device__ __forceinline__ void mm_release_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(KEPT));
 }
 
-/* Acquires an equal share of the registers that the producer released with KEPT. START is the registers with
- * which each thread starts: 65536 / threads of a multiprocessor, rounded down to a multiple of 8. setmaxnreg
- * waits for ever if it asks for more registers than were released. */
+/* Acquires this consumer's share of the registers that the producer released. Each thread starts with START
+ * registers: 65536 / threads on the multiprocessor, rounded down to a multiple of 8. If START is too large,
+ * setmaxnreg waits for ever. */
 template <unsigned KEPT, unsigned START = 168, unsigned CONSUMERS = MM_CONSUMERS>
 __device__ __forceinline__ void mm_acquire_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(START + (START - KEPT) / CONSUMERS));
@@ -46,8 +44,7 @@ template <unsigned STAGES> struct mm_ring {
     uint64_t empty[STAGES]; /* mbarriers: all consumers of the cluster have read the stage */
 };
 
-/* Initialises the ring's mbarriers; one thread calls this. The producer arrives full_arrivals times at each
- * `full`, and the consumers of the cluster arrive empty_arrivals times at each `empty`. */
+/* Initialises the ring's mbarriers with the numbers of arrivals that each expects. One thread calls this. */
 template <unsigned STAGES>
 __device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned empty_arrivals,
                                              unsigned full_arrivals = 1) {
@@ -57,10 +54,10 @@ __device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned emp
     }
 }
 
-/* The position of a producer or consumer in the ring; {0, 0} at the start. */
+/* The position of a producer or consumer in the ring. It starts at {0, 0}. */
 struct mm_ring_state {
     unsigned stage;
-    unsigned parity; /* parity of the stage's phase, which changes with each round */
+    unsigned parity; /* parity of the mbarriers' phase; changes in each round */
 };
 
 template <unsigned STAGES> __device__ __forceinline__ void mm_ring_next(mm_ring_state &at) {
@@ -71,7 +68,7 @@ template <unsigned STAGES> __device__ __forceinline__ void mm_ring_next(mm_ring_
 }
 
 /* Waits until the producer's next stage is empty, and returns the stage. In the first round all stages are
- * empty, and waiting for the other parity returns at once. */
+ * empty, and the inverted parity lets the wait return at once. */
 template <unsigned STAGES>
 __device__ __forceinline__ unsigned mm_wait_empty(mm_ring<STAGES> &ring, mm_ring_state &at) {
     const unsigned stage = at.stage;
@@ -89,9 +86,8 @@ __device__ __forceinline__ unsigned mm_wait_full(mm_ring<STAGES> &ring, mm_ring_
     return stage;
 }
 
-/* Releases a consumer's stage: arrives at `empty` in all CLUSTER blocks, because the producers of all these
- * blocks write to the stage. wgmma groups belong to the warpgroup, so a thread that has waited for them
- * arrives for the whole consumer. */
+/* Tells all CLUSTER producers of the cluster that this consumer has read a stage, because each of them writes
+ * to it. One thread arrives for the whole consumer. */
 template <unsigned CLUSTER, unsigned STAGES>
 __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage) {
     if (mm_my_thread() < CLUSTER)
@@ -100,9 +96,8 @@ __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage
 
 /* --- a consumer's sums --------------------------------------------------------------------------- */
 
-/* Returns the row and column in the block's tile of the thread's sum `index`. In wgmma's accumulator fragment
- * four sums are two neighbours of a row and two neighbours 8 rows below. The next four sums are 8 columns
- * further. */
+/* Returns the position of the thread's sum `index` in the block's tile. wgmma defines this layout: each four
+ * sums are two neighbours in a row, and the two elements 8 rows below. */
 __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
     const unsigned lane = mm_my_thread() % 32;
     return {mm_my_consumer() * MM_CONSUMER_ROWS + mm_my_thread() / 32 * 16 + lane / 4 + index / 2 % 2 * 8,
@@ -111,8 +106,8 @@ __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
 
 template <typename SUM> struct alignas(4 * sizeof(SUM)) mm_four_sums { SUM sums[4]; };
 
-/* Returns where the workspace has the first four of the thread's COUNT sums. The next four sums lie
- * MM_WARPGROUP fours further, so neighbouring threads access neighbouring fours. */
+/* Returns the address of the thread's first four sums in the workspace. The next four are MM_WARPGROUP
+ * elements further, so neighbouring threads access neighbouring addresses. */
 template <unsigned COUNT, unsigned CONSUMERS = MM_CONSUMERS, typename SUM>
 __device__ __forceinline__ mm_four_sums<SUM> *mm_sums_at(SUM *memory, unsigned block) {
     return reinterpret_cast<mm_four_sums<SUM> *>(memory) +
@@ -126,8 +121,7 @@ __device__ __forceinline__ void mm_store_sums(const SUM (&sums)[COUNT], mm_four_
         to[i / 4 * MM_WARPGROUP] = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
 }
 
-/* Loads four sums, 16 bytes an access, without the L1 cache, because it does not see writes of other
- * multiprocessors. */
+/* Loads four sums. Bypasses the L1 cache, which does not see writes of other multiprocessors. */
 template <typename SUM>
 __device__ __forceinline__ mm_four_sums<SUM> mm_load_past_l1(const mm_four_sums<SUM> *from) {
     using access = std::conditional_t<sizeof(SUM) == sizeof(double), double2, uint4>;

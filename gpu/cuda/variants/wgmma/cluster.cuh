@@ -1,15 +1,14 @@
-/* Access to the shared memory of a cluster's blocks. For kernel files only. */
+/* PTX for clusters, whose blocks can read each other's shared memory. */
 #pragma once
 
 #include <cstdint>
 
-/* Converts a pointer to the block's shared memory to the 32-bit address of PTX instructions. */
+/* Converts a pointer to shared memory to the 32-bit address that PTX instructions take. */
 __device__ __forceinline__ uint32_t mm_shared_address(const void *pointer) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/* Loads a word from the shared memory of block `block` of the cluster, at the address that *from has in this
- * block. That block has started and has not ended. */
+/* Reads *from in the shared memory of block `block` of the cluster, which must be running. */
 __device__ __forceinline__ unsigned mm_cluster_load(const unsigned *from, unsigned block) {
     unsigned value;
     asm volatile("{\n"
@@ -23,7 +22,7 @@ __device__ __forceinline__ unsigned mm_cluster_load(const unsigned *from, unsign
     return value;
 }
 
-/* Waits until all threads of the cluster call this. Whole warps must call it together (.aligned). */
+/* Waits for all threads of the cluster. All threads of a warp must call this together (.aligned). */
 __device__ __forceinline__ void mm_cluster_sync() {
     asm volatile("barrier.cluster.arrive.aligned;\n"
                  "barrier.cluster.wait.aligned;" ::

@@ -1,36 +1,35 @@
-/* wgmma: a warpgroup multiplies two operands in shared memory and adds the product to sums in its registers.
- * The instructions run asynchronously, in groups. For kernel files only. */
+/* PTX for wgmma. A warpgroup multiplies two operands in shared memory, and adds the product to sums in its
+ * registers. The instructions run asynchronously, in groups. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"
 
 #include <type_traits>
 
-/* Returns the descriptor of an operand in shared memory with 128-byte swizzle, which begins at a multiple of
- * 1024 bytes. A line is a row of A or a column of B. K-major: each line has 128 bytes along k. An instruction
- * reads 32 of these bytes; the next instruction reads the next 32 bytes. MN-major, only for 16-bit elements:
- * squares of 64 lines × 64 of k, one after another. In a square the 64 elements of one k are contiguous. An
- * instruction reads 16 of k, or 2048 bytes of each square. */
+/* Returns wgmma's descriptor of an operand in shared memory, which begins at a multiple of 1024 bytes and has
+ * the 128-byte swizzle. K-major: each row of A or column of B has 128 bytes along k, of which an instruction
+ * reads 32. MN-major, for 16-bit elements only: squares of 64 rows or columns × 64 of k follow each other. In
+ * a square the 64 elements of one k are contiguous. An instruction reads 16 of k from each square. */
 template <bool MN_MAJOR> __device__ __forceinline__ uint64_t mm_wgmma_descriptor(const void *pointer) {
     constexpr uint64_t SWIZZLE_128 = 1;
     constexpr uint64_t LEADING_OFFSET =
         MN_MAJOR ? 8192 : 16;         /* bytes to the next square; unused if K-major */
-    constexpr uint64_t STRIDE = 1024; /* bytes to the next 8 lines, or 8 of k */
+    constexpr uint64_t STRIDE = 1024; /* bytes to the next 8 rows; if MN-major, to the next 8 of k */
     return (mm_shared_address(pointer) & 0x3ffff) >> 4 | LEADING_OFFSET >> 4 << 16 | STRIDE >> 4 << 32 |
            SWIZZLE_128 << 62;
 }
 
-/* Orders the warpgroup's accesses to the registers of its sums before its next wgmma instructions. */
+/* Orders accesses to the sums' registers before the warpgroup's next wgmma. */
 __device__ __forceinline__ void mm_wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Makes a group of the warpgroup's wgmma instructions since the last commit. */
+/* Puts the warpgroup's wgmma since the last commit into a group. */
 __device__ __forceinline__ void mm_wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Waits until all groups of the warpgroup except the last PENDING groups are complete. */
+/* Waits until all groups of the warpgroup, except the last PENDING groups, are complete. */
 template <unsigned PENDING> __device__ __forceinline__ void mm_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
@@ -46,17 +45,15 @@ __device__ __forceinline__ void mm_wgmma_fence_registers(SUM (&d)[COUNT]) {
             asm volatile("" : "+r"(d[i])::"memory");
 }
 
-/* mm_wgmma_TYPE has the instruction of an element type. The instruction adds A·Bᵀ to D. A has 64 lines and B
- * has COLS, each of 32 bytes along k. D is 64×COLS, and each thread holds COLS/2 sums of it
- * (mm_fragment_position).
+/* mm_wgmma_TYPE has the instruction of an element type, which adds A·Bᵀ to D. A has 64 rows and B has COLS
+ * rows, of 32 bytes along k each. D is 64×COLS, and each thread has COLS/2 sums of D (mm_fragment_position).
  *     SUM      the type of a sum
- *     BYTES    of an element
+ *     BYTES    bytes of an element
  *     instruction<COLS, A_MN_MAJOR, B_MN_MAJOR>
  *         begin(d, a, b)         starts sums; a and b are descriptors
- *         add(d, a, b, adds)     adds to sums, or starts them if `adds` is false
- * Only operands with elements of 16 bits can be MN-major. */
+ *         add(d, a, b, adds)     adds to sums, or starts them if `adds` is false */
 /* clang-format off */
-/* The text of the operands that are sums. MM_WGMMA_D_10 has ten sums. */
+/* Assembler text that names the sums. MM_WGMMA_D_10 names ten sums. */
 #define MM_WGMMA_D_10(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9, "
 #define MM_WGMMA_D_30 MM_WGMMA_D_10() MM_WGMMA_D_10(1) MM_WGMMA_D_10(2)
 #define MM_WGMMA_D_60 MM_WGMMA_D_30 MM_WGMMA_D_10(3) MM_WGMMA_D_10(4) MM_WGMMA_D_10(5)
@@ -66,7 +63,7 @@ __device__ __forceinline__ void mm_wgmma_fence_registers(SUM (&d)[COUNT]) {
 #define MM_WGMMA_D_96 MM_WGMMA_D_90 "%90, %91, %92, %93, %94, %95"
 #define MM_WGMMA_D_128 MM_WGMMA_D_90 MM_WGMMA_D_10(9) MM_WGMMA_D_10(10) MM_WGMMA_D_10(11) "%120, %121, %122, %123, %124, %125, %126, %127"
 
-/* The sums as operands of the assembler, each with the constraint "=f", "+f", "=r" or "+r". */
+/* The sums as operands of the asm statement. x is a constraint, for example "+f". */
 #define MM_WGMMA_8(x, i) x(d[i]), x(d[i + 1]), x(d[i + 2]), x(d[i + 3]), x(d[i + 4]), x(d[i + 5]), x(d[i + 6]), x(d[i + 7])
 #define MM_WGMMA_32_FROM(x, i) MM_WGMMA_8(x, i), MM_WGMMA_8(x, i + 8), MM_WGMMA_8(x, i + 16), MM_WGMMA_8(x, i + 24)
 #define MM_WGMMA_32(x) MM_WGMMA_32_FROM(x, 0)
@@ -74,8 +71,8 @@ __device__ __forceinline__ void mm_wgmma_fence_registers(SUM (&d)[COUNT]) {
 #define MM_WGMMA_96(x) MM_WGMMA_64(x), MM_WGMMA_32_FROM(x, 64)
 #define MM_WGMMA_128(x) MM_WGMMA_96(x), MM_WGMMA_32_FROM(x, 96)
 
-/* The numbers a, b, p, s and t name the operands after the sums: both descriptors, whether to add, and whether A
- * and B are MN-major. */
+/* The numbers of operands: descriptors a and b, whether to add (p), and whether A and B are MN-major (s,
+ * t). */
 #define MM_WGMMA_ISSUE(CONSTRAINT, ADDS, K, TYPES, TAIL, COLS, SUMS, a, b, p, s, t)                             \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n"                                               \
                  "wgmma.mma_async.sync.aligned.m64n" #COLS "k" #K TYPES                                         \

@@ -1,9 +1,8 @@
-/* mbarriers: barriers in shared memory. A phase of an mbarrier ends after as many arrivals as it was
- * initialised with, and once all bytes that the arrivals expect have arrived. For kernel files only.
+/* PTX for mbarriers, which are barriers in shared memory. A phase of an mbarrier ends when the last of its
+ * arrivals has come and all expected bytes have been copied.
  *
- * mm_mbarrier_wait has block scope, even if another block of the cluster arrives. That is enough for such
- * mbarriers, because only TMA writes and only wgmma reads the memory that they guard. Waiting with cluster
- * scope (acquire.cluster) made drafts 1.4 times as slow on an H200. */
+ * mm_mbarrier_wait has block scope, even if another block of the cluster arrives. That is enough, because
+ * then only TMA writes and only wgmma reads the guarded memory. Cluster scope is slower. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"
@@ -29,14 +28,13 @@ __device__ __forceinline__ void mm_mbarrier_arrive(uint64_t *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mm_shared_address(barrier)) : "memory");
 }
 
-/* Arrives once the thread's asynchronous copies (async.cuh) so far are complete. The thread does not wait. */
+/* Arrives when the thread's earlier asynchronous copies (async.cuh) are complete. Does not wait. */
 __device__ __forceinline__ void mm_mbarrier_arrive_after_copies(uint64_t *barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(mm_shared_address(barrier))
                  : "memory");
 }
 
-/* Arrives at the mbarrier of block `block` that has the address *barrier has in this block. That block
- * belongs to the cluster and has not ended. */
+/* Arrives at the mbarrier *barrier of block `block` of the cluster, which must not have ended. */
 __device__ __forceinline__ void mm_mbarrier_arrive_remote(uint64_t *barrier, unsigned block) {
     asm volatile("{\n"
                  ".reg .b32 remote;\n"
@@ -47,8 +45,7 @@ __device__ __forceinline__ void mm_mbarrier_arrive_remote(uint64_t *barrier, uns
                  : "memory");
 }
 
-/* Waits until the phase of this parity is over. Phases have parity 0 and 1 in turn, and the first phase has
- * 0. */
+/* Waits until the phase with this parity is over. Phases have parity 0, 1, 0, 1 and so on. */
 __device__ __forceinline__ void mm_mbarrier_wait(uint64_t *barrier, unsigned parity) {
     asm volatile("{\n"
                  ".reg .pred over;\n"

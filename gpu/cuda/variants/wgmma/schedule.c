@@ -1,4 +1,4 @@
-/* Chooses the schedule that takes the least time (schedule.h). */
+/* Chooses the fastest schedule (schedule.h). */
 #include "gpu/cuda/variants/wgmma/schedule.h"
 
 #include "gpu/matrix/matrix.h"
@@ -22,12 +22,12 @@ double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix
     return taken;
 }
 
-/* The fewest steps of a share. Boundaries of shares move by up to MM_SHARE_STEPS_MIN - 1 steps, and two
- * boundaries this far apart never meet. */
+/* The fewest steps of a cluster's share. mm_share_begin moves a share's boundaries by at most
+ * MM_SHARE_STEPS_MIN - 1 steps, so the boundaries of such a share never meet. */
 enum { SHARE_MIN = 2 * MM_SHARE_STEPS_MIN - 1 };
 
-/* Shares `rest` cluster tiles among clusters. Returns false if the shares would be too small, or if 32 bits
- * cannot count the steps. */
+/* Shares `rest` cluster tiles among `sharers` clusters. Returns false if the shares would be too small, or if
+ * the number of steps exceeds 32 bits. */
 static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *schedule) {
     const size_t steps = (size_t)rest * schedule->steps;
     if (steps > UINT32_MAX || steps / sharers < SHARE_MIN)
@@ -40,8 +40,7 @@ static bool share_rest(unsigned rest, unsigned sharers, struct mm_schedule *sche
     return true;
 }
 
-/* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. A divisor above 2^31 is replaced by 2^31,
- * because all dividends are smaller. */
+/* Dividends are below 2^31, so larger divisors can be replaced by 2^31. The multiplier has 32 bits. */
 static struct mm_divisor divisor_of(uint64_t divisor) {
     const uint64_t largest = UINT64_C(1) << 31;
     unsigned shift = 31;
@@ -51,9 +50,9 @@ static struct mm_divisor divisor_of(uint64_t divisor) {
     return (struct mm_divisor){(unsigned)(((UINT64_C(1) << shift) + divisor - 1) / divisor), shift};
 }
 
-/* Shares only the tiles of the last round, if that round is not full. Sharing the round before it too was
- * slower, because clusters at different k read different parts of both operands. tf32 at 4096³ then took 0.50
- * ms instead of 0.38 ms (H100). */
+/* Shares only the tiles of the last round, if that round is not full. Sharing the round before the last too
+ * was slower, because clusters at different k read different parts of both operands. On an H100 tf32 at 4096³
+ * then took 0.50 ms instead of 0.38 ms. */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max,
                                   const struct mm_fix_up_cost *fix_up) {

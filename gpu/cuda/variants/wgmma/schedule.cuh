@@ -1,5 +1,4 @@
-/* The list of a cluster's work, by the schedule (schedule.h). Producer and consumers of a block each compute
- * it. For kernel files only. */
+/* Lists the work of a cluster according to a schedule (schedule.h). */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/schedule.h"
@@ -17,16 +16,15 @@ struct mm_tile_scheduler {
     unsigned cluster;
     unsigned cluster_tile; /* the next whole cluster tile */
     unsigned at;           /* the next step of the cluster's share */
-    unsigned end;          /* end of the cluster's share; 0: not computed yet */
+    unsigned end;          /* end of the cluster's share; 0 until it is computed */
 };
 
 __device__ __forceinline__ mm_tile_scheduler mm_scheduler_of(unsigned cluster) {
     return {cluster, cluster, 0, 0};
 }
 
-/* Sets `next` to the cluster's next work. Returns false if there is no more. The bounds of the cluster's
- * share need divisions, so they are computed after the whole tiles, and the first tile does not wait for
- * them. */
+/* Sets `next` to the cluster's next work. Returns false if no work is left. Divisions are slow, so the
+ * cluster's share is computed only after the whole tiles. */
 __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, mm_tile_scheduler &scheduler,
                                                   mm_work_tile &next) {
     if (scheduler.cluster_tile < schedule.whole_cluster_tiles) {
@@ -49,14 +47,13 @@ __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, m
     return true;
 }
 
-/* A position: of a cluster tile in C, in cluster tiles; of a tile in C, in tiles; or of an element in a tile.
- */
+/* The position of a cluster tile or tile in C, or of an element in a tile. */
 struct mm_tile {
     unsigned row;
     unsigned col;
 };
 
-/* Returns the position of a cluster tile of one product. The last band may have fewer rows. */
+/* Returns the position of a cluster tile in its product's C. The last band may have fewer rows. */
 __device__ __forceinline__ mm_tile mm_cluster_tile_of(const mm_schedule &schedule, unsigned cluster_tile) {
     const unsigned band = static_cast<unsigned>(
         static_cast<uint64_t>(cluster_tile) * schedule.band.multiplier >> schedule.band.shift);

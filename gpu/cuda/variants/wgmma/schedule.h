@@ -1,8 +1,8 @@
 /* The schedule of the tensor core kernels: which cluster of blocks computes which part of C (stream-K). A
- * block computes a tile of C. A cluster computes a cluster tile: tiles one below the other, which share
- * columns of B. Clusters first compute whole cluster tiles, round robin. Then they share the steps of the
- * remaining cluster tiles (the rest) evenly. The fix-up adds up the partial sums of a shared tile. In
- * `fp32_tensor` the cluster with the tile's first step runs the fix-up, in `tensor` a second kernel. */
+ * block computes a tile of C. A cluster computes a cluster tile, which is its blocks' tiles one below the
+ * other. Clusters first compute whole cluster tiles, in rounds. Then they share the steps along k of the
+ * remaining cluster tiles evenly. The fix-up adds up the partial sums of a shared tile: in `fp32_tensor` the
+ * cluster with the tile's first step does this, and in `tensor` a second kernel. */
 #pragma once
 
 #include "gpu/names.h"
@@ -12,36 +12,36 @@
 
 __BEGIN_DECLS
 
-/* Rows of cluster tiles in a band. Cluster tiles are numbered band by band, and column by column in a band,
- * so clusters that run at one time read few different lines of the operands. */
+/* Rows of cluster tiles in a band. Cluster tiles are numbered band by band, and column by column within a
+ * band. So clusters that run at one time read few different rows of op(A) and columns of op(B). */
 enum { MM_BAND_ROWS = 4 };
 
-/* A divisor d without a division: for n below 2^31, n / d is n * multiplier >> shift (Granlund and
- * Montgomery, 1994). A division has many instructions, which a kernel must fetch before its first tile. */
+/* Replaces a division by d: for n below 2^31, n / d is n * multiplier >> shift (Granlund and Montgomery,
+ * 1994). The many instructions of a division would delay a kernel's start. */
 struct mm_divisor {
     unsigned multiplier;
     unsigned shift;
 };
 
-/* A share begins and ends at the edge of a tile, or at least so many steps from an edge. */
+/* A cluster's share begins and ends at the boundary of two tiles, or at least this many steps away. */
 enum { MM_SHARE_STEPS_MIN = 4 };
 
 struct mm_schedule {
-    unsigned steps;               /* steps of a tile along k */
-    unsigned cluster_tile_rows;   /* rows of cluster tiles in one product's C */
-    unsigned cluster_tile_cols;   /* columns of cluster tiles in one product's C */
-    struct mm_divisor band;       /* divides by the cluster tiles of a band */
-    unsigned clusters;            /* clusters of the launch */
-    unsigned whole_cluster_tiles; /* cluster tiles of all products that are not shared; the rest follows */
-    unsigned sharers;             /* clusters 0 to sharers - 1 share the rest; 0: there is no rest */
-    unsigned share;               /* steps of a share */
-    unsigned longer_shares;       /* shares that have one more step, evenly spread */
+    unsigned steps;             /* steps of a tile along k */
+    unsigned cluster_tile_rows; /* one product's C has rows × cols cluster tiles */
+    unsigned cluster_tile_cols;
+    struct mm_divisor band; /* divides by the number of cluster tiles in a band */
+    unsigned clusters;
+    unsigned whole_cluster_tiles; /* cluster tiles that are not shared; they come first */
+    unsigned sharers;             /* clusters 0 to sharers - 1 share cluster tiles; 0 if none are shared */
+    unsigned share;               /* steps of each cluster's share */
+    unsigned longer_shares;       /* how many shares have one more step */
 };
 
-/* Returns the step of the rest at which a cluster's share begins; for other clusters, the end of the rest.
- * schedule->sharers is not 0. A boundary fewer than MM_SHARE_STEPS_MIN steps from a tile's edge moves to that
- * edge. No share is empty. If the sharers are a multiple of the rest's tiles, no share crosses a tile's edge.
- */
+/* Returns the step at which a cluster's share begins, counted over all shared tiles. For a cluster without a
+ * share, returns the number of these steps. schedule->sharers must not be 0. A share that would begin fewer
+ * than MM_SHARE_STEPS_MIN steps from a boundary of two tiles begins at the boundary instead. No share is
+ * empty. If `sharers` is a multiple of the shared tiles, no share includes parts of two tiles. */
 MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
     const unsigned sharer = cluster < schedule->sharers ? cluster : schedule->sharers;
     const unsigned begin = sharer * schedule->share + sharer * schedule->longer_shares / schedule->sharers;
@@ -58,14 +58,14 @@ MM_HOST_AND_DEVICE unsigned mm_shared_tiles(const struct mm_schedule *schedule) 
                : (schedule->sharers * schedule->share + schedule->longer_shares) / schedule->steps;
 }
 
-/* The clusters whose shares begin inside a shared tile, past its first step: from `first` to `end` - 1. */
+/* The clusters `first` to `end` - 1, whose shares begin inside a shared tile, after its first step. */
 struct mm_sharers {
     unsigned first;
-    unsigned end; /* equals `first` if there are no such clusters */
+    unsigned end;
 };
 
-/* Returns the sharers of tile `tile` of the rest. The search starts at the cluster that would have the tile's
- * first step if all shares were longer ones, because no earlier cluster can have that step. */
+/* Returns the clusters whose shares begin inside shared tile number `tile`. The search starts at the first
+ * cluster that can have the tile's first step. */
 MM_HOST_AND_DEVICE struct mm_sharers mm_sharers_of(const struct mm_schedule *schedule, unsigned tile) {
     const unsigned begin = tile * schedule->steps;
     struct mm_sharers sharers;
@@ -78,19 +78,19 @@ MM_HOST_AND_DEVICE struct mm_sharers mm_sharers_of(const struct mm_schedule *sch
     return sharers;
 }
 
-/* The time of the fix-up, in steps. */
+/* The time of the fix-up, in steps of the product kernel. */
 struct mm_fix_up_cost {
     double fixed; /* steps for any fix-up */
     double each;  /* steps for each cluster that shares a tile */
-    double all;   /* steps for each stored tile of partial sums of the product */
+    double all;   /* steps for each tile of partial sums in the workspace */
 };
 
-/* Returns the fastest schedule, by mm_schedule_steps, of `count` products with at most clusters_max clusters.
- * `steps` is not 0, and there are fewer than 2^31 cluster tiles. */
+/* Returns the fastest schedule of `count` products on at most clusters_max clusters. `steps` must not be 0,
+ * and there must be fewer than 2^31 cluster tiles. */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
 
-/* Estimates the time of a schedule, in steps. */
+/* Estimates the time of a schedule, in steps of the product kernel. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
 
 __END_DECLS
