@@ -150,7 +150,7 @@ __BEGIN_DECLS
       .missing = mm_cuda_blas_missing, .dtype_missing = {[MM_FLOAT8_E4M3FN] = mm_cuda_blas_float8_missing},  \
       .needs = "cuBLAS 13 or 12 at run time; for float8_e4m3fn also compute capability 8.9",                 \
       .sources = MM_SOURCES(                                                                                 \
-          "gpu/cuda/variants/blas.c", "gpu/cuda/variants/blas_library.c", "gpu/cuda/variants/blas_round.cu", \
+          "gpu/cuda/variants/blas.c", "gpu/cuda/variants/blas_library.c", "gpu/cuda/variants/finish.cu", \
           "gpu/cuda/variants/blas.h"),                                                                       \
       .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 

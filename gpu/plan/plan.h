@@ -37,6 +37,16 @@ struct mm_plan {
     enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
+    /* If the epilogue is a pass after the product (gpu/cuda/variants/finish.h): the functions that launch and
+     * prepare the product before this pass. */
+    struct {
+        enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
+                                 struct mm_lane *lane, struct mm_error *error);
+        enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
+                                  struct mm_lane *lane, struct mm_error *error);
+    } before_finish;
+    size_t sums_offset; /* where the workspace has sums for this pass, in bytes */
+
     struct mm_layout layout;
     /* k is divided into this number of parts, which are computed in parallel. 0 and 1 mean that k is not
      * divided. */

@@ -8,7 +8,7 @@
  *
  * The measured time of a product includes these copies. */
 #include "gpu/cuda/variants/blas.h"
-#include "gpu/cuda/variants/passes.h"
+#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/variants.h"
@@ -92,19 +92,11 @@ static enum mm_status copy_operands(mm_cuda_step *run, const struct mm_device *d
 static enum mm_status round_result(mm_cuda_step *run, const struct mm_plan *plan,
                                    const struct mm_product *product, const struct call *call,
                                    struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_product rounding = {
-        .m = mm_product_count(product) * product->m, .n = product->n, .a = call->product.c, .c = product->c};
-    const struct mm_plan by_kernel = {.device = plan->device,
-                                      .variant = plan->variant,
-                                      .launch = mm_cuda_launch,
-                                      .layout = mm_blas_round_layout(call->product.c.dtype)};
-    return call->replaces_c ? run(&by_kernel, &rounding, lane, error) : MM_OK;
+    return call->replaces_c ? mm_cuda_finish(run, plan, product, &call->product.c, lane, error) : MM_OK;
 }
 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
-    if (product->k == 0)
-        return mm_cuda_zero_result(product, lane, error);
     const struct call call = call_of(product, lane->scratch);
     enum mm_status status = copy_operands(mm_plan_launch, plan->device, product, &call, lane, error);
     if (status == MM_OK)
@@ -117,7 +109,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = mm_blas_prepare(lane, error);
-    if (status != MM_OK || product->k == 0)
+    if (status != MM_OK)
         return status;
     const struct call call = call_of(product, NULL);
     status = copy_operands(mm_cuda_prepare, plan->device, product, &call, lane, error);
@@ -148,7 +140,11 @@ enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_plan *pl
                        INT_MAX);
     if (missing != NULL)
         return mm_fail(error, MM_UNSUPPORTED, "blas cannot run here: %s", missing);
-    plan->workspace_bytes = product->k == 0 ? 0 : call_of(product, NULL).bytes;
+    if (product->k == 0)
+        return mm_cuda_tiled_16(product, plan, error);
+    if (product->epilogue.is_set)
+        return mm_cuda_plan_finish(mm_cuda_blas, product, plan, error);
+    plan->workspace_bytes = call_of(product, NULL).bytes;
     plan->prepare = prepare;
     plan->launch = launch;
     plan->launch_stack = mm_cuda_launch_whole;

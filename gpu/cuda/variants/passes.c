@@ -1,4 +1,4 @@
-/* Helper passes around a product: copies of operands, and zeros for C if k is 0. */
+/* Helper passes before a product: copies of operands. */
 #include "gpu/cuda/variants/passes.h"
 
 #include "gpu/cuda/device.h"
@@ -51,13 +51,4 @@ enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *d
     const enum mm_status status =
         mm_plan_make(device, &mm_cuda_variants[MM_CUDA_ROW_transpose_auto], &product, false, &plan, error);
     return status == MM_OK ? run(&plan, &product, lane, error) : status;
-}
-
-enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error) {
-    const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
-    const size_t pitch = product->c.ld * mm_dtype_bytes(product->c.dtype);
-    const cudaError_t code =
-        cudaMemset2DAsync(product->c.data, pitch, 0, row_bytes, product->c.rows, lane->stream);
-    return mm_cuda_status(lane->device, code, "clearing c", error);
 }

@@ -1,5 +1,5 @@
-/* Helper passes around a product: copies of operands that a kernel cannot use as they are stored, and zeros
- * for C. Call functions that take a lane on the thread that uses the lane. */
+/* Helper passes before a product: copies of operands that a kernel cannot use as they are stored. Call
+ * functions that take a lane on the thread that uses the lane. */
 #pragma once
 
 #include "gpu/plan/plan.h"
@@ -36,10 +36,6 @@ enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error);
-
-/* Enqueues a memset of C to zeros, which is the product if k is 0. */
-enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error);
 
 /* Returns the layout of the kernel that copies a matrix to rows that begin at multiples of 16 bytes. */
 struct mm_layout mm_cuda_pad_layout(enum mm_dtype dtype);

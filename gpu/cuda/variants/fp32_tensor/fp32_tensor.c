@@ -25,6 +25,7 @@
  * FP32 theoretical peak performance" (2022), which also adds up outside the tensor cores. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
+#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
@@ -387,6 +388,8 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
  * large. Each product of a stack has its own launches. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
+    if (product->epilogue.is_set)
+        return mm_cuda_plan_finish(mm_cuda_fp32_tensor, product, plan, error);
     const struct mm_product one = mm_product_item(product, 0);
     const struct mm_plan simt = simt_plan_of(&one, plan);
     if (plan->is_frugal || product->k == 0)

@@ -226,7 +226,7 @@ __device__ __forceinline__ mm_pair<SUM> mm_load_pair(mm_dtype dtype, const void 
     return static_cast<const mm_pair<SUM> *>(elements)[index / 2];
 }
 
-/* Applies an epilogue for which mm_tensor_finishes is true (plan.h) to a consumer's sums of the tile. Without
+/* Applies an epilogue for which `finishes` is true (tensor.c) to a consumer's sums of the tile. Without
  * an addend, beta is 1. */
 template <bool IS_NARROW, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_tensor_finish(const mm_product &product, const mm_tensor_tile &tile,

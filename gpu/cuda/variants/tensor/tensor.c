@@ -19,7 +19,7 @@
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
-#include "gpu/cuda/variants/passes.h"
+#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/tensor/plan.h"
 
 /* --- what to launch ------------------------------------------------------------------------------ */
@@ -254,6 +254,7 @@ static void place_stack(const struct mm_stack *stack, struct mm_tensor_plan *pla
         plan->dims[dim] = (unsigned)stack->dims[dim];
         plan->a_steps[dim] = (unsigned)stack->a_steps[dim];
         plan->b_steps[dim] = (unsigned)stack->b_steps[dim];
+        plan->addend_steps[dim] = (unsigned)stack->addend_steps[dim];
     }
 }
 
@@ -297,12 +298,6 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return status == MM_OK ? multiply(&call, product, lane, error) : status;
 }
 
-static enum mm_status launch_zero(const struct mm_plan *plan, const struct mm_product *product,
-                                  struct mm_lane *lane, struct mm_error *error) {
-    (void)plan;
-    return mm_cuda_zero_result(product, lane, error);
-}
-
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
@@ -331,16 +326,25 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
+/* Whether the kernels can apply the product's epilogue. Those of wgmma have no code for activations beyond
+ * relu, and load pairs of the addend. */
+static bool finishes(const struct mm_product *product) {
+    const struct mm_matrix *addend = &product->addend;
+    return !product->epilogue.is_set || type_of(product->a.dtype)->kernels->threads_copy ||
+           (product->epilogue.activation <= MM_ACTIVATION_RELU && !product->transpose_addend &&
+            addend->ld % 2 == 0 && (uintptr_t)addend->data % 8 == 0);
+}
+
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
     if (!mm_tensor_has_tile(type_of(product->a.dtype)->kernels, product->tile))
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);
-    if (product->k == 0) {
-        plan->launch = launch_zero;
-        return MM_OK;
-    }
+    if (product->k == 0)
+        return mm_cuda_tiled_16(product, plan, error);
+    if (!finishes(product))
+        return mm_cuda_plan_finish(mm_cuda_tensor, product, plan, error);
     const struct mm_product one = mm_product_item(product, 0);
     if (!is_countable(product))
         return mm_fail(error, MM_UNSUPPORTED, "%s computes results of up to %d tiles; choose tiled_16",
