@@ -241,50 +241,26 @@ static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const
     return MM_OK;
 }
 
-/* Returns the addend's shape with both matrix dimensions: a vector operand leaves one of them out, as it does
- * in the result. The addend has the dimensions that are not left out. */
-static struct mm_shape with_matrix(const struct mm_shape *a, const struct mm_shape *b,
-                                   const struct mm_shape *addend) {
-    struct mm_shape whole = *addend;
-    if (b->rank == 1)
-        append(&whole, 1);
-    if (a->rank == 1) {
-        append(&whole, whole.dims[whole.rank - 1]);
-        whole.dims[whole.rank - 2] = 1;
-    }
-    return whole;
-}
-
 /* The matrix dimensions of the addend must equal those of the result, and its stack must broadcast to the
- * result's without enlarging it. Sets the shape and the view of the addend's matrices. */
-static enum mm_status conform_addend(const struct mm_shape *a, const struct mm_shape *b,
-                                     const struct mm_shape *addend, const struct mm_shape *result,
-                                     struct mm_shape *whole, struct mm_product *product,
-                                     struct mm_error *error) {
-    const unsigned rank = (a->rank > 1) + (b->rank > 1), result_stack = result->rank - rank;
+ * result's without enlarging it. */
+static enum mm_status check_addend(const struct mm_shape *addend, const struct mm_shape *result,
+                                   struct mm_error *error) {
+    const unsigned result_stack = stack_rank(result), rank = result->rank - result_stack;
     bool suits = addend->rank >= rank && addend->rank <= result->rank;
     for (unsigned dim = 0; dim < rank && suits; dim++)
         suits = addend->dims[addend->rank - rank + dim] == result->dims[result_stack + dim];
-    if (suits)
-        *whole = with_matrix(a, b, addend);
     for (unsigned dim = 0; dim < result_stack && suits; dim++) {
-        const size_t length = stack_dim(whole, result_stack, dim);
+        const size_t length = stack_dim(addend, result_stack, dim);
         suits = length == 1 || length == result->dims[dim];
     }
-    if (suits) {
-        if (rank < 2) {
-            void *data = product->addend.data;
-            product->addend = mm_shape_view(whole, false, product->addend.dtype);
-            product->addend.data = data;
-        }
+    if (suits)
         return MM_OK;
-    }
     char addend_text[MM_SHAPE_TEXT_MAX], result_text[MM_SHAPE_TEXT_MAX];
     mm_shape_text(addend, addend_text);
     mm_shape_text(result, result_text);
     return mm_fail_field(error, MM_BAD_SHAPE, "c",
-                         "c is %s, but the result is %s: the dimensions of its matrices must be equal, and "
-                         "each dimension before them equal or 1",
+                         "c is %s, but the result is %s: the last two dimensions must be equal, and each "
+                         "dimension before them equal or 1",
                          addend->rank == 0 ? "a number" : addend_text,
                          result->rank == 0 ? "a number" : result_text);
 }
@@ -309,7 +285,7 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *const shap
     const enum mm_dtype c_dtype = product->c.dtype;
     const struct mm_shape *a = shapes[MM_OPERAND_A], *addend = shapes[MM_OPERAND_ADDEND];
     const struct mm_shape *b = op == MM_MATMUL ? shapes[MM_OPERAND_B] : a;
-    struct mm_shape c, addend_whole;
+    struct mm_shape c;
     enum mm_status status = check_rank(op, "a", a, error);
     if (status == MM_OK && op == MM_MATMUL)
         status = check_rank(op, "b", b, error);
@@ -323,12 +299,12 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *const shap
         return fail_shapes(a, b, error);
     status = conform_one(op, a, b, product, error);
     if (status == MM_OK && addend != NULL)
-        status = conform_addend(a, b, addend, &c, &addend_whole, product, error);
+        status = check_addend(addend, &c, error);
     if (status == MM_OK && shapes[MM_OPERAND_BIAS] != NULL)
         status = check_bias(shapes[MM_OPERAND_BIAS], b->rank > 1, product->n, error);
     if (status != MM_OK)
         return status;
-    make_stack(a, b, addend == NULL ? NULL : &addend_whole, stack);
+    make_stack(a, b, addend, stack);
     product->stack = NULL;
     if (stack->count == 0) {
         product->m = 0;

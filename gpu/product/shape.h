@@ -48,7 +48,7 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
 /* Completes a product whose operands have these shapes, by their index (NULL: there is no such operand). The
  * product has their views (mm_shape_view) and the epilogue's factors.
  * Sets m, n and k of each product of the stack. Sets product->stack to `stack` if there are several products.
- * Clears the transpose flag of a vector, and gives the addend's view D's matrix dimensions. product->c keeps its element type and becomes the dense view of all
+ * Clears the transpose flag of a vector. product->c keeps its element type and becomes the dense view of all
  * results, without data. If B is one matrix, A is not transposed, and no two products share an addend, the
  * whole stack becomes one product. MM_BAD_SHAPE names both shapes: the inner dimensions differ, the stacks do
  * not broadcast, an operand has too few dimensions, or the addend or the bias does not suit the result. */
