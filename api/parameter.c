@@ -116,8 +116,8 @@ enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_param
     return set(values, place, name, name_length, &given, true, limits, error);
 }
 
-enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *name, size_t name_length,
-                                      const struct mm_value *given, const struct mm_limits *limits,
-                                      struct mm_error *error) {
-    return set(values, MM_IN_JSON, name, name_length, given, false, limits, error);
+enum mm_status mm_parameter_set_value(struct mm_parameters *values, enum mm_parameter_place place,
+                                      const char *name, size_t name_length, const struct mm_value *given,
+                                      const struct mm_limits *limits, struct mm_error *error) {
+    return set(values, place, name, name_length, given, false, limits, error);
 }

@@ -46,20 +46,22 @@ static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of choose_error");
 
-/* Reads all members. If several are wrong, *first becomes the error that choose_error prefers. */
-static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
-                         struct mm_parameters *values, struct mm_error *first) {
-    struct mm_json_reader reader = {0};
+/* Reads all members of an object. If several are wrong, *first becomes the error that choose_error prefers.
+ */
+static void read_object(struct mm_json_reader reader, const struct mm_slice *text,
+                        enum mm_parameter_place place, const struct mm_limits *limits,
+                        struct mm_parameters *values, struct mm_error *first) {
     struct mm_json_member member;
     *first = (struct mm_error){.status = MM_OK};
     while (mm_json_step(&reader, text->start, text->length, &member)) {
         struct mm_error one = {.status = MM_OK};
         const struct mm_value *name = &member.name;
-        const struct mm_parameter *row = mm_parameter_find(values, MM_IN_JSON, name->text, name->length);
+        const struct mm_parameter *row = mm_parameter_find(values, place, name->text, name->length);
         if (row != NULL && (values->named >> (row - values->table->rows) & 1) != 0)
             mm_fail_field(&one, MM_BAD_REQUEST, name->text, "%s is given twice; give it once", name->text);
         else
-            (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
+            (void)mm_parameter_set_value(values, place, name->text, name->length, &member.value, limits,
+                                         &one);
         /* Finding a line reads the text from its beginning, so this is done only for an error that is
          * kept. */
         if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
@@ -67,11 +69,17 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
     }
 }
 
+static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
+                         struct mm_parameters *values, struct mm_error *first) {
+    read_object((struct mm_json_reader){0}, text, MM_IN_JSON, limits, values, first);
+}
+
 /* --- benchmarks of variants */
 
 struct values {
     struct mm_call call; /* must be first, because pointers are cast */
     uint64_t repeats;
+    bool has_epilogue, has_bias;
     struct mm_benchmark_call *into; /* gets the names of variants */
 };
 
@@ -145,7 +153,20 @@ static enum mm_status read_operand(struct mm_parameters *values, const struct mm
                                  (struct mm_slice){from.value.text, from.value.length}, error);
 }
 
+/* Reads the members of the epilogue. */
+static enum mm_status read_epilogue(struct mm_parameters *values, const struct mm_parameter *row,
+                                    const struct mm_value *given, struct mm_error *error) {
+    const struct mm_slice text = {given->text, given->length};
+    if (given->kind != MM_VALUE_OBJECT)
+        return mm_value_fail(row->name, "is", "an object, like {\"beta\": 1, \"activation\": \"relu\"}",
+                             given, error);
+    ((struct values *)values)->has_epilogue = true;
+    read_object(mm_json_within(given), &text, MM_IN_OBJECT, NULL, values, error);
+    return error->status;
+}
+
 #define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct values, member)
+#define INNER(name, kind, member) MM_PARAMETER(name, kind, MM_IN_OBJECT, struct values, member)
 #define OPERAND(name, index)                                                                                 \
     MM_PARAMETER_READ(name, OPERAND, MM_IN_JSON, struct values, call.operands.of[index], read_operand)
 #define FROM(name, index) /* set by read_operand */                                                          \
@@ -168,6 +189,11 @@ static const struct mm_parameter product_rows[] = {
     VARIANTS,
     FROM("a_from", 0),
     FROM("b_from", 1),
+    MM_PARAMETER_READ("epilogue", OWN, MM_IN_JSON, struct values, has_epilogue, read_epilogue),
+    INNER("alpha", FACTOR, call.alpha),
+    INNER("beta", FACTOR, call.beta),
+    INNER("bias", FLAG, has_bias),
+    INNER("activation", ACTIVATION, call.activation),
 };
 
 static const struct mm_parameter transposition_rows[] = {
