@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define ROW(name, kind, places, member) MM_PARAMETER(name, kind, places, struct mm_call, member)
+#define PLACE(name, index)                                                                                   \
+    MM_PARAMETER_READ(name, OPERAND, MM_IN_ANY, struct mm_call, operands.of[index], mm_operand_read_place)
 #define FROM(name, index)                                                                                    \
     MM_PARAMETER_READ(name, SOURCE, MM_IN_QUERY | MM_IN_FORM, struct mm_call, operands.of[index].source,     \
                       mm_operand_read_source)
@@ -38,6 +40,15 @@ static const struct mm_parameter product_rows[] = {
     ROW("ldb", DIMENSION, MM_IN_QUERY, operands.of[1].ld),
     ROW("a_shape", SHAPE, MM_IN_ANY, operands.of[0].shape),
     ROW("b_shape", SHAPE, MM_IN_ANY, operands.of[1].shape),
+    PLACE("c", MM_OPERAND_ADDEND),
+    PLACE("bias", MM_OPERAND_BIAS),
+    FROM("c_from", MM_OPERAND_ADDEND),
+    FROM("bias_from", MM_OPERAND_BIAS),
+    ROW("c_shape", SHAPE, MM_IN_ANY, operands.of[MM_OPERAND_ADDEND].shape),
+    ROW("ldc", DIMENSION, MM_IN_QUERY, operands.of[MM_OPERAND_ADDEND].ld),
+    ROW("alpha", FACTOR, MM_IN_ANY, alpha),
+    ROW("beta", FACTOR, MM_IN_ANY, beta),
+    ROW("activation", ACTIVATION, MM_IN_ANY, activation),
 };
 
 static const struct mm_parameter transposition_rows[] = {
@@ -75,12 +86,23 @@ void mm_call_init_kind(struct mm_call *call, const struct mm_operands_kind *kind
 }
 
 static enum mm_status resolve_result(struct mm_call *call, struct mm_error *error) {
-    const enum mm_dtype dtype = call->operands.dtype;
-    call->result_dtype = call->operands.kind->op == MM_MATMUL ? mm_dtype_result(dtype) : dtype;
-    if (!mm_parameter_is_set(&call->operands.parameters, call->result_dtype_name))
+    struct mm_operands *operands = &call->operands;
+    const enum mm_dtype dtype = operands->dtype;
+    operands->result_dtype = operands->kind->op == MM_MATMUL ? mm_dtype_result(dtype) : dtype;
+    if (!mm_parameter_is_set(&operands->parameters, call->result_dtype_name))
         return MM_OK;
     return mm_dtype_find("result_dtype", call->result_dtype_name, mm_dtype_results(dtype),
-                         &call->result_dtype, error);
+                         &operands->result_dtype, error);
+}
+
+/* Checks that a stored c or bias has the result's type. */
+static enum mm_status check_stored_types(const struct mm_operands *operands, struct mm_error *error) {
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < operands->count && status == MM_OK; index++)
+        if (operands->of[index].role.is_optional && mm_operand_is_stored(&operands->of[index]))
+            status = mm_operand_check_type(operands, &operands->of[index],
+                                           operands->of[index].source.stored->dtype, error);
+    return status;
 }
 
 enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *error) {
@@ -88,24 +110,27 @@ enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *er
     enum mm_status status = mm_operands_resolve(operands, error);
     if (status == MM_OK)
         status = resolve_result(call, error);
+    if (status == MM_OK)
+        status = check_stored_types(operands, error);
     if (status != MM_OK)
-        operands->dtype = call->result_dtype = MM_FLOAT32;
+        operands->dtype = operands->result_dtype = MM_FLOAT32;
     return status;
 }
 
 /* Whether no matrix can be in device memory, whatever the backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
-    return mm_operands_inline_count(&call->operands) == call->operands.count &&
-           !mm_selection_is_part(&call->selection) && call->out[0] == '\0' &&
+    return mm_operands_are_inline(&call->operands) && !mm_selection_is_part(&call->selection) && call->out[0] == '\0' &&
            mm_selection_has_matrix(&call->selection);
 }
 
 static enum mm_status check_together(const struct mm_call *call, const size_t operand_bytes[MM_OPERANDS_MAX],
                                      size_t c_bytes, const struct mm_limits *limits, struct mm_error *error) {
-    char operands[100] = "";
+    char operands[128] = "";
     size_t total = c_bytes, length = 0;
     bool is_past = false;
     for (unsigned index = 0; index < call->operands.count; index++) {
+        if (mm_operand_is_absent(&call->operands.of[index]))
+            continue;
         is_past |= !mm_size_add(total, operand_bytes[index], &total);
         length += (size_t)snprintf(operands + length, sizeof operands - length,
                                    index == 0 ? "%s takes %zu bytes" : ", %s %zu",
@@ -122,14 +147,14 @@ static enum mm_status check_together(const struct mm_call *call, const size_t op
 enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm_limits *limits,
                              size_t bytes[MM_OPERANDS_MAX], struct mm_error *error) {
     const struct mm_call *call = (const struct mm_call *)operands;
-    const struct mm_shape c_shape = mm_call_result(call);
+    const struct mm_shape c_shape = mm_operands_result(operands);
     const struct mm_limits elsewhere = {limits->dimension_max, limits->body_bytes_max, SIZE_MAX};
     const bool is_all_here = is_all_in_host_memory(call);
     size_t c_bytes = 0;
     enum mm_status status = mm_operands_sizes(operands, limits, bytes, error);
     if (status == MM_OK)
-        status = mm_shape_size("c", &c_shape, call->result_dtype, is_all_here ? limits : &elsewhere, &c_bytes,
-                               error);
+        status = mm_shape_size("c", &c_shape, operands->result_dtype, is_all_here ? limits : &elsewhere,
+                               &c_bytes, error);
     return status == MM_OK && is_all_here ? check_together(call, bytes, c_bytes, limits, error) : status;
 }
 
@@ -148,27 +173,88 @@ enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, si
 }
 
 struct mm_product mm_call_product(const struct mm_call *call) {
-    const struct mm_operand *a = &call->operands.of[0], *b = &call->operands.of[1];
+    const struct mm_operand *of = call->operands.of, *a = &of[MM_OPERAND_A], *b = &of[MM_OPERAND_B];
     struct mm_product product = {
         .a = a->view,
         .b = b->view,
+        .addend = of[MM_OPERAND_ADDEND].view,
+        .bias = of[MM_OPERAND_BIAS].view,
         .transpose_a = call->operands.kind->op == MM_TRANSPOSE || a->is_transposed,
         .transpose_b = b->is_transposed,
         .allow_vendor = call->allow_vendor,
         .allow_tf32 = call->allow_tf32,
         .tile = (unsigned)call->tile,
     };
-    product.c.dtype = call->result_dtype;
+    product.c.dtype = call->operands.result_dtype;
     return product;
 }
 
-struct mm_shape mm_call_result(const struct mm_call *call) {
-    const struct mm_operand *a = &call->operands.of[0], *b = &call->operands.of[1];
-    const enum mm_op op = call->operands.kind->op;
-    struct mm_shape shape;
-    (void)mm_shape_result(op, &a->shape, &b->shape, op == MM_TRANSPOSE || a->is_transposed, b->is_transposed,
-                          &shape);
-    return shape;
+static bool is_set(const struct mm_call *call, const void *value) {
+    return mm_parameter_is_set(&call->operands.parameters, value);
+}
+
+static bool has(const struct mm_call *call, enum mm_operand_index index) {
+    return !mm_operand_is_absent(&call->operands.of[index]);
+}
+
+/* Sets a factor of the epilogue, which is `number` unless the client gave it. */
+static enum mm_status set_factor(const struct mm_call *call, const struct mm_factor *factor, int number,
+                                 union mm_scale *scale, struct mm_error *error) {
+    const enum mm_dtype sum = mm_dtype_sum(call->operands.dtype);
+    *scale = is_set(call, factor) ? factor->of[sum] : mm_scale_of(sum, number);
+    if (!is_set(call, factor) || (factor->types & MM_DTYPE_BIT(sum)) != 0)
+        return MM_OK;
+    const char *name = mm_parameter_of(&call->operands.parameters, factor)->name;
+    return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is %.9g, but must be a %s number of type %s", name,
+                         factor->of[MM_FLOAT64].of_double, mm_dtype_is_float(sum) ? "finite" : "whole",
+                         mm_dtype_name(sum));
+}
+
+static enum mm_status check_activation(const struct mm_call *call, struct mm_error *error) {
+    const enum mm_dtype dtype = call->operands.result_dtype;
+    const char *name = mm_activation_name(call->activation);
+    if (!mm_dtype_is_float(dtype) && call->activation > MM_ACTIVATION_RELU)
+        return mm_fail_field(error, MM_UNSUPPORTED, "activation",
+                             "activation is '%s', but the result is %s, which takes only none and relu", name,
+                             mm_dtype_name(dtype));
+    if (call->verify && call->activation != MM_ACTIVATION_NONE)
+        return mm_fail_field(error, MM_UNSUPPORTED, "activation",
+                             "activation is '%s', but verify checks only products without one; leave one out",
+                             name);
+    return MM_OK;
+}
+
+enum mm_status mm_call_epilogue(const struct mm_call *call, struct mm_product *product,
+                                struct mm_error *error) {
+    const bool has_addend = has(call, MM_OPERAND_ADDEND);
+    struct mm_epilogue *epilogue = &product->epilogue;
+    const enum mm_dtype sum = mm_dtype_sum(call->operands.dtype);
+    if (call->operands.kind->op == MM_TRANSPOSE)
+        return MM_OK;
+    epilogue->activation = call->activation;
+    enum mm_status status = set_factor(call, &call->alpha, 1, &epilogue->alpha, error);
+    if (status == MM_OK)
+        status = set_factor(call, &call->beta, has_addend, &epilogue->beta, error);
+    if (status == MM_OK && !has_addend && !mm_scale_is(sum, &epilogue->beta, 0))
+        return mm_fail_field(error, MM_BAD_REQUEST, "beta",
+                             "beta is given, but there is no c; give c, or leave beta out");
+    epilogue->is_set = is_set(call, &call->alpha) || has_addend || has(call, MM_OPERAND_BIAS) ||
+                       call->activation != MM_ACTIVATION_NONE;
+    return status == MM_OK ? check_activation(call, error) : status;
+}
+
+void mm_call_epilogue_text(const struct mm_call *call, char text[MM_EPILOGUE_TEXT_MAX]) {
+    const struct {
+        bool is_given;
+        const char *name;
+    } terms[] = {{is_set(call, &call->alpha), "alpha"},
+                 {is_set(call, &call->beta) || has(call, MM_OPERAND_ADDEND), "beta"},
+                 {has(call, MM_OPERAND_BIAS), "bias"},
+                 {call->activation != MM_ACTIVATION_NONE, mm_activation_name(call->activation)}};
+    text[0] = '\0';
+    for (size_t index = 0; index < sizeof terms / sizeof terms[0]; index++)
+        if (terms[index].is_given)
+            strcat(strcat(text, text[0] == '\0' ? "" : ","), terms[index].name);
 }
 
 static void turn(const struct mm_operand *operand, struct mm_matrix *matrix, bool *is_transposed) {
@@ -179,6 +265,7 @@ static void turn(const struct mm_operand *operand, struct mm_matrix *matrix, boo
 }
 
 void mm_call_apply_layout(const struct mm_call *call, struct mm_product *product) {
-    turn(&call->operands.of[0], &product->a, &product->transpose_a);
-    turn(&call->operands.of[1], &product->b, &product->transpose_b);
+    turn(&call->operands.of[MM_OPERAND_A], &product->a, &product->transpose_a);
+    turn(&call->operands.of[MM_OPERAND_B], &product->b, &product->transpose_b);
+    turn(&call->operands.of[MM_OPERAND_ADDEND], &product->addend, &product->transpose_addend);
 }

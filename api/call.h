@@ -1,8 +1,8 @@
 /* A call: a request for a product or a transposition. Names of backends and variants are not looked up here.
  *
  * The order of use: mm_call_init, then parameters and body (mm_parameter_set_text, a codec), mm_call_product,
- * mm_shape_conform, mm_call_check_memory, mm_call_apply_layout. The codec calls mm_call_resolve and
- * mm_call_sizes.
+ * mm_call_epilogue, mm_shape_conform, mm_call_check_memory, mm_call_apply_layout. The codec calls
+ * mm_call_resolve and mm_call_sizes.
  *
  * The caller owns the call, and one thread at a time uses it. No function here allocates memory. `error` may
  * be NULL, and is set only on failure. No other pointer may be NULL. */
@@ -25,7 +25,8 @@ struct mm_call {
     struct mm_selection selection;   /* which part of the result the client wants */
     char out[MM_STORE_NAME_MAX + 1]; /* name under which the result is stored; "" if it is not stored */
     uint64_t ttl_s;                  /* lifetime of the stored result, in seconds */
-    enum mm_dtype result_dtype;      /* set by mm_call_resolve */
+    struct mm_factor alpha, beta;
+    enum mm_activation activation;
 };
 
 /* Initializes a call for /v1/matmul or /v1/transpose. */
@@ -42,7 +43,8 @@ void mm_call_init_kind(struct mm_call *call, const struct mm_operands_kind *kind
 
 /* Sets the element types of the operands and the result from their names in the call. `operands` must be the
  * first member of a struct mm_call. Fails with MM_BAD_REQUEST if stored operands differ in type from each
- * other or from dtype, and with MM_UNSUPPORTED if a type is unknown. On failure both types are float32. */
+ * other or from dtype. Fails with MM_UNSUPPORTED if a type is unknown, or a stored c or bias has another type
+ * than the result. On failure both types are float32. */
 enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *error);
 
 /* Checks the sizes of the operands and the result; call mm_operands_view first. `operands` must be the first
@@ -59,13 +61,20 @@ enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm
 enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error);
 
-/* Returns the result's shape from the operands' shapes. If the stacks of a and b do not broadcast, the shape
- * has no stack. */
-struct mm_shape mm_call_result(const struct mm_call *call);
-
 /* Returns the product or transposition of the operands' views. The call still owns the data. m, n, k, the
  * stack and c are 0 until mm_shape_conform sets them, except c's element type. */
 struct mm_product mm_call_product(const struct mm_call *call);
+
+/* Sets a product's epilogue. Fails with MM_BAD_REQUEST if alpha or beta is no number of the type of the sums,
+ * or beta is not 0 but there is no c. Fails with MM_UNSUPPORTED if the result's type or `verify` excludes the
+ * activation. */
+enum mm_status mm_call_epilogue(const struct mm_call *call, struct mm_product *product,
+                                struct mm_error *error);
+
+enum { MM_EPILOGUE_TEXT_MAX = 32 };
+
+/* Writes the terms that the request gives, such as "alpha,beta,bias,relu"; "" if there are none. */
+void mm_call_epilogue_text(const struct mm_call *call, char text[MM_EPILOGUE_TEXT_MAX]);
 
 /* Adapts a product to column_major operands, after mm_shape_conform. The memory of such an operand contains
  * its transpose, so the function swaps the view's dimensions and inverts its transpose flag. */

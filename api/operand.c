@@ -11,10 +11,12 @@ static const struct {
     unsigned count;
     struct mm_operand_role roles[MM_OPERANDS_MAX];
 } operands_of[MM_OP_COUNT] = {
-    [MM_MATMUL] = {2,
-                   {{"a", MM_DIMENSION_M, MM_DIMENSION_K, false},
-                    {"b", MM_DIMENSION_K, MM_DIMENSION_N, true}}},
-    [MM_TRANSPOSE] = {1, {{"a", MM_DIMENSION_M, MM_DIMENSION_N, false}}},
+    [MM_MATMUL] = {4,
+                   {[MM_OPERAND_A] = {"a", MM_DIMENSION_M, MM_DIMENSION_K},
+                    [MM_OPERAND_B] = {"b", MM_DIMENSION_K, MM_DIMENSION_N, .is_column = true},
+                    [MM_OPERAND_ADDEND] = {"c", .is_optional = true},
+                    [MM_OPERAND_BIAS] = {"bias", .is_optional = true}}},
+    [MM_TRANSPOSE] = {1, {{"a", MM_DIMENSION_M, MM_DIMENSION_N}}},
 };
 
 void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kind *kind) {
@@ -25,7 +27,8 @@ void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kin
     strcpy(operands->dtype_name, mm_dtype_name(MM_FLOAT32));
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         operands->of[index].role = operands_of[kind->op].roles[index];
-        if (index >= operands->count)
+        operands->of[index].role.is_optional |= index >= operands->count;
+        if (operands->of[index].role.is_optional)
             operands->of[index].shape = mm_shape_of_matrix(0, 0);
     }
 }
@@ -135,11 +138,30 @@ enum mm_status mm_operand_read_source(struct mm_parameters *values, const struct
                                  (struct mm_slice){given->text, given->length}, error);
 }
 
-unsigned mm_operands_inline_count(const struct mm_operands *operands) {
-    unsigned count = 0;
+enum mm_status mm_operand_read_place(struct mm_parameters *values, const struct mm_parameter *row,
+                                     const struct mm_value *given, struct mm_error *error) {
+    struct mm_operands *operands = (struct mm_operands *)values;
+    char got[64];
+    mm_value_describe(given, got, sizeof got);
+    if (given->kind != MM_VALUE_TEXT || !mm_slice_is((struct mm_slice){given->text, given->length}, "body"))
+        return mm_fail_form(row->name, "is", "body in the query, which says that the raw body has it", got,
+                            error);
+    operands->of[mm_operand_index(row)].in_body = true;
+    return MM_OK;
+}
+
+bool mm_operands_have_inline(const struct mm_operands *operands) {
     for (unsigned index = 0; index < operands->count; index++)
-        count += mm_operand_is_inline(&operands->of[index]);
-    return count;
+        if (mm_operand_is_inline(&operands->of[index]))
+            return true;
+    return false;
+}
+
+bool mm_operands_are_inline(const struct mm_operands *operands) {
+    for (unsigned index = 0; index < operands->count; index++)
+        if (operands->of[index].source.kind != MM_SOURCE_HOST)
+            return false;
+    return true;
 }
 
 static enum mm_status set_stored_type(struct mm_operands *operands, const struct mm_operand *operand,
@@ -160,10 +182,19 @@ static enum mm_status set_stored_type(struct mm_operands *operands, const struct
 enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error *error) {
     operands->dtype = MM_FLOAT32;
     for (unsigned index = 0; index < operands->count; index++)
-        if (mm_operand_is_stored(&operands->of[index]) &&
+        if (mm_operand_is_stored(&operands->of[index]) && !operands->of[index].role.is_optional &&
             set_stored_type(operands, &operands->of[index], error) != MM_OK)
             return MM_BAD_REQUEST;
     return mm_dtype_find("dtype", operands->dtype_name, MM_DTYPE_ALL, &operands->dtype, error);
+}
+
+enum mm_status mm_operand_check_type(const struct mm_operands *operands, const struct mm_operand *operand,
+                                     enum mm_dtype dtype, struct mm_error *error) {
+    if (dtype == operands->result_dtype)
+        return MM_OK;
+    return mm_fail_field(error, MM_UNSUPPORTED, operand->role.name,
+                         "the elements of %s are %s, but the result is %s; both must have one type",
+                         operand->role.name, mm_dtype_name(dtype), mm_dtype_name(operands->result_dtype));
 }
 
 enum mm_status mm_operand_fail_bool(const struct mm_operand *operand, struct mm_error *error) {

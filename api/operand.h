@@ -2,6 +2,9 @@
  * (inline), or the server generates it, or it is a stored matrix (gpu/matrix/source.h). A generated operand
  * has the request's element type. A stored operand sets that type.
  *
+ * The addend c and the bias of a product are optional. They have the result's type, and its shape unless the
+ * client says theirs. They set neither types nor dimensions.
+ *
  * The list belongs to its request. One thread at a time uses it: the connection's thread, or the worker
  * thread that decodes the body. */
 #pragma once
@@ -18,16 +21,18 @@ struct mm_operand_role {
     const char *name;
     enum mm_dimension rows, cols; /* after transpose_a or transpose_b */
     bool is_column;               /* a vector as this operand is a column */
+    bool is_optional;             /* absent unless the request gives it, as c and bias */
 };
 
 struct mm_operand {
     struct mm_operand_role role;
 
     /* Parameters. mm_operands_view completes the source. Codecs set the shape before a transpose. The shape
-     * stays 0×0 if the endpoint does not take the operand. */
+     * stays 0×0 if the operand is absent, or the endpoint does not take it. */
     struct mm_source source;
     struct mm_shape shape;
     bool is_transposed;
+    bool in_body; /* an optional operand is inline; set by codecs, or by c=body in the query */
     uint64_t ld; /* leading dimension in a raw body, in elements */
 
     struct mm_matrix view; /* all elements; data of an inline operand is in the body or the storage */
@@ -64,7 +69,8 @@ struct mm_operands {
     uint64_t dimensions[MM_DIMENSION_COUNT];
     char dtype_name[MM_PARAMETER_NAME_MAX + 1];
 
-    enum mm_dtype dtype;              /* type of all operands; set by kind->resolve */
+    enum mm_dtype dtype;              /* type of the operands that are not optional; set by kind->resolve */
+    enum mm_dtype result_dtype;       /* type of the result and the optional operands; set by mm_call_resolve */
     struct mm_references *references; /* stored matrices that the request uses; NULL if it may use none */
     bool views_body;          /* a view points into the body, so keep the body until the job is done */
     struct mm_buffer storage; /* memory of decoded elements */
@@ -103,8 +109,14 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
 /* Reads parameters of kind MM_KIND_SOURCE. */
 mm_parameter_reader mm_operand_read_source;
 
+/* Reads `body` in the query as the place of an optional operand. */
+mm_parameter_reader mm_operand_read_place;
+
 static inline bool mm_operand_is_inline(const struct mm_operand *operand) {
-    return operand->source.kind == MM_SOURCE_HOST;
+    return operand->source.kind == MM_SOURCE_HOST && (operand->in_body || !operand->role.is_optional);
+}
+static inline bool mm_operand_is_absent(const struct mm_operand *operand) {
+    return operand->source.kind == MM_SOURCE_HOST && !mm_operand_is_inline(operand);
 }
 static inline bool mm_operand_is_generated(const struct mm_operand *operand) {
     return mm_source_is_generated(&operand->source);
@@ -112,12 +124,29 @@ static inline bool mm_operand_is_generated(const struct mm_operand *operand) {
 static inline bool mm_operand_is_stored(const struct mm_operand *operand) {
     return operand->source.kind == MM_SOURCE_STORED;
 }
-unsigned mm_operands_inline_count(const struct mm_operands *operands);
+
+/* Whether an operand is inline, and whether none is generated or stored. */
+bool mm_operands_have_inline(const struct mm_operands *operands);
+bool mm_operands_are_inline(const struct mm_operands *operands);
+
+static inline enum mm_dtype mm_operand_dtype(const struct mm_operands *operands,
+                                             const struct mm_operand *operand) {
+    return operand->role.is_optional ? operands->result_dtype : operands->dtype;
+}
+
+/* Returns the result's shape from the operands' shapes. If the stacks of a and b do not broadcast, the shape
+ * has no stack. */
+struct mm_shape mm_operands_result(const struct mm_operands *operands);
 
 /* Sets operands->dtype to the type of stored operands, or to the type that the request names. Fails with
  * MM_BAD_REQUEST if stored operands differ in type from each other or from that name, and with MM_UNSUPPORTED
  * if the name is unknown. On failure the type is float32. */
 enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error *error);
+
+/* Checks that an optional operand has the result's type. `dtype` is the type of its file or stored matrix.
+ * Fails with MM_UNSUPPORTED. */
+enum mm_status mm_operand_check_type(const struct mm_operands *operands, const struct mm_operand *operand,
+                                     enum mm_dtype dtype, struct mm_error *error);
 
 /* Checks that elements of type bool are 0 or 1 in decoded inline operands. Fails with MM_BAD_REQUEST. */
 enum mm_status mm_operands_check_elements(const struct mm_operands *operands, struct mm_error *error);

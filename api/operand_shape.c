@@ -18,22 +18,25 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
         dimensions |= mm_parameter_bit(parameters, &operands->dimensions[dimension]);
     for (unsigned index = 0; index < operands->count; index++) {
         const struct mm_operand *operand = &operands->of[index];
+        if (operand->role.is_optional)
+            continue;
         shapes |= mm_parameter_bit(parameters, &operand->shape);
         if (mm_operand_is_stored(operand))
             named |= mm_parameter_bit(parameters, &operands->dimensions[operand->role.rows]) |
                      mm_parameter_bit(parameters, &operands->dimensions[operand->role.cols]);
     }
-    return mm_operands_inline_count(operands) == 0 || (named & dimensions) == dimensions ||
+    return !mm_operands_have_inline(operands) || (named & dimensions) == dimensions ||
            (named & shapes) == shapes;
 }
 
 /* Returns the name of the first set parameter of this kind, or NULL. With MM_KIND_DIMENSION, also finds
- * leading dimensions. */
+ * leading dimensions. Skips c_shape, which may be given beside m, k and n. */
 static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
     const struct mm_parameters *parameters = &operands->parameters;
+    const uint64_t own = mm_parameter_bit(parameters, &operands->of[MM_OPERAND_ADDEND].shape);
     for (unsigned index = 0; index < parameters->table->count; index++) {
         const struct mm_parameter *row = &parameters->table->rows[index];
-        if (row->kind == kind && ((parameters->given | parameters->derived) >> index & 1) != 0)
+        if (row->kind == kind && (((parameters->given | parameters->derived) & ~own) >> index & 1) != 0)
             return row->name;
     }
     return NULL;
@@ -46,7 +49,7 @@ const char *mm_operands_missing_dimension(const struct mm_operands *operands) {
         const void *value =
             by_shapes ? (const void *)&operands->of[index].shape : &operands->dimensions[index];
         const struct mm_parameter *row = mm_parameter_of(&operands->parameters, value);
-        if (row != NULL && !is_set(operands, value))
+        if (row != NULL && !(by_shapes && operands->of[index].role.is_optional) && !is_set(operands, value))
             return row->name;
     }
     return NULL;
@@ -72,8 +75,8 @@ static enum mm_status refuse_mixture(const struct mm_operands *operands, struct 
     return mm_fail_field(error, MM_BAD_REQUEST, number,
                          "%s and %s are both given, but shapes are given by %s, without leading dimensions, "
                          "or else by %s; leave one out",
-                         shape, number, operands->count == 2 ? "a_shape and b_shape" : "shape",
-                         operands->count == 2 ? "m, k and n" : "m and n");
+                         shape, number, operands->count > 1 ? "a_shape and b_shape" : "shape",
+                         operands->count > 1 ? "m, k and n" : "m and n");
 }
 
 static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_error *error) {
@@ -141,7 +144,7 @@ static enum mm_status set_shape(const struct mm_operands *operands, struct mm_op
 enum mm_status mm_operand_complete_shape(struct mm_operands *operands, struct mm_operand *operand,
                                          struct mm_shape *shape, struct mm_error *error) {
     const struct mm_shape *parameter = &operand->shape;
-    const bool is_cut = shape->dims[shape->rank - 1] == 0;
+    const bool is_cut = shape->rank > 0 && shape->dims[shape->rank - 1] == 0;
     if (is_cut && parameter->rank >= shape->rank &&
         memcmp(parameter->dims, shape->dims, shape->rank * sizeof shape->dims[0]) == 0)
         *shape = *parameter;
@@ -159,6 +162,8 @@ static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_
         if (!mm_operand_is_stored(operand))
             continue;
         status = set_shape(operands, operand, &operand->source.stored->shape, error);
+        if (operand->role.is_optional)
+            continue;
         if (by_shapes)
             parameters->derived |= mm_parameter_bit(parameters, &operand->shape);
         else if (status == MM_OK)
@@ -175,16 +180,57 @@ static struct mm_shape shape_by_dimensions(const struct mm_operands *operands,
     return operand->is_transposed ? mm_shape_of_matrix(cols, rows) : mm_shape_of_matrix(rows, cols);
 }
 
+struct mm_shape mm_operands_result(const struct mm_operands *operands) {
+    const struct mm_operand *a = &operands->of[MM_OPERAND_A], *b = &operands->of[MM_OPERAND_B];
+    const enum mm_op op = operands->kind->op;
+    struct mm_shape shape;
+    (void)mm_shape_result(op, &a->shape, &b->shape, op == MM_TRANSPOSE || a->is_transposed, b->is_transposed,
+                          &shape);
+    return shape;
+}
+
+/* Returns the shape of an optional operand that has none of its own. If b is a vector, no bias suits. */
+static struct mm_shape default_shape(const struct mm_operands *operands, const struct mm_operand *operand) {
+    const struct mm_shape result = mm_operands_result(operands);
+    if (operand == &operands->of[MM_OPERAND_ADDEND])
+        return result;
+    return (struct mm_shape){.rank = 1, .dims = {mm_shape_cols(&result, false)}};
+}
+
+/* Fails if an operand is both in the body and elsewhere, or a parameter describes an operand that is
+ * absent. */
+static enum mm_status check_places(const struct mm_operands *operands, struct mm_error *error) {
+    for (unsigned index = 0; index < operands->count; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        const char *name = operand->role.name;
+        if (operand->in_body && operand->source.kind != MM_SOURCE_HOST)
+            return mm_fail_field(error, MM_BAD_REQUEST, name,
+                                 "%s is in the body, and %s_from says that the server has it; leave one out",
+                                 name, name);
+        if (mm_operand_is_absent(operand) && is_set(operands, &operand->shape))
+            return mm_fail_field(error, MM_BAD_REQUEST, name_of(operands, &operand->shape),
+                                 "%s is given, but %s is not; give %s, or leave %s out",
+                                 name_of(operands, &operand->shape), name, name,
+                                 name_of(operands, &operand->shape));
+    }
+    return MM_OK;
+}
+
 enum mm_status mm_operands_set_shapes_by_query(struct mm_operands *operands, const char **missing,
                                                struct mm_error *error) {
     enum mm_status status = refuse_mixture(operands, error);
+    if (status == MM_OK)
+        status = check_places(operands, error);
     if (status == MM_OK)
         status = set_stored_shapes(operands, error);
     *missing = mm_operands_missing_dimension(operands);
     for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
         struct mm_operand *operand = &operands->of[index];
-        if (!is_set(operands, &operand->shape) && !mm_operand_is_stored(operand))
-            operand->shape = shape_by_dimensions(operands, operand);
+        if (is_set(operands, &operand->shape) || mm_operand_is_stored(operand) ||
+            mm_operand_is_absent(operand))
+            continue;
+        operand->shape = operand->role.is_optional ? default_shape(operands, operand)
+                                                   : shape_by_dimensions(operands, operand);
     }
     return status;
 }
@@ -197,6 +243,10 @@ static enum mm_status set_generated_shape(struct mm_operands *operands, struct m
     const uint64_t *missing = !is_set(operands, rows) ? rows : cols;
     if (is_set(operands, &operand->shape))
         return MM_OK;
+    if (operand->role.is_optional) {
+        operand->shape = default_shape(operands, operand);
+        return MM_OK;
+    }
     if (!is_set(operands, missing)) {
         const char *name = name_of(operands, missing), *whole = name_of(operands, &operand->shape);
         return mm_fail_field(error, MM_BAD_REQUEST, name,
@@ -210,17 +260,16 @@ static enum mm_status set_generated_shape(struct mm_operands *operands, struct m
 enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
                                       const struct mm_shape *const shapes[MM_OPERANDS_MAX],
                                       struct mm_error *error) {
-    const bool are_inline = mm_operands_inline_count(operands) == operands->count;
+    bool are_inline = true; /* those that have dimensions */
     struct mm_operand *const end = operands->of + operands->count;
     for (unsigned index = 0; index < operands->count; index++) {
-        const char *name = operands->of[index].role.name;
-        if (shapes[index] != NULL && !mm_operand_is_inline(&operands->of[index]))
-            return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                 "%s is in the body, and %s_from says that the server has it; leave one out",
-                                 name, name);
+        struct mm_operand *operand = &operands->of[index];
+        operand->in_body |= shapes[index] != NULL;
+        are_inline = are_inline && (operand->role.is_optional || mm_operand_is_inline(operand));
     }
-    enum mm_status status =
-        are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
+    enum mm_status status = check_places(operands, error);
+    if (status == MM_OK)
+        status = are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
     if (status == MM_OK)
         status = refuse_lds(operands, error);
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++) {
@@ -229,7 +278,7 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
         if (shape == NULL)
             continue;
         status = set_shape(operands, operand, shape, error);
-        if (status == MM_OK && !are_inline) /* the product's check compares inline operands */
+        if (status == MM_OK && !are_inline && !operand->role.is_optional) /* the product's check compares inline operands */
             status = set_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
@@ -242,7 +291,8 @@ void mm_operands_view(struct mm_operands *operands) {
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         struct mm_operand *operand = &operands->of[index];
         const bool is_column = operand->role.is_column;
-        operand->view = mm_shape_view(&operand->shape, is_column, operands->dtype);
+        operand->view =
+            mm_shape_view(&operand->shape, is_column, mm_operand_dtype(operands, operand));
         operand->source.rows = mm_shape_rows(&operand->shape, is_column);
         if (mm_operand_is_stored(operand))
             operand->view.data = operand->source.stored->data;

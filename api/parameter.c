@@ -39,7 +39,7 @@ uint64_t mm_parameter_bit(const struct mm_parameters *values, const void *value)
 static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_parameter_place place,
                                    const char *name, size_t length, struct mm_error *error) {
     const struct mm_slice given = {name, length};
-    char known[256] = "", field[MM_PARAMETER_NAME_MAX + 1], hint[64] = "";
+    char known[320] = "", field[MM_PARAMETER_NAME_MAX + 1], hint[64] = "";
     size_t used = 0;
     for (unsigned index = 0; index < values->table->count; index++) {
         const struct mm_parameter *row = &values->table->rows[index];

@@ -1,6 +1,7 @@
 /* Reads parameter values by their kind. */
 #include "api/parameter_value.h"
 
+#include "api/element.h"
 #include "api/result.h"
 #include "api/slice.h"
 #include "gpu/store/store.h"
@@ -11,6 +12,8 @@
 #include <string.h>
 
 enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
+
+#define ACTIVATIONS "none, relu, gelu, gelu_tanh, silu, sigmoid or tanh"
 
 /* The valid values of each kind in words, for text and for JSON. */
 static const struct {
@@ -40,8 +43,11 @@ static const struct {
     [MM_KIND_SIZE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [MM_KIND_SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4",
                        "an array of 1 to 8 whole numbers, like [8, 1, 5, 4]"},
+    [MM_KIND_FACTOR] = {"a number, like 0.5 or -2e3", "a number"},
+    [MM_KIND_ACTIVATION] = {ACTIVATIONS, "a string: " ACTIVATIONS},
 };
 
+_Static_assert(MM_ACTIVATION_COUNT == 7, "their form names all");
 _Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
 _Static_assert(MM_STORE_NAME_MAX == 128, "the form of a name says so");
 
@@ -132,6 +138,26 @@ static bool read_reply(const struct mm_value *given, enum mm_reply *reply) {
     return *reply != MM_REPLY_DEFAULT;
 }
 
+/* Reads a number in each type that sums may have. False if the text is no JSON number. */
+static bool read_factor(struct mm_slice text, struct mm_factor *factor) {
+    static const enum mm_dtype sums[] = {MM_FLOAT32, MM_FLOAT64, MM_INT32, MM_INT64};
+    const char *const end = text.start + text.length;
+    for (size_t index = 0; index < sizeof sums / sizeof sums[0]; index++) {
+        bool fits = true;
+        if (mm_element(sums[index])->read(text.start, end, &factor->of[sums[index]], &fits) != end)
+            return false;
+        factor->types |= fits ? MM_DTYPE_BIT(sums[index]) : 0;
+    }
+    return true;
+}
+
+static bool read_activation(const struct mm_value *given, enum mm_activation *activation) {
+    *activation = MM_ACTIVATION_NONE;
+    while (*activation < MM_ACTIVATION_COUNT && !text_is(given, mm_activation_name(*activation)))
+        ++*activation;
+    return *activation < MM_ACTIVATION_COUNT;
+}
+
 static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool is_text, uint64_t *number) {
     const unsigned least = kind == MM_KIND_DIMENSION ? 0 : 1;
     if (is_text ? !read_decimal(given->text, given->length, number) || *number < least
@@ -175,6 +201,10 @@ bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
         return read_bounded(kind, given, is_text, &value->number);
     case MM_KIND_SHAPE:
         return is_text && read_shape(given, &value->shape);
+    case MM_KIND_FACTOR:
+        return given->kind == (is_text ? MM_VALUE_TEXT : MM_VALUE_NUMBER) && read_factor(text, &value->factor);
+    case MM_KIND_ACTIVATION:
+        return read_activation(given, &value->activation);
     case MM_KIND_SOURCE:
     case MM_KIND_OPERAND:
     case MM_KIND_OWN:

@@ -30,6 +30,8 @@ enum mm_kind {
     MM_KIND_DIMENSION, /* uses `number`: from 0, saturates at 2⁶⁴−1 */
     MM_KIND_SIZE,      /* uses `number`: a dimension that must not be 0 */
     MM_KIND_SHAPE,
+    MM_KIND_FACTOR,
+    MM_KIND_ACTIVATION,
     MM_KIND_SOURCE,  /* mm_operand_read_source reads this kind */
     MM_KIND_OPERAND, /* uses no member: codecs read the matrix */
     MM_KIND_OWN      /* uses no member: the endpoint reads the value */
@@ -44,6 +46,12 @@ struct mm_range {
     size_t to;
 };
 
+/* A real number, in each type that sums may have. */
+struct mm_factor {
+    unsigned types; /* MM_DTYPE_BIT of each type that can represent the number, rounded if it is a float */
+    union mm_scale of[MM_DTYPE_COUNT]; /* by the type of the sums; undefined for other types */
+};
+
 union mm_parameter_value {
     char name[MM_PARAMETER_NAME_MAX + 1];
     char matrix[MM_STORE_NAME_MAX + 1];
@@ -52,6 +60,8 @@ union mm_parameter_value {
     uint64_t number;
     struct mm_range range;
     struct mm_shape shape;
+    struct mm_factor factor;
+    enum mm_activation activation;
     struct mm_source source;
 };
 

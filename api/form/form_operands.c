@@ -5,16 +5,21 @@
 #include <assert.h>
 #include <string.h>
 
+static bool is_npy(const struct mm_form_operand *operand) {
+    return operand->seen && !operand->is_csv;
+}
+
+/* Lists the .npy files that set the element type. */
 static unsigned list_npy_files(const struct mm_form *form,
                                const struct mm_form_operand *files[MM_OPERANDS_MAX]) {
     unsigned count = 0;
     for (unsigned index = 0; index < form->into->count; index++)
-        if (form->operands[index].seen && !form->operands[index].is_csv)
+        if (is_npy(&form->operands[index]) && !form->into->of[index].role.is_optional)
             files[count++] = &form->operands[index];
     return count;
 }
 
-/* Checks that all .npy files have one element type, which must be dtype if the client gave dtype. `asked` is
+/* Checks that these .npy files have one element type, which must be dtype if the client gave dtype. `asked` is
  * the given dtype, or NULL. If NumPy does not know the type of a file, the client must give dtype. */
 static enum mm_status check_dtypes(const struct mm_form *form, const struct mm_form_operand *const *files,
                                    unsigned count, const char *asked, struct mm_error *error) {
@@ -63,21 +68,43 @@ static enum mm_status set_dtype(struct mm_form *form, struct mm_error *error) {
     return into->kind->resolve(into, error);
 }
 
+/* Checks that the .npy files of optional operands have the result's type. */
+static enum mm_status check_optional_types(const struct mm_form *form, struct mm_error *error) {
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < form->into->count && status == MM_OK; index++) {
+        const struct mm_operand *operand = &form->into->of[index];
+        if (operand->role.is_optional && is_npy(&form->operands[index]))
+            status = mm_operand_check_type(form->into, operand, form->operands[index].header.dtype, error);
+    }
+    return status;
+}
+
+/* Returns the shape of a CSV file, which is a matrix. A bias is one line or one column of it. */
+static struct mm_shape csv_shape(const struct mm_csv *csv, unsigned index) {
+    if (index == MM_OPERAND_BIAS && (csv->rows <= 1 || csv->cols <= 1))
+        return (struct mm_shape){.rank = 1, .dims = {csv->rows * csv->cols}};
+    return mm_shape_of_matrix(csv->rows, csv->cols);
+}
+
 static enum mm_status open_csv(struct mm_form *form, const char *body, struct mm_error *error) {
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < form->into->count && status == MM_OK; index++) {
         struct mm_form_operand *operand = &form->operands[index];
         if (!operand->is_csv)
             continue;
-        status = mm_csv_open(operand->name, body + operand->elements, operand->bytes, form->into->dtype,
-                             &operand->csv, error);
-        operand->header.shape = mm_shape_of_matrix(operand->csv.rows, operand->csv.cols);
+        status = mm_csv_open(operand->name, body + operand->elements, operand->bytes,
+                             mm_operand_dtype(form->into, &form->into->of[index]), &operand->csv, error);
+        operand->header.shape = csv_shape(&operand->csv, index);
     }
     return status;
 }
 
 bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand *operand) {
-    const unsigned viewed_rank = form->into->kind->is_row_major ? 1 : 2;
+    const struct mm_operand *of = form->into->of;
+    const bool is_viewed = !form->into->kind->is_row_major &&
+                           (operand != &form->operands[MM_OPERAND_ADDEND] ||
+                            (of[MM_OPERAND_A].shape.rank > 1 && of[MM_OPERAND_B].shape.rank > 1));
+    const unsigned viewed_rank = is_viewed ? 2 : 1;
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
@@ -103,7 +130,7 @@ static enum mm_status copy_files(struct mm_form *form, const char *body, const s
         if (operand->is_csv)
             status = mm_csv_read(&operand->csv, data, error);
         else
-            mm_npy_reorder(&operand->header.shape, into->dtype, body + operand->elements, data);
+            mm_npy_reorder(&operand->header.shape, into->of[index].view.dtype, body + operand->elements, data);
     }
     if (status != MM_OK)
         mm_operands_release(into, form->memory);
@@ -182,7 +209,7 @@ static void point_views(struct mm_form *form, char *body, const size_t *bytes) {
             continue;
         into->views_body = true;
         into->of[index].view.data =
-            align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(into->dtype));
+            align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(into->of[index].view.dtype));
     }
 }
 
@@ -191,6 +218,8 @@ enum mm_status mm_form_complete(struct mm_form *form, char *body, struct mm_erro
     enum mm_status status = check_parts(form, error);
     if (status == MM_OK)
         status = set_dtype(form, error);
+    if (status == MM_OK)
+        status = check_optional_types(form, error);
     if (status == MM_OK)
         status = open_csv(form, body, error);
     if (status == MM_OK)

@@ -29,7 +29,8 @@ struct mm_form {
     struct mm_form_operand operands[MM_OPERANDS_MAX];
 };
 
-/* Whether the elements must be copied: CSV is text, and no view can describe a stack in Fortran order. */
+/* Whether the elements must be copied: CSV is text, and no view can describe a stack in Fortran order. If the
+ * result is no matrix, neither can a view describe such a c. */
 bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand *operand);
 
 /* Sets the types, shapes and views of form->into from a complete body. May move elements within the body.

@@ -89,7 +89,7 @@ static bool is_nearly_held(const struct mm_element *type, double number) {
 
 static enum mm_status fail_element(const struct mm_json_scan *scan, const struct mm_json_scanned *operand,
                                    const char *name, const char *text, struct mm_error *error) {
-    const struct mm_element *type = mm_element(scan->dtype);
+    const struct mm_element *type = mm_element(operand->dtype);
     char buffer[MM_JSON_TEXT_MAX], got[64], here[PLACE_MAX];
     const struct mm_value value = mm_json_value(text, operand->refused, buffer);
     const bool is_near = value.kind == MM_VALUE_NUMBER && is_nearly_held(type, value.number);
@@ -99,7 +99,7 @@ static enum mm_status fail_element(const struct mm_json_scan *scan, const struct
     else
         mm_value_describe(&value, got, sizeof got);
     mm_fail_field(error, MM_BAD_REQUEST, name, "%s is %s, but %s takes %s%s",
-                  write_place(name, &operand->refused_at, false, here), got, mm_dtype_name(scan->dtype),
+                  write_place(name, &operand->refused_at, false, here), got, mm_dtype_name(operand->dtype),
                   type->takes, is_near && has_point ? "; write whole numbers without a point" : "");
     mm_fail_expected(error, "%s", type->takes);
     mm_fail_got(error, "%s", got);
@@ -115,10 +115,11 @@ static enum mm_status check_elements(const struct mm_json_scan *scan, const char
     return MM_OK;
 }
 
-/* Returns the shape of an operand; [] is a 0×0 matrix. */
-static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
-    const bool is_empty_vector = operand->shape.rank == 1 && operand->shape.dims[0] == 0;
-    return is_empty_vector ? mm_shape_of_matrix(0, 0) : operand->shape;
+/* Returns the shape of an operand; [] is a 0×0 matrix, but a bias is a vector. */
+static struct mm_shape shape_of(const struct mm_json_scan *scan, unsigned index) {
+    const struct mm_shape *shape = &scan->operands[index].shape;
+    const bool is_empty_vector = shape->rank == 1 && shape->dims[0] == 0;
+    return is_empty_vector && index != MM_OPERAND_BIAS ? mm_shape_of_matrix(0, 0) : *shape;
 }
 
 /* Sets the dtype, the shapes, and views without data. An unsupported dtype counts as float32 here, because
@@ -136,11 +137,11 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     for (unsigned index = 0; index < into->count; index++) {
         const struct mm_json_scanned *scanned = &scan->operands[index];
         struct mm_operand *operand = &into->of[index];
-        if (!mm_operand_is_inline(operand) && (!scanned->seen || scanned->has_source))
+        if (!mm_operand_is_inline(operand) && (!scanned->seen || scanned->has_from))
             continue;
         if (check_shape(scanned, operand->role.name, text, error) != MM_OK)
             return MM_BAD_REQUEST;
-        of_operands[index] = shape_of(scanned);
+        of_operands[index] = shape_of(scan, index);
         if ((scan->members & mm_parameter_bit(&into->parameters, &operand->shape)) != 0) {
             of_operands[index] = scanned->shape;
             if (mm_operand_complete_shape(into, operand, &of_operands[index], error) != MM_OK)
@@ -170,7 +171,7 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
  * second scan only checks elements: a malformed element is reported before a limit. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
-    const bool is_checked = scan->dtype == scan->into->dtype;
+    const bool is_checked = mm_json_scan_is_typed(scan);
     struct mm_buffer storage = {0};
     size_t bytes[MM_OPERANDS_MAX] = {0};
     enum mm_status status = is_checked ? check_elements(scan, body->data, error) : MM_OK;
@@ -185,7 +186,7 @@ static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body
         status = mm_reservation_acquire(scan->store.reservation, all_bytes, &storage, error);
     if (status == MM_BUSY || status == MM_INTERNAL || (status != MM_OK && is_checked))
         return status;
-    mm_json_scan_again(scan, scan->into->dtype, storage, body);
+    mm_json_scan_again(scan, storage, body);
     return check_elements(scan, body->data, error) == MM_OK ? status : MM_BAD_REQUEST;
 }
 

@@ -23,6 +23,11 @@ static void set_rank(struct mm_json_scanned *operand, unsigned rank) {
     operand->known = rank + 1;
 }
 
+/* Returns the operand in the list that a scanned operand belongs to. */
+static struct mm_operand *operand_of(const struct mm_json_scan *scan, const struct mm_json_scanned *scanned) {
+    return &scan->into->of[scanned - scan->operands];
+}
+
 static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token) {
     struct mm_json_scanned *operand = scan->operand;
     if (!operand->has_refused) {
@@ -56,14 +61,15 @@ static void check_dimensions(struct mm_json_scan *scan) {
 /* Stores one element, for example "NaN", which store_numbers cannot read. */
 static void store_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
     const struct mm_json_token token = scan->reader.token;
-    const struct mm_element *type = mm_element(scan->dtype);
+    const enum mm_dtype dtype = scan->operand->dtype;
+    const struct mm_element *type = mm_element(dtype);
     const char *at = text + token.at;
     uint64_t element = 0;
     bool fits = token.kind == MM_VALUE_TEXT && read_special(type, text, token, &element);
     if (token.kind == MM_VALUE_NUMBER) {
         fits = true;
         (void)type->read(at, at + token.bytes, &element, &fits);
-    } else if (scan->dtype == MM_BOOL && (token.kind == MM_VALUE_TRUE || token.kind == MM_VALUE_FALSE)) {
+    } else if (dtype == MM_BOOL && (token.kind == MM_VALUE_TRUE || token.kind == MM_VALUE_FALSE)) {
         fits = true;
         mm_dtype_put(MM_BOOL, &element, 0, token.kind == MM_VALUE_TRUE);
     }
@@ -80,7 +86,7 @@ static void store_element(struct mm_json_scan *scan, const char *text, size_t by
 /* Stores a run of numbers with commas between them; a request spends most of its time here. Stops at any
  * other token, and at a number that may continue in the next chunk. mm_json_next then reads that token. */
 static void store_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
-    mm_number_reader *const read = mm_element(scan->dtype)->read;
+    mm_number_reader *const read = mm_element(scan->operand->dtype)->read;
     struct mm_json_store *const store = &scan->store;
     size_t *const count = &scan->counts[scan->level - 1];
     const char *const end = text + bytes;
@@ -127,13 +133,13 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* The first operand decides the element type: from the query or an earlier member, or else float32. */
+/* The element type is known from the query or an earlier member, or else it is float32. */
 static void begin_operand(struct mm_json_scan *scan) {
-    if (scan->last == NULL && !scan->is_again) {
-        if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)
-            scan->dtype = scan->into->dtype;
-        scan->store.element_bytes = mm_dtype_bytes(scan->dtype);
-    }
+    if (!scan->is_again)
+        (void)scan->into->kind->resolve(scan->into, NULL);
+    scan->operand->has_elements = true;
+    scan->operand->dtype = mm_operand_dtype(scan->into, operand_of(scan, scan->operand));
+    scan->store.element_bytes = mm_dtype_bytes(scan->operand->dtype);
     scan->store.used_bytes = scan->operand->offset = mm_json_aligned(scan->store.used_bytes);
     scan->last = scan->operand;
 }
@@ -187,6 +193,11 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
+/* Whether a token is a number, which is c if the result is a number. */
+static bool is_number(struct mm_json_token token) {
+    return token.kind == MM_VALUE_NUMBER || token.kind == MM_VALUE_TEXT;
+}
+
 /* Reads a value inside `depth` arrays and objects. is_open: the value is an array or object, and only its
  * opening bracket was read. */
 static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
@@ -198,6 +209,9 @@ static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, 
     } else if (is_open) {
         begin_operand(scan);
         begin_array(scan);
+    } else if (operand_of(scan, scan->operand)->role.is_optional && is_number(scan->reader.token)) {
+        begin_operand(scan);
+        store_element(scan, text, bytes);
     } else {
         note_shape(scan, MM_JSON_NO_ARRAY, 0);
     }
@@ -244,7 +258,6 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     scan->store = (struct mm_json_store){.limits = limits,
                                          .reservation = memory,
                                          .bytes_left = body_bytes,
-                                         .element_bytes = mm_dtype_bytes(scan->dtype),
                                          .keeps = true};
     memset(scan->operands, 0, sizeof scan->operands);
     memset(&scan->reader, 0, sizeof scan->reader);
@@ -265,16 +278,13 @@ void *mm_json_scan_begin(const struct mm_operands *into, const char *content_typ
         return NULL;
     scan->into = memcpy(scan + 1, into, into->kind->bytes);
     scan->error.status = MM_OK;
-    scan->dtype = MM_FLOAT32;
     scan->is_again = false;
     begin(scan, body_bytes, limits, memory);
     return scan;
 }
 
-void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
-                        const struct mm_body *body) {
+void mm_json_scan_again(struct mm_json_scan *scan, struct mm_buffer storage, const struct mm_body *body) {
     assert(scan->store.memory.data == NULL);
-    scan->dtype = dtype;
     scan->is_again = true;
     begin(scan, body->bytes, scan->store.limits, scan->store.reservation);
     scan->store.keeps = storage.data != NULL;
@@ -297,10 +307,19 @@ void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body
     read_on(scan, body->data, body->bytes, true);
 }
 
+bool mm_json_scan_is_typed(const struct mm_json_scan *scan) {
+    (void)scan->into->kind->resolve(scan->into, NULL);
+    for (unsigned index = 0; index < scan->into->count; index++) {
+        const struct mm_json_scanned *scanned = &scan->operands[index];
+        if (scanned->has_elements && scanned->dtype != mm_operand_dtype(scan->into, operand_of(scan, scanned)))
+            return false;
+    }
+    return true;
+}
+
 bool mm_json_scan_is_quick(const void *reading) {
     const struct mm_json_scan *scan = reading;
-    return scan->reader.place == MM_JSON_BEHIND && scan->store.keeps &&
-           strcmp(scan->into->dtype_name, mm_dtype_name(scan->dtype)) == 0;
+    return scan->reader.place == MM_JSON_BEHIND && scan->store.keeps && mm_json_scan_is_typed(scan);
 }
 
 void mm_json_scan_yield(void *reading) {

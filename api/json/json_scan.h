@@ -25,6 +25,8 @@ enum { MM_JSON_LIST_MAX = 200 }; /* bytes of a list parameter as text, with the 
 
 struct mm_json_scanned {
     bool seen;
+    bool has_elements;   /* the operand is an array, or a number */
+    enum mm_dtype dtype; /* type as which the elements were read */
     bool has_source; /* the operand is an object such as {"from": "uniform(7)"} */
     bool has_from;   /* the operand's object has the member "from" */
     size_t offset;   /* where the elements begin in the store, in bytes */
@@ -52,7 +54,6 @@ struct mm_json_scan {
     bool is_over;             /* nothing more will be read; `event` is final */
     enum mm_json_event event;
 
-    enum mm_dtype dtype;
     struct mm_json_store store;
     struct mm_json_scanned operands[MM_OPERANDS_MAX];
     struct mm_json_scanned *last; /* operand stored last; NULL if the store is empty */
@@ -71,12 +72,12 @@ struct mm_json_scan {
     bool is_again;              /* second scan: parameters are already set, so only elements are read */
 };
 
-/* Reads JSON bodies. Each `reading` is a struct mm_json_scan. Elements are first stored in the dtype that the
- * query or an earlier member names, otherwise as float32. Their memory comes from the reservation: at most
- * limits->memory_bytes_max, and 64 bytes to align the second matrix.
+/* Reads JSON bodies. Each `reading` is a struct mm_json_scan. Elements are first stored in the types that
+ * the query or earlier members name, otherwise as float32. Their memory comes from the reservation: at most
+ * limits->memory_bytes_max, and MM_JSON_PADDING_MAX.
  *
- * `finish` reports malformed elements before exceeded limits. If the body names its dtype after the elements,
- * or memory was short, `finish` scans the complete body again, into memory of the right size. */
+ * `finish` reports malformed elements before exceeded limits. If the body names a type after the elements, or
+ * memory was short, `finish` scans the complete body again, into memory of the right size. */
 extern const struct mm_body_reader mm_json_reader;
 
 /* --- functions of json_scan.c for json_decode.c */
@@ -91,10 +92,12 @@ void mm_json_scan_cancel(void *reading);
 /* Reads the rest of a body that has arrived completely. */
 void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body);
 
-/* Scans a complete body again, and stores the elements as `dtype` in `storage`, which the scan then owns. If
- * storage.data is NULL, the elements are checked but not stored. */
-void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
-                        const struct mm_body *body);
+/* Whether all elements were read as the types of their operands, as far as the types are known. */
+bool mm_json_scan_is_typed(const struct mm_json_scan *scan);
+
+/* Scans a complete body again, and stores the elements in `storage`, which the scan then owns. The types are
+ * resolved. If storage.data is NULL, the elements are checked but not stored. */
+void mm_json_scan_again(struct mm_json_scan *scan, struct mm_buffer storage, const struct mm_body *body);
 
 /* --- functions of json_parameter.c for json_scan.c */
 

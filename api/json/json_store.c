@@ -35,8 +35,7 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
         mm_size_add(wanted, store->used_bytes, &wanted))
         bytes = mm_size_min(bytes, wanted);
     struct mm_buffer memory = {0};
-    /* The beginning of the second matrix may need MM_JSON_ALIGNMENT bytes of padding. */
-    if (bytes < needed || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) || bytes <= store->bytes_max ||
+    if (bytes < needed || !mm_size_add(bytes, MM_JSON_PADDING_MAX, &bytes) || bytes <= store->bytes_max ||
         mm_reservation_grow(store->reservation, next_bytes(0, needed, bytes), bytes, &memory, NULL) != MM_OK)
         return false;
     if (store->memory.data != NULL) {
@@ -49,7 +48,7 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
 }
 
 /* A block grows in place up to bytes_max. Elements move to another block only if the body's length is
- * unknown. Both blocks exist during the move. */
+ * unknown, or the elements of a later operand are larger. Both blocks exist during the move. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end) {
     const size_t needed = store->used_bytes + store->element_bytes;
     const bool can_grow = needed > store->bytes_max

@@ -1,10 +1,11 @@
 /* Memory for the elements of a JSON request. It grows while elements arrive. */
 #pragma once
 
-#include "gpu/matrix/matrix.h"
 #include "gpu/memory/budget.h"
+#include "gpu/product/product.h"
 
-enum { MM_JSON_ALIGNMENT = 64 }; /* each matrix begins at a multiple of 64 bytes */
+/* Each operand begins at a multiple of 64 bytes, so each but the first may need padding. */
+enum { MM_JSON_ALIGNMENT = 64, MM_JSON_PADDING_MAX = (MM_OPERANDS_MAX - 1) * MM_JSON_ALIGNMENT };
 
 static inline size_t mm_json_aligned(size_t bytes) {
     return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);
@@ -16,7 +17,7 @@ struct mm_json_store {
     const struct mm_limits *limits;
     struct mm_reservation *reservation;
     uint64_t bytes_left;     /* bytes of the body that have not arrived; UINT64_MAX if unknown */
-    size_t element_bytes;    /* may change only while the store is empty */
+    size_t element_bytes;    /* of the current operand */
     bool keeps;              /* false after a drop: the store accepts no elements */
     struct mm_buffer memory; /* a caller that takes ownership clears this member */
     size_t used_bytes;

@@ -367,6 +367,8 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
     } else if (token.kind == MM_VALUE_NUMBER) {
         (void)read_number(text + token.at, text + token.at + token.bytes, &value.number);
         value.number = fmin(fmax(value.number, -DBL_MAX), DBL_MAX);
+        value.text = text + token.at;
+        value.length = token.bytes;
     } else if (token.kind == MM_VALUE_ARRAY || token.kind == MM_VALUE_OBJECT) {
         value.text = text + token.at;
         const char *const end = value.text + token.bytes;

@@ -249,7 +249,7 @@ static enum mm_status complete_operands(struct mm_call *call, struct mm_error *e
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
     struct mm_operands *operands = &call->operands;
     enum mm_status status = MM_OK;
-    if (mm_operands_inline_count(operands) == operands->count)
+    if (mm_operands_are_inline(operands))
         return MM_OK;
     for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
         struct mm_operand *operand = &operands->of[index];
@@ -300,7 +300,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
         .transpose_a = operands->of[0].is_transposed,
         .transpose_b = operands->of[1].is_transposed,
         .dtype = operands->dtype,
-        .c_dtype = call->result_dtype,
+        .c_dtype = operands->result_dtype,
         .sources = {operands->of[0].source, operands->of[1].source},
         .repeats = values.repeats,
     };

@@ -1,6 +1,7 @@
-/* The raw format: the bytes of A, then the bytes of B if the operation has one, row-major and little-endian.
- * The query has the shapes. A generated or stored operand has no bytes in the body. Nothing is copied: views
- * point into the body, and the reply is the result's own buffer. */
+/* The raw format: the bytes of A, B, C and the bias, as far as the operation has them, row-major and
+ * little-endian, with nothing between. The query has the shapes. A generated or stored operand has no bytes in
+ * the body. Nothing is copied: views point into the body, where elements of C and the bias may lie at odd
+ * addresses. The reply is the result's own buffer. */
 #include "api/codec.h"
 
 #include <assert.h>
@@ -34,8 +35,7 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
     const char *name = mm_parameter_of(&into->parameters, &operand->ld)->name;
     if (!mm_operand_is_inline(operand))
         return mm_fail_field(error, MM_BAD_REQUEST, name,
-                             "%s is given, but the operand is generated or stored, without gaps; "
-                             "leave it out",
+                             "%s is given, but the operand is not in the body; leave it out",
                              name);
     view->ld = operand->ld;
     if (view->ld >= view->cols)
@@ -83,6 +83,8 @@ static enum mm_status check_length(const struct mm_operands *into, const size_t 
     size_t expected = 0, length = 0;
     for (unsigned index = 0; index < into->count; index++) {
         expected += bytes[index];
+        if (mm_operand_is_absent(&into->of[index]))
+            continue;
         length += (size_t)snprintf(parts + length, sizeof parts - length, "%s%s %zu",
                                    index == 0 ? " (" : ", then ", into->of[index].role.name, bytes[index]);
     }

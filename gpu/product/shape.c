@@ -241,17 +241,14 @@ static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const
     return MM_OK;
 }
 
-/* The matrix dimensions of the addend must equal those of the result, and its stack must broadcast to the
- * result's without enlarging it. */
-static enum mm_status check_addend(const struct mm_shape *addend, const struct mm_shape *result,
+/* The last `own` dimensions of the addend, those of one matrix of the result, must equal the result's. Its
+ * stack must broadcast to the result's without enlarging it. */
+static enum mm_status check_addend(const struct mm_shape *addend, const struct mm_shape *result, unsigned own,
                                    struct mm_error *error) {
-    const unsigned result_stack = stack_rank(result), rank = result->rank - result_stack;
-    bool suits = addend->rank >= rank && addend->rank <= result->rank;
-    for (unsigned dim = 0; dim < rank && suits; dim++)
-        suits = addend->dims[addend->rank - rank + dim] == result->dims[result_stack + dim];
-    for (unsigned dim = 0; dim < result_stack && suits; dim++) {
-        const size_t length = stack_dim(addend, result_stack, dim);
-        suits = length == 1 || length == result->dims[dim];
+    bool suits = addend->rank >= own && addend->rank <= result->rank;
+    for (unsigned back = 1; back <= addend->rank && suits; back++) {
+        const size_t length = addend->dims[addend->rank - back];
+        suits = length == result->dims[result->rank - back] || (back > own && length == 1);
     }
     if (suits)
         return MM_OK;
@@ -259,10 +256,24 @@ static enum mm_status check_addend(const struct mm_shape *addend, const struct m
     mm_shape_text(addend, addend_text);
     mm_shape_text(result, result_text);
     return mm_fail_field(error, MM_BAD_SHAPE, "c",
-                         "c is %s, but the result is %s: the last two dimensions must be equal, and each "
-                         "dimension before them equal or 1",
+                         "c is %s, but the result is %s: the last %s must be equal, and each "
+                         "dimension before equal or 1",
                          addend->rank == 0 ? "a number" : addend_text,
-                         result->rank == 0 ? "a number" : result_text);
+                         result->rank == 0 ? "a number" : result_text,
+                         own < 2 ? "dimension" : "two dimensions");
+}
+
+/* Inserts the dimensions of length 1 that the addend lacks because A or B is a vector. */
+static struct mm_shape restore_matrix(const struct mm_shape *addend, const struct mm_shape *a,
+                                      const struct mm_shape *b) {
+    struct mm_shape whole = *addend;
+    if (b->rank == 1)
+        append(&whole, 1);
+    if (a->rank == 1) {
+        append(&whole, whole.dims[whole.rank - 1]);
+        whole.dims[whole.rank - 2] = 1;
+    }
+    return whole;
 }
 
 static enum mm_status check_bias(const struct mm_shape *bias, bool has_columns, size_t n,
@@ -273,7 +284,8 @@ static enum mm_status check_bias(const struct mm_shape *bias, bool has_columns, 
     mm_shape_text(bias, text);
     if (!has_columns)
         return mm_fail_field(error, MM_BAD_SHAPE, "bias",
-                             "bias is %s, but b is a vector, so the result has no columns to add it to", text);
+                             "bias is %s, but b is a vector, so the result has no columns to add it to",
+                             text);
     return mm_fail_field(error, MM_BAD_SHAPE, "bias",
                          "bias is %s, but it must be a vector of %zu elements, one for each column of the "
                          "result",
@@ -285,7 +297,7 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *const shap
     const enum mm_dtype c_dtype = product->c.dtype;
     const struct mm_shape *a = shapes[MM_OPERAND_A], *addend = shapes[MM_OPERAND_ADDEND];
     const struct mm_shape *b = op == MM_MATMUL ? shapes[MM_OPERAND_B] : a;
-    struct mm_shape c;
+    struct mm_shape c, whole;
     enum mm_status status = check_rank(op, "a", a, error);
     if (status == MM_OK && op == MM_MATMUL)
         status = check_rank(op, "b", b, error);
@@ -299,11 +311,18 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *const shap
         return fail_shapes(a, b, error);
     status = conform_one(op, a, b, product, error);
     if (status == MM_OK && addend != NULL)
-        status = check_addend(addend, &c, error);
+        status = check_addend(addend, &c, (a->rank > 1) + (b->rank > 1), error);
     if (status == MM_OK && shapes[MM_OPERAND_BIAS] != NULL)
         status = check_bias(shapes[MM_OPERAND_BIAS], b->rank > 1, product->n, error);
     if (status != MM_OK)
         return status;
+    if (addend != NULL && (a->rank == 1 || b->rank == 1)) {
+        whole = restore_matrix(addend, a, b);
+        addend = &whole;
+        product->addend =
+            mm_matrix_dense(product->addend.dtype, mm_shape_matrices(addend) * mm_shape_rows(addend, false),
+                            mm_shape_cols(addend, false), product->addend.data);
+    }
     make_stack(a, b, addend, stack);
     product->stack = NULL;
     if (stack->count == 0) {

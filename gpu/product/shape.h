@@ -46,7 +46,8 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
                      bool transpose_b, struct mm_shape *c);
 
 /* Completes a product whose operands have these shapes, by their index (NULL: there is no such operand). The
- * product has their views (mm_shape_view) and the epilogue's factors.
+ * product has their views (mm_shape_view) and the epilogue's factors. If A or B is a vector, the addend's
+ * view becomes that of all its matrices, which have one row or one column.
  * Sets m, n and k of each product of the stack. Sets product->stack to `stack` if there are several products.
  * Clears the transpose flag of a vector. product->c keeps its element type and becomes the dense view of all
  * results, without data. If B is one matrix, A is not transposed, and no two products share an addend, the

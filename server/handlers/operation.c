@@ -59,18 +59,23 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
+    const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
     operation->job.product = mm_call_product(call);
-    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
-        operation->job.sources[index] = call->operands.of[index].source;
-    operation->shape = mm_call_result(call);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_operand *operand = &call->operands.of[index];
+        operation->job.sources[index] = operand->source;
+        shapes[index] = mm_operand_is_absent(operand) ? NULL : &operand->shape;
+    }
+    operation->shape = mm_operands_result(&call->operands);
     enum mm_status status = choose_reply(operation, error);
+    if (status == MM_OK)
+        status = mm_call_epilogue(call, &operation->job.product, error);
     if (status == MM_OK)
         status = mm_engine_choose(engine, call->operands.kind->op, call->backend, call->variant,
                                   &operation->job, error);
     if (status == MM_OK)
-        status =
-            mm_shape_conform(call->operands.kind->op, &call->operands.of[0].shape,
-                             &call->operands.of[1].shape, &operation->job.product, &operation->stack, error);
+        status = mm_shape_conform(call->operands.kind->op, shapes, &operation->job.product, &operation->stack,
+                                  error);
     if (status == MM_OK)
         status = check_result(request, error);
     if (status == MM_OK)
@@ -153,6 +158,7 @@ static void record_job(struct mm_request *request) {
     record->k = product->k;
     record->n = is_product ? product->n : m;
     record->a = mm_source_word(operation->job.sources[MM_OPERAND_A].kind);
+    mm_call_epilogue_text(&operation->call, record->epilogue);
     record->b = is_product ? mm_source_word(operation->job.sources[MM_OPERAND_B].kind) : NULL;
     request->record.stage_ns[MM_SPAN_DECODE] = operation->decode_ns;
 }

@@ -13,7 +13,7 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
     const struct mm_call *call = &operation->call;
-    const bool has_body = mm_operands_inline_count(&call->operands) > 0;
+    const bool has_body = mm_operands_have_inline(&call->operands);
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
     if (!mm_selection_has_matrix(&call->selection) || call->selection.figures != 0)
         return MM_OK; /* mm_operation_check chooses it */
@@ -50,9 +50,12 @@ static enum mm_status check_head(struct mm_request *request) {
 static enum mm_status check_length(struct mm_request *request) {
     const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
     const struct mm_parameters *parameters = &operands->parameters;
-    for (unsigned index = 0; index < operands->count; index++)
-        if ((parameters->named & mm_parameter_bit(parameters, &operands->of[index].source)) == 0)
+    for (unsigned index = 0; index < operands->count; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        const bool is_named = (parameters->named & mm_parameter_bit(parameters, &operand->source)) != 0;
+        if (operand->role.is_optional ? operand->in_body : !is_named)
             return mm_upload_require_length(request);
+    }
     return MM_OK;
 }
 

@@ -52,7 +52,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
     const struct mm_call *call = &operation->call;
     struct mm_job *job = &operation->job;
     struct mm_buffer none = {0};
-    const struct mm_store_content content = {.shape = mm_call_result(call),
+    const struct mm_store_content content = {.shape = mm_operands_result(&call->operands),
                                              .dtype = job->product.c.dtype,
                                              .data = job->stores_c ? NULL : operation->result.data,
                                              .memory = job->stores_c ? &none : &operation->result,

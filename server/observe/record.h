@@ -1,6 +1,7 @@
 /* A record of one request, for its log line and the metrics. */
 #pragma once
 
+#include "api/call.h"
 #include "gpu/queue/job.h"
 #include "server/observe/log.h"
 
@@ -40,6 +41,7 @@ struct mm_record {
     size_t m, k, n;
     size_t products;       /* how many of this shape, in a stack */
     const char *a, *b;     /* where the operands come from (mm_source_word); NULL: no operand */
+    char epilogue[MM_EPILOGUE_TEXT_MAX]; /* its terms; "" if there are none */
     struct mm_work *work;  /* over; NULL: no work, or a benchmark that has figures */
     bool left;             /* the client did not wait for the reply */
     bool cancelled;        /* because of `left`, the deadline or the end of the process */

@@ -111,6 +111,8 @@ static void put_record(struct line *line, const struct mm_record *record) {
         put_word(line, "a", record->a);
     if (record->b != NULL)
         put_word(line, "b", record->b);
+    if (record->epilogue[0] != '\0')
+        put_word(line, "epilogue", record->epilogue);
     if (record->work != NULL)
         put_work(line, record->work);
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)

@@ -57,29 +57,35 @@ static bool lies_in(const void *data, size_t bytes, const void *memory, size_t m
     return memory != NULL && start >= begin && bytes <= memory_bytes && start - begin <= memory_bytes - bytes;
 }
 
-static void require_view(const struct mm_call *call, const struct mm_shape *shape,
-                         const struct mm_matrix *view, size_t bytes, bool column_major,
+/* Checks the view of an operand, which takes so many bytes. */
+static void require_view(const struct mm_call *call, const struct mm_operand *operand, size_t bytes,
                          const struct mm_body *body) {
     const struct mm_buffer *storage = &call->operands.storage;
-    const struct mm_matrix dense =
-        mm_shape_view(shape, view == &call->operands.of[1].view, call->operands.dtype);
-    REQUIRE(view->dtype == call->operands.dtype);
+    const struct mm_shape *shape = &operand->shape;
+    const struct mm_matrix *view = &operand->view;
+    const bool column_major = operand->column_major;
+    const enum mm_dtype dtype = mm_operand_dtype(&call->operands, operand);
+    const struct mm_matrix dense = mm_shape_view(shape, operand->role.is_column, dtype);
+    REQUIRE(view->dtype == dtype);
     REQUIRE(shape->rank <= MM_RANK_MAX);
     for (unsigned dim = 0; dim < shape->rank; dim++)
         REQUIRE(shape->dims[dim] <= fuzz_limits.dimension_max);
     REQUIRE(view->rows == dense.rows && view->cols == dense.cols && view->ld >= view->cols);
     REQUIRE(shape->rank == 2 || (view->ld == view->cols && !column_major));
     REQUIRE(!column_major || view->ld == view->cols);
-    if (mm_operand_is_generated(&call->operands.of[view == &call->operands.of[0].view ? 0 : 1])) {
+    if (!mm_operand_is_inline(operand)) {
         REQUIRE(bytes == 0 && view->data == NULL && view->ld == view->cols && !column_major);
         return;
     }
     REQUIRE(bytes == mm_matrix_bytes(view) && bytes <= fuzz_limits.memory_bytes_max);
     if (bytes == 0)
         return;
-    REQUIRE(view->data != NULL && (uintptr_t)view->data % mm_dtype_bytes(view->dtype) == 0);
+    REQUIRE(view->data != NULL);
+    REQUIRE((uintptr_t)view->data % mm_dtype_bytes(view->dtype) == 0 || operand->role.is_optional);
     REQUIRE(lies_in(view->data, bytes, body->data, body->bytes) ||
             lies_in(view->data, bytes, storage->data, storage->bytes));
+    if (!call->operands.views_body)
+        REQUIRE(!lies_in(view->data, bytes, body->data, body->bytes));
     touch(view);
 }
 
@@ -104,6 +110,9 @@ static void require_last_item(enum mm_op op, const struct mm_product *product) {
             mm_matrix_bytes(&item.a) == 0 || product->a.data == NULL);
     REQUIRE(lies_in(item.b.data, mm_matrix_bytes(&item.b), product->b.data, mm_matrix_bytes(&product->b)) ||
             mm_matrix_bytes(&item.b) == 0 || product->b.data == NULL);
+    REQUIRE(lies_in(item.addend.data, mm_matrix_bytes(&item.addend), product->addend.data,
+                    mm_matrix_bytes(&product->addend)) ||
+            mm_matrix_bytes(&item.addend) == 0 || product->addend.data == NULL);
     REQUIRE(mm_product_conform(op, &item, NULL) == MM_OK);
     REQUIRE(item.m == product->m && item.n == product->n && item.k == product->k);
 }
@@ -113,11 +122,16 @@ static void require_turnable(const struct mm_call *call) {
     struct mm_error error = {0};
     struct mm_product product = mm_call_product(call);
     struct mm_stack stack;
-    const struct mm_shape shape = mm_call_result(call);
-    enum mm_status status = mm_shape_conform(call->operands.kind->op, &call->operands.of[0].shape,
-                                             &call->operands.of[1].shape, &product, &stack, &error);
+    const struct mm_shape shape = mm_operands_result(&call->operands);
+    const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
+    for (unsigned index = 0; index < call->operands.count; index++)
+        if (!mm_operand_is_absent(&call->operands.of[index]))
+            shapes[index] = &call->operands.of[index].shape;
+    enum mm_status status = mm_call_epilogue(call, &product, &error);
+    if (status == MM_OK)
+        status = mm_shape_conform(call->operands.kind->op, shapes, &product, &stack, &error);
     if (status != MM_OK) {
-        REQUIRE(status == MM_BAD_SHAPE);
+        REQUIRE(status == MM_BAD_SHAPE || status == MM_BAD_REQUEST || status == MM_UNSUPPORTED);
         fuzz_require_error(status, &error);
         return;
     }
@@ -133,6 +147,8 @@ static void require_turnable(const struct mm_call *call) {
     }
     touch(&turned.a);
     touch(&turned.b);
+    touch(&turned.addend);
+    touch(&turned.bias);
 }
 
 static void require_decoded(const struct decoding *decoding) {
@@ -141,17 +157,16 @@ static void require_decoded(const struct decoding *decoding) {
     size_t bytes[MM_OPERANDS_MAX];
     REQUIRE(decoding->error.status == MM_OK);
     REQUIRE(mm_call_sizes(&call->operands, &fuzz_limits, bytes, NULL) == MM_OK);
-    require_view(call, &call->operands.of[0].shape, &call->operands.of[0].view, bytes[0],
-                 call->operands.of[0].column_major, body);
-    require_view(call, &call->operands.of[1].shape, &call->operands.of[1].view, bytes[1],
-                 call->operands.of[1].column_major, body);
-    REQUIRE(call->operands.count == 2 ||
-            (call->operands.of[1].view.rows == 0 && call->operands.of[1].view.cols == 0));
-    REQUIRE(bytes[0] + bytes[1] <= fuzz_limits.memory_bytes_max);
-    REQUIRE(!overlap(&call->operands.of[0].view, bytes[0], &call->operands.of[1].view, bytes[1]));
-    if (!call->operands.views_body)
-        REQUIRE(!lies_in(call->operands.of[0].view.data, bytes[0], body->data, body->bytes) &&
-                !lies_in(call->operands.of[1].view.data, bytes[1], body->data, body->bytes));
+    size_t all_bytes = 0;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_operand *operand = &call->operands.of[index];
+        require_view(call, operand, bytes[index], body);
+        REQUIRE(index < call->operands.count || (operand->view.rows == 0 && operand->view.cols == 0));
+        for (unsigned other = 0; other < index; other++)
+            REQUIRE(!overlap(&operand->view, bytes[index], &call->operands.of[other].view, bytes[other]));
+        all_bytes += bytes[index];
+    }
+    REQUIRE(all_bytes <= fuzz_limits.memory_bytes_max);
     REQUIRE(decoding->memory.used_bytes == call->operands.storage.bytes);
     REQUIRE_ENDED(call->variant);
     REQUIRE_ENDED(call->backend);
@@ -221,12 +236,12 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
         REQUIRE(x->error.has_limit == y->error.has_limit && x->error.limit == y->error.limit);
         return;
     }
-    fuzz_require_same_shape(&x->call.operands.of[0].shape, &y->call.operands.of[0].shape);
-    fuzz_require_same_shape(&x->call.operands.of[1].shape, &y->call.operands.of[1].shape);
-    fuzz_require_same(&x->call.operands.of[0].view, &y->call.operands.of[0].view);
-    fuzz_require_same(&x->call.operands.of[1].view, &y->call.operands.of[1].view);
-    REQUIRE(x->call.operands.of[0].column_major == y->call.operands.of[0].column_major &&
-            x->call.operands.of[1].column_major == y->call.operands.of[1].column_major);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_operand *of_x = &x->call.operands.of[index], *of_y = &y->call.operands.of[index];
+        fuzz_require_same_shape(&of_x->shape, &of_y->shape);
+        fuzz_require_same(&of_x->view, &of_y->view);
+        REQUIRE(of_x->column_major == of_y->column_major);
+    }
     const struct mm_parameters *values = &x->call.operands.parameters, *others = &y->call.operands.parameters;
     REQUIRE(values->given == others->given && values->derived == others->derived);
     REQUIRE(x->call.operands.dtype == y->call.operands.dtype);

@@ -172,7 +172,7 @@ static void test_type_is_noticed(void **state) {
         scan = mm_json_reader.begin(&call.operands, NULL, MM_LENGTH_UNKNOWN, &limits, &memory);
         assert_non_null(scan);
         feed(cases[index].text, strlen(cases[index].text));
-        assert_int_equal(scan->dtype, cases[index].dtype);
+        assert_int_equal(scan->operands[0].dtype, cases[index].dtype);
         mm_json_reader.cancel(scan);
     }
     close_budget();
@@ -190,7 +190,7 @@ static void test_nothing_remains(void **state) {
         {{SIZE_MAX, SIZE_MAX, 64},
          "{\"a\":[[1,\",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,",
          "\"2",
-         64 + MM_JSON_ALIGNMENT},
+         64 + MM_JSON_PADDING_MAX},
     };
     open_budget(BUDGET_BYTES);
     for (size_t index = 0; index < 2 * COUNT(cases); index++) {

@@ -91,7 +91,7 @@ static void shapes_of_made_operands(void **state) {
             snprintf(name, sizeof name, "%.*s", (int)strcspn(pair, "="), pair);
             assert_int_equal(set(&call, name, strchr(pair, '=') + 1), MM_OK);
         }
-        const struct mm_shape *const inlines[] = {read_shape(shapes[index].a, &a) ? &a : NULL,
+        const struct mm_shape *const inlines[MM_OPERANDS_MAX] = {read_shape(shapes[index].a, &a) ? &a : NULL,
                                                   read_shape(shapes[index].b, &b) ? &b : NULL};
         error = (struct mm_error){0};
         const enum mm_status status = mm_operands_set_shapes(&call.operands, inlines, &error);
@@ -116,7 +116,7 @@ static void memory_of_the_host(void **state) {
         assert_int_equal(set(&call, name, strchr(pair, '=') + 1), MM_OK);
     }
     const struct mm_shape b = mm_shape_of_matrix(300, 500);
-    const struct mm_shape *const inlines[] = {NULL, &b};
+    const struct mm_shape *const inlines[MM_OPERANDS_MAX] = {NULL, &b};
     assert_int_equal(mm_operands_set_shapes(&call.operands, inlines, NULL), MM_OK);
     mm_operands_view(&call.operands);
     assert_int_equal(mm_call_sizes(&call.operands, &limits, bytes, &error), MM_OK);

@@ -1,5 +1,6 @@
 /* Tests shapes of matrices and stacks: size limits, results, and broadcasting. */
 #include "gpu/product/shape.h"
+#include "gpu/queue/progress.h"
 #include "tests/unit/unit.h"
 
 /* Reads "8,1,5,4" as a shape. "" is a single number. */
@@ -174,7 +175,8 @@ static void test_products(void **state) {
                          products[row].c != NULL);
         if (products[row].c != NULL)
             expect_shape(&c, products[row].c);
-        const enum mm_status status = mm_shape_conform(MM_MATMUL, &a, &b, &product, &stack, &error);
+        const struct mm_shape *const shapes[MM_OPERANDS_MAX] = {&a, &b};
+        const enum mm_status status = mm_shape_conform(MM_MATMUL, shapes, &product, &stack, &error);
         assert_int_equal(status, products[row].c == NULL ? MM_BAD_SHAPE : products[row].status);
         if (status != MM_OK)
             continue;
@@ -198,7 +200,8 @@ static void test_transpositions(void **state) {
         struct mm_stack stack;
         struct mm_shape c;
         product.transpose_a = true;
-        const enum mm_status status = mm_shape_conform(MM_TRANSPOSE, &a, &none, &product, &stack, NULL);
+        const struct mm_shape *const shapes[MM_OPERANDS_MAX] = {&a};
+        const enum mm_status status = mm_shape_conform(MM_TRANSPOSE, shapes, &product, &stack, NULL);
         assert_int_equal(status, transpositions[row].status);
         if (status != MM_OK)
             continue;
@@ -235,7 +238,8 @@ static void test_merging(void **state) {
         const size_t bytes = stacks[row].rank * sizeof(size_t);
         struct mm_product product = make_product(&a, &b);
         struct mm_stack stack;
-        assert_int_equal(mm_shape_conform(MM_MATMUL, &a, &b, &product, &stack, NULL), MM_OK);
+        const struct mm_shape *const shapes[MM_OPERANDS_MAX] = {&a, &b};
+        assert_int_equal(mm_shape_conform(MM_MATMUL, shapes, &product, &stack, NULL), MM_OK);
         assert_true((product.stack == NULL) == (stacks[row].rank == 0));
         assert_int_equal(stack.count, stacks[row].count);
         assert_true(stack.a_count == stacks[row].a_count && stack.b_count == stacks[row].b_count);
@@ -248,4 +252,152 @@ static void test_merging(void **state) {
     }
 }
 
-RUN_TESTS(test_sizes, test_products, test_transpositions, test_merging)
+/* The addend's matrices equal the result's, and its stack broadcasts. The bias has a number for each column.
+ */
+static void test_addend_and_bias(void **state) {
+    static const struct {
+        const char *a, *b, *addend, *bias; /* NULL: absent */
+        const char *detail;                /* of the failure; NULL: the shapes conform */
+        unsigned rank;                     /* of the stack; 0 for a single product */
+        size_t addend_steps[2];
+    } cases[] = {
+        {"2,3", "3,4", "2,4", "4"},
+        {"3", "3", "", NULL},
+        {"2,3", "3", "2", NULL},
+        {"3", "3,4", "4", "4"},
+        {"5,2,3", "3,4", "5,2,4", "4", NULL, 0},
+        {"5,2,3", "3,4", "2,4", NULL, NULL, 1, {0}},
+        {"5,2,3", "3,4", "1,2,4", NULL, NULL, 1, {0}},
+        {"5,2,3", "5,3,4", "5,2,4", NULL, NULL, 1, {1}},
+        {"6,5,2,3", "6,5,3,4", "5,2,4", "4", NULL, 2, {0, 1}},
+        {"6,5,2,3", "6,5,3,4", "6,1,2,4", NULL, NULL, 2, {1, 0}},
+        {"6,5,2,3", "6,5,3,4", "6,5,2,4", NULL, NULL, 1, {1}},
+        {"6,5,2,3", "3", "6,1,2", NULL, NULL, 2, {1, 0}},
+        {"6,5,2,3", "3", "6,5,2", NULL, NULL, 0},
+        {"6,5,2,3", "3", "2", NULL, NULL, 1, {0}},
+        {"3", "6,5,3,4", "6,5,4", "4", NULL, 1, {1}},
+        {"3", "6,5,3,4", "5,4", NULL, NULL, 2, {0, 1}},
+        {"2,3", "3,4", "4,2", NULL, "c is 4×2, but the result is 2×4"},
+        {"2,3", "3,4", "4", NULL, "c is 4, but the result is 2×4"},
+        {"5,2,3", "3", "5,1", NULL, "c is 5×1, but the result is 5×2: the last dimension must be equal"},
+        {"2,3", "3,4", "", NULL, "c is a number, but the result is 2×4"},
+        {"2,3", "3,4", "1,2,4", NULL, "c is 1×2×4, but the result is 2×4"},
+        {"5,2,3", "3,4", "6,2,4", NULL, "c is 6×2×4, but the result is 5×2×4"},
+        {"1,2,3", "3,4", "5,2,4", NULL, "c is 5×2×4, but the result is 1×2×4"},
+        {"3", "3", "1", NULL, "c is 1, but the result is a number"},
+        {"2,3", "3,4", NULL, "3", "bias is 3, but it must be a vector of 4 elements"},
+        {"2,3", "3,4", NULL, "1,4", "bias is 1×4, but it must be a vector of 4 elements"},
+        {"2,3", "3,4", NULL, "", "bias is a number, but it must be a vector of 4 elements"},
+        {"2,3", "3", NULL, "1", "bias is 1, but b is a vector"},
+    };
+    for (size_t row = 0; row < COUNT(cases); row++) {
+        const char *const texts[] = {cases[row].a, cases[row].b, cases[row].addend, cases[row].bias};
+        struct mm_shape all[MM_OPERANDS_MAX];
+        const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
+        for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+            if (texts[index] != NULL) {
+                all[index] = shape_of(texts[index]);
+                shapes[index] = &all[index];
+            }
+        struct mm_product product = make_product(shapes[0], shapes[1]);
+        struct mm_stack stack;
+        struct mm_error error = {0};
+        product.epilogue = (struct mm_epilogue){true, .alpha.of_uint32_t = 1, .beta.of_uint32_t = 1};
+        if (shapes[MM_OPERAND_ADDEND] != NULL)
+            product.addend = mm_shape_view(shapes[MM_OPERAND_ADDEND], all[1].rank == 1, MM_INT32);
+        const enum mm_status status = mm_shape_conform(MM_MATMUL, shapes, &product, &stack, &error);
+        if ((status == MM_OK) != (cases[row].detail == NULL) ||
+            (status != MM_OK && strstr(error.detail, cases[row].detail) == NULL))
+            fail_msg("row %zu: %s", row, error.detail);
+        if (status != MM_OK)
+            continue;
+        if ((product.stack == NULL ? 0 : stack.rank) != cases[row].rank)
+            fail_msg("row %zu: rank %u", row, stack.rank);
+        if (product.addend.rows > 0) {
+            const struct mm_product item = mm_product_item(&product, 0);
+            assert_true(item.addend.rows == item.m && item.addend.cols == item.n && item.addend.ld == item.n);
+        }
+        assert_memory_equal(stack.addend_steps, cases[row].addend_steps, cases[row].rank * sizeof(size_t));
+    }
+}
+
+/* Product i of a stack has the addend that broadcasting gives it. A part has its rows and columns. */
+static void test_items_and_parts_of_the_addend(void **state) {
+    struct mm_stack stack = {.count = 6,
+                             .a_count = 6,
+                             .b_count = 6,
+                             .addend_count = 2,
+                             .rank = 2,
+                             .dims = {2, 3},
+                             .a_steps = {3, 1},
+                             .b_steps = {3, 1},
+                             .addend_steps = {1, 0}};
+    struct mm_product product = {.m = 4, .n = 5, .k = 2, .stack = &stack};
+    product.a = mm_matrix_dense(MM_INT8, 24, 2, memory[0]);
+    product.b = mm_matrix_dense(MM_INT8, 12, 5, memory[1]);
+    product.c = mm_matrix_dense(MM_INT32, 24, 5, memory[2]);
+    product.addend = mm_matrix_dense(MM_INT32, 8, 5, memory[0]);
+    product.bias = mm_matrix_dense(MM_INT32, 1, 5, memory[1]);
+    for (size_t index = 0; index < 6; index++) {
+        const struct mm_product item = mm_product_item(&product, index);
+        assert_int_equal(item.addend.rows, 4);
+        assert_ptr_equal(item.addend.data, memory[0] + index / 3 * 20 * sizeof(int32_t));
+        assert_ptr_equal(item.bias.data, memory[1]);
+    }
+    struct mm_product item = mm_product_item(&product, 5);
+    struct mm_product part = mm_product_part(&item, MM_MATMUL, 1, 2, 3, 2);
+    assert_true(part.addend.rows == 2 && part.addend.cols == 2 && part.addend.ld == 5);
+    assert_ptr_equal(part.addend.data, memory[0] + (20 + 5 + 3) * sizeof(int32_t));
+    assert_true(part.bias.rows == 1 && part.bias.cols == 2);
+    assert_ptr_equal(part.bias.data, memory[1] + 3 * sizeof(int32_t));
+    item.transpose_addend = true;
+    item.addend = mm_matrix_dense(MM_INT32, 5, 4, memory[0]);
+    part = mm_product_part(&item, MM_MATMUL, 1, 2, 3, 2);
+    assert_ptr_equal(part.addend.data, memory[0] + (3 * 4 + 1) * sizeof(int32_t));
+    item.addend = item.bias = mm_matrix_dense(MM_INT32, 0, 0, NULL);
+    part = mm_product_part(&item, MM_MATMUL, 1, 2, 3, 2);
+    assert_true(part.addend.rows == 0 && part.bias.rows == 0);
+}
+
+/* Operands that the result does not depend on are dropped, and then an epilogue without terms. */
+static void test_dropping(void **state) {
+    static const struct {
+        enum mm_dtype dtype;
+        int alpha, beta;
+        bool has_addend, has_bias;
+        enum mm_activation activation;
+        bool is_set, has_k, keeps_addend;
+    } cases[] = {
+        {MM_FLOAT32, 1, 0, false, false, MM_ACTIVATION_NONE, false, true, false},
+        {MM_FLOAT32, 1, 0, true, false, MM_ACTIVATION_NONE, false, true, false},
+        {MM_FLOAT64, 1, 1, true, false, MM_ACTIVATION_NONE, true, true, true},
+        {MM_FLOAT64, 1, 0, true, true, MM_ACTIVATION_NONE, true, true, false},
+        {MM_FLOAT16, 1, 0, true, false, MM_ACTIVATION_RELU, true, true, false},
+        {MM_FLOAT16, 2, 0, false, false, MM_ACTIVATION_NONE, true, true, false},
+        {MM_INT8, 0, -1, true, false, MM_ACTIVATION_NONE, true, false, true},
+        {MM_INT64, 0, 0, true, false, MM_ACTIVATION_NONE, true, false, false},
+        {MM_INT64, 1, 0, true, false, MM_ACTIVATION_NONE, false, true, false},
+    };
+    for (size_t row = 0; row < COUNT(cases); row++) {
+        const enum mm_dtype dtype = cases[row].dtype, sum = mm_dtype_sum(dtype);
+        struct mm_product product = {.m = 2, .n = 4, .k = 3};
+        product.a = mm_matrix_dense(dtype, 2, 3, memory[0]);
+        product.b = mm_matrix_dense(dtype, 3, 4, memory[1]);
+        product.c = mm_matrix_dense(mm_dtype_result(dtype), 2, 4, memory[2]);
+        product.epilogue =
+            (struct mm_epilogue){true, cases[row].activation, mm_scale_of(sum, cases[row].alpha),
+                                 mm_scale_of(sum, cases[row].beta)};
+        if (cases[row].has_addend)
+            product.addend = mm_matrix_dense(product.c.dtype, 2, 4, memory[2]);
+        if (cases[row].has_bias)
+            product.bias = mm_matrix_dense(product.c.dtype, 1, 4, memory[2]);
+        mm_product_drop_unread(&product);
+        if (product.epilogue.is_set != cases[row].is_set || (product.k > 0) != cases[row].has_k ||
+            (product.addend.rows > 0) != cases[row].keeps_addend ||
+            (product.bias.rows > 0) != cases[row].has_bias)
+            fail_msg("row %zu", row);
+    }
+}
+
+RUN_TESTS(test_sizes, test_products, test_transpositions, test_merging, test_addend_and_bias,
+          test_items_and_parts_of_the_addend, test_dropping)
