@@ -133,7 +133,8 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
         product->b = make(b, dtype, op, random);
     product->c.dtype = op == MM_MATMUL ? mm_dtype_result(dtype) : dtype;
     (void)mm_shape_result(op, a, b, product->transpose_a, product->transpose_b, &c);
-    if (mm_shape_conform(op, a, b, product, &stack, NULL) != MM_OK)
+    const struct mm_shape *const operand_shapes[MM_OPERANDS_MAX] = {a, b};
+    if (mm_shape_conform(op, operand_shapes, product, &stack, NULL) != MM_OK)
         subject_print(subject, "FAIL: a stack does not conform");
     const size_t bytes = mm_matrix_bytes(&product->c);
     unsigned char *memory = harness_allocate(bytes + 2 * GUARD_BYTES);
