@@ -244,17 +244,26 @@ static enum mm_status check_stored(const struct mm_operand *operand, struct mm_e
                          operand->role.name, value->name, text);
 }
 
-/* Sets the operands' shapes. If the client named only one of two operands, the other becomes uniform(0). */
-static enum mm_status complete_operands(struct mm_call *call, struct mm_error *error) {
+/* Sets the operands' shapes and the epilogue. If the client named only one of two operands, the other becomes
+ * uniform(0). With an epilogue, operands that the client does not name have their index as seed. */
+static enum mm_status complete_operands(struct values *values, struct mm_epilogue *epilogue,
+                                        struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
+    struct mm_call *call = &values->call;
     struct mm_operands *operands = &call->operands;
+    const bool is_all_random = mm_operands_are_inline(operands);
     enum mm_status status = MM_OK;
-    if (mm_operands_are_inline(operands))
+    if (is_all_random && !values->has_epilogue)
         return MM_OK;
+    operands->of[MM_OPERAND_ADDEND].in_body = call->beta.of[MM_FLOAT64].of_double != 0.0;
+    operands->of[MM_OPERAND_BIAS].in_body = values->has_bias;
     for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
         struct mm_operand *operand = &operands->of[index];
-        if (mm_operand_is_inline(operand))
-            operand->source.kind = MM_SOURCE_UNIFORM;
+        if (mm_operand_is_inline(operand)) {
+            const uint64_t seed = is_all_random || operand->role.is_optional ? index : 0;
+            operand->source = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = seed};
+        }
+        operand->in_body = false;
         if (mm_operand_is_stored(operand))
             status = check_stored(operand, error);
     }
@@ -264,7 +273,9 @@ static enum mm_status complete_operands(struct mm_call *call, struct mm_error *e
         return status;
     mm_operands_view(operands);
     struct mm_product product = mm_call_product(call);
-    return mm_product_conform(operands->kind->op, &product, error);
+    status = mm_call_epilogue(call, &product, error);
+    *epilogue = product.epilogue;
+    return status == MM_OK ? mm_product_conform(operands->kind->op, &product, error) : status;
 }
 
 static enum mm_status decode_variants(const struct mm_slice *text, const struct mm_limits *limits,
@@ -275,6 +286,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
     struct mm_operands *operands = &call->operands;
     mm_call_init_kind(call, &kinds[into->op->op]);
     operands->references = references;
+    struct mm_epilogue epilogue = {.is_set = false};
     values.repeats = MM_BENCHMARK_REPEATS;
     values.into = into;
     read_members(text, limits, &operands->parameters, error);
@@ -290,7 +302,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
     if (status == MM_OK)
         status = mm_call_resolve(operands, error);
     if (status == MM_OK)
-        status = complete_operands(call, error);
+        status = complete_operands(&values, &epilogue, error);
     into->timeout_ms = call->timeout_ms;
     into->request = (struct mm_benchmark_request){
         .op = into->op->op,
@@ -301,9 +313,11 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
         .transpose_b = operands->of[1].is_transposed,
         .dtype = operands->dtype,
         .c_dtype = operands->result_dtype,
-        .sources = {operands->of[0].source, operands->of[1].source},
+        .epilogue = epilogue,
         .repeats = values.repeats,
     };
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        into->request.sources[index] = operands->of[index].source;
     return status;
 }
 
