@@ -52,7 +52,10 @@ static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_p
     }
     snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
     return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is unknown in the %s, which takes: %s%s", field,
-                         place == MM_IN_QUERY ? "query" : "body", known, hint);
+                         place == MM_IN_QUERY    ? "query"
+                         : place == MM_IN_OBJECT ? "object"
+                                                 : "body",
+                         known, hint);
 }
 
 enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,
