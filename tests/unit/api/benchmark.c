@@ -140,7 +140,7 @@ static void malformed_requests_are_refused(void **state) {
          "which takes: a, b, dtype, result_dtype, transpose_a, transpose_b, timeout_ms, op, m, k, n, "
          "repeats, "
          "variants, epilogue"},
-        {ONES "`epilogue`: []}", "epilogue", "epilogue is an array, but must be an object, like {"},
+        {ONES "`epilogue`: []}", "epilogue", "epilogue is an empty array, but must be an object, like {"},
         {ONES "`epilogue`: {`gamma`: 1}}", "gamma", "takes: alpha, beta, bias, activation"},
         {ONES "`epilogue`: {`bias`: false, `bias`: false}}", "bias", "bias is given twice"},
         {ONES "`epilogue`: {`alpha`: `1`}}", "alpha", "alpha is the string \"1\", but must be a number"},
@@ -367,6 +367,6 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(told.limit, MM_BENCHMARK_ROWS_MAX);
 }
 
-RUN_TESTS(defaults, all_members, operands, types_of_products, large_repeats, malformed_requests_are_refused,
-          accesses_of_all_patterns, accesses_of_offsets, occupancy_is_bounded, nesting_is_bounded,
-          rows_are_bounded)
+RUN_TESTS(defaults, all_members, operands, epilogues, types_of_products, large_repeats,
+          malformed_requests_are_refused, accesses_of_all_patterns, accesses_of_offsets, occupancy_is_bounded,
+          nesting_is_bounded, rows_are_bounded)
