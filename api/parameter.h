@@ -8,7 +8,13 @@
 #include <stddef.h>
 
 /* Where a client may give a parameter. */
-enum mm_parameter_place { MM_IN_QUERY = 1, MM_IN_JSON = 2, MM_IN_FORM = 4, MM_IN_ANY = 7 };
+enum mm_parameter_place {
+    MM_IN_QUERY = 1,
+    MM_IN_JSON = 2,
+    MM_IN_FORM = 4,
+    MM_IN_ANY = 7,
+    MM_IN_OBJECT = 8 /* in an object that is a member of the JSON */
+};
 
 struct mm_parameters;
 struct mm_parameter;
@@ -59,11 +65,11 @@ enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_param
                                      const char *name, size_t name_length, const char *text, size_t length,
                                      const struct mm_limits *limits, struct mm_error *error);
 
-/* Sets the parameter with this name from a JSON value, and fails as mm_parameter_set_text does. `limits` may
- * be NULL if no row is a dimension. */
-enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *name, size_t name_length,
-                                      const struct mm_value *given, const struct mm_limits *limits,
-                                      struct mm_error *error);
+/* Sets the parameter with this name from a JSON value at this place, and fails as mm_parameter_set_text does.
+ * `limits` may be NULL if no row is a dimension. */
+enum mm_status mm_parameter_set_value(struct mm_parameters *values, enum mm_parameter_place place,
+                                      const char *name, size_t name_length, const struct mm_value *given,
+                                      const struct mm_limits *limits, struct mm_error *error);
 
 /* Stores a value. Bytes of *value that the member does not use must be 0. Fails with MM_BAD_REQUEST if the
  * client gave a different value before. */

@@ -116,8 +116,8 @@ static void read_parameter(struct mm_json_scan *scan, const char *text) {
         return;
     const struct mm_value name = mm_json_value(text, scan->name, name_buffer);
     const struct mm_value value = mm_json_value(text, scan->reader.token, buffer);
-    if (mm_parameter_set_value(&scan->into->parameters, name.text, name.length, &value, scan->store.limits,
-                               &scan->error) != MM_OK)
+    if (mm_parameter_set_value(&scan->into->parameters, MM_IN_JSON, name.text, name.length, &value,
+                               scan->store.limits, &scan->error) != MM_OK)
         mm_json_locate(text, scan->reader.token, &scan->error);
 }
 

@@ -160,8 +160,9 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
     fprintf(out, " n=%zu %s", request->n, mm_dtype_name(request->dtype));
     if (op->op == MM_MATMUL && request->c_dtype != request->dtype)
         fprintf(out, " result_dtype=%s", mm_dtype_name(request->c_dtype));
-    fprintf(out, "%s%s%s%s\n\n", request->transpose_a ? " transpose_a" : "",
-            request->transpose_b ? " transpose_b" : "", devices[0] == '\0' ? ", predicted" : " on ", devices);
+    fprintf(out, "%s%s%s%s%s\n\n", request->transpose_a ? " transpose_a" : "",
+            request->transpose_b ? " transpose_b" : "", request->epilogue.is_set ? " epilogue" : "",
+            devices[0] == '\0' ? ", predicted" : " on ", devices);
 }
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {

@@ -172,7 +172,7 @@ class Products(WithServer):
 
     def test_fortran_order_is_not_copied(self):
         a = np.asfortranarray(self.whole(20, 30))
-        query, body = self.client.product(a, a.T)._encode({})
+        query, body = self.client.product(a, a.T)._encode({}, {})
         self.assertEqual((query["transpose_a"], query.get("transpose_b")), ("true", None))
         for part in body:
             self.assertTrue(np.shares_memory(np.frombuffer(part, np.uint8), a))
@@ -183,6 +183,32 @@ class Products(WithServer):
         self.assertIn("1", self.refused("bad_shape", self.client.matmul, [[1, 2]], [[5, 6]]).detail)
         self.refused("unsupported", self.client.matmul, [[1j]], [[1j]])
         self.assertRaises(TypeError, self.client.matmul, [[1]], [[1]], out="x")
+
+    def test_gemm(self):
+        """Each type of result, with arrays of other types, Fortran order, a broadcast stack and a number."""
+        for dtype in TYPES:
+            with self.subTest(dtype):
+                a, b, c, bias = self.whole(5, 7, dtype=dtype), self.whole(7, 3, dtype=dtype), self.whole(3, 5, dtype=int).T, [1, 2, -3]
+                d = self.client.matmul(a, b, c=c, alpha=2, beta=-3, bias=bias, activation="relu")
+                self.assertEqual(d.dtype, np.dtype(WIDER.get(dtype, dtype)))
+                expected = np.maximum(2 * (a.astype(float) @ b.astype(float)) - 3 * c + bias, 0)
+                np.testing.assert_array_equal(d.astype(float), expected)
+        a, b, c = self.whole(4, 2, 3), self.whole(3, 5), self.whole(2, 5)
+        np.testing.assert_array_equal(self.client.matmul(a, b, c=c), a @ b + c)
+        self.assertEqual(self.client.matmul(c[0], c[1], c=3, alpha=2), 2 * (c[0] @ c[1]) + 3)
+        np.testing.assert_array_equal(self.client.matmul(c[0], b.T, bias=c[0, :3] / 2, result_dtype="float16"), c[0] @ b.T + c[0, :3] / 2)
+        with mock.patch.dict(os.environ, MATMULD_URL=self.server.url):
+            np.testing.assert_allclose(matmuld.gemm(a, b, c, 0.5, 2, activation="tanh"), np.tanh(0.5 * (a @ b) + 2 * c), 1e-6)
+            np.testing.assert_array_equal(matmuld.gemm(a, b, c[None]), a @ b + c)
+
+    def test_bad_gemm(self):
+        a, b = self.whole(2, 3, dtype="int32"), self.whole(3, 5, dtype="int32")
+        self.assertRaises(TypeError, self.client.matmul, a, b, c=np.ones((2, 5)))
+        self.assertRaises(ValueError, self.client.matmul, a, b, bias=np.ones((1, 5), int))
+        self.assertRaises(TypeError, self.client.matmul, a, b, c_from="c")
+        self.refused("bad_shape", self.client.matmul, a, b, c=np.ones((5, 2), int))
+        self.refused("bad_request", self.client.matmul, a, b, beta=2)
+        self.refused("unsupported", self.client.matmul, a, b, activation="tanh")
 
     def test_parts(self):
         a, b = self.whole(6, 5), self.whole(5, 4)
@@ -287,6 +313,24 @@ class StoredMatrices(WithServer):
         self.assertEqual(self.client.stored("c").etag, C.etag)
         self.assertRaises(TypeError, lambda: (A @ self.B) @ self.b)
         self.assertRaises(ValueError, matmuld.Client(self.server.url).matmul, self.a, self.B)
+
+    def test_gemm(self):
+        A, bias = self.client.put(self.a, "a"), self.client.put(np.ones(4, np.float32), "bias")
+        other = matmuld.Client(self.server.url)
+        other.stored("bias").delete()
+        acc = (A @ self.B).store("acc", bias=bias)
+        expected = self.a @ self.b + 1
+        for c in acc, expected:
+            np.testing.assert_array_equal((A @ self.B).get(c=c, beta=2), self.a @ self.b + 2 * expected)
+        for _ in range(3):
+            acc = (A @ self.B).store("acc", c=acc)
+        np.testing.assert_array_equal(acc.get(), 4 * (self.a @ self.b) + 1)
+        acc = self.client.put(expected, "acc")
+        other.stored("acc").delete()
+        self.refused("no_such_matrix", (A @ self.B).store, "acc", c=acc)
+        self.refused("unsupported", (A @ self.B).get, bias=np.ones(4))
+        self.assertRaises(ValueError, (A @ self.B).get, c=other.stored("a"))
+        self.assertRaises(TypeError, (A @ self.B).get, c=A @ self.B)
 
     def test_types(self):
         for dtype in TYPES:

@@ -36,6 +36,11 @@ static struct mm_product make_product(const struct mm_benchmark_request *request
     product.c = mm_product_result(request->op, &product);
     if (request->op == MM_MATMUL)
         product.c.dtype = request->c_dtype;
+    product.epilogue = request->epilogue;
+    if (request->sources[MM_OPERAND_ADDEND].kind != MM_SOURCE_HOST)
+        product.addend = product.c;
+    if (request->sources[MM_OPERAND_BIAS].kind != MM_SOURCE_HOST)
+        product.bias = mm_matrix_dense(request->c_dtype, 1, request->n, NULL);
     return product;
 }
 
@@ -44,7 +49,7 @@ static bool has_given(const struct mm_benchmark_request *request) {
 }
 
 static size_t check_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
-    if (request->op != MM_MATMUL)
+    if (request->op != MM_MATMUL || mm_benchmark_has_activation(request))
         return 0;
     return has_given(request) ? mm_verify_bytes(product)
                               : mm_projection_bytes(request->dtype, request->m, request->k, request->n);
@@ -108,24 +113,24 @@ enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *reques
                          row_count, request->repeats, work, limits->flops_max);
 }
 
-/* The offsets of B and C in a set of matrices. */
-static size_t b_offset(const struct mm_product *product) {
-    return mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT);
-}
-
-static size_t c_offset(const struct mm_product *product) {
-    return b_offset(product) + mm_size_round_up(mm_matrix_bytes(&product->b), ALIGNMENT);
+/* Returns the offset of an operand in a set of matrices, or of C if the index is MM_OPERANDS_MAX. */
+static size_t offset_of(const struct mm_product *product, unsigned index) {
+    size_t offset = 0;
+    for (unsigned before = 0; before < index; before++)
+        offset += mm_size_round_up(mm_matrix_bytes(mm_product_operand(product, before)), ALIGNMENT);
+    return offset;
 }
 
 static size_t given_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
-    return has_given(request) ? c_offset(product) : 0;
+    return has_given(request) ? offset_of(product, MM_OPERANDS_MAX) : 0;
 }
 
 static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
     const struct mm_product *product = &benchmark->product;
-    benchmark->b_offset = b_offset(product);
-    benchmark->c_offset = c_offset(product);
-    benchmark->set_bytes = c_offset(product) + mm_size_round_up(mm_matrix_bytes(&product->c), ALIGNMENT);
+    for (unsigned index = 0; index < MM_PRODUCT_MATRICES; index++)
+        benchmark->offsets[index] = offset_of(product, index);
+    benchmark->set_bytes =
+        benchmark->offsets[MM_OPERANDS_MAX] + mm_size_round_up(mm_matrix_bytes(&product->c), ALIGNMENT);
     benchmark->host_set_count = bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
@@ -144,8 +149,8 @@ static void divide_memory(struct mm_benchmark *benchmark) {
     if (!has_given(request))
         return;
     benchmark->given = benchmark->part - given;
-    product->a.data = benchmark->given;
-    product->b.data = benchmark->given + benchmark->b_offset;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        mm_product_place_operand(product, index, benchmark->given + benchmark->offsets[index]);
 }
 
 /* Sets the errors of models that do not support the shape. */
@@ -157,21 +162,27 @@ static void fail_models(struct mm_benchmark *benchmark) {
                                          &benchmark->rows[row].error);
 }
 
-/* Prepares the check of random operands. */
+/* Prepares the check of a product. */
 static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
+    if (has_given(request))
+        benchmark->seed = mm_verify_seed();
+    if (!has_given(request) || mm_benchmark_has_activation(request))
+        mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
+    if (has_given(request))
+        return;
     assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
     benchmark->operands = (struct mm_random_product){
         .dtype = request->dtype,
         .a_seed = MM_BENCHMARK_SEED,
-        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / mm_dtype_bytes(request->dtype)),
+        .b_seed = mm_random_skip(MM_BENCHMARK_SEED,
+                                 benchmark->offsets[MM_OPERAND_B] / mm_dtype_bytes(request->dtype)),
         .transpose_a = request->transpose_a,
         .transpose_b = request->transpose_b,
         .m = request->m,
         .k = request->k,
         .n = request->n,
     };
-    mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
     mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check_memory);
 }
 
@@ -193,9 +204,7 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     lay_out_sets(benchmark, memory_bytes_max - mm_size_min(memory_bytes_max, checking_bytes + times_bytes));
     divide_memory(benchmark);
     fail_models(benchmark);
-    if (has_given(request))
-        benchmark->seed = mm_verify_seed();
-    else if (request->op == MM_MATMUL)
+    if (request->op == MM_MATMUL)
         prepare_check(benchmark);
     return benchmark;
 }

@@ -25,7 +25,8 @@ struct mm_benchmark_subject {
     bool is_model;                    /* no device can run the variant, so only its traffic is predicted */
 };
 
-/* What to measure. A product is op(A)·op(B), m×k by k×n. For a transposition A is m×n and k is 0. */
+/* What to measure. A product is op(A)·op(B), m×k by k×n, with an epilogue if `epilogue.is_set`. For a
+ * transposition A is m×n and k is 0. */
 struct mm_benchmark_request {
     enum mm_op op;
     size_t m;
@@ -35,21 +36,24 @@ struct mm_benchmark_request {
     enum mm_dtype c_dtype; /* for a product: one of mm_dtype_results */
     bool transpose_a;
     bool transpose_b;
+    struct mm_epilogue epilogue;
     uint64_t repeats; /* most runs of a row, without warm-ups */
     uint64_t row_ns;  /* a row starts no run after this time; 0: MM_BENCHMARK_ROW_NS */
     /* If a run would take longer by the rates of the device, the row fails. 0 if there is no limit. */
     uint64_t kernel_ms_max;
 
-    /* The client's operands. If the kind is MM_SOURCE_HOST, the matrices are random. A product has both
-     * operands or none, and a transposition has no B. The caller keeps references to stored matrices until
-     * close. */
+    /* Sources of the operands. If A's kind is MM_SOURCE_HOST, the matrices are random, and all kinds are
+     * MM_SOURCE_HOST. Otherwise a product has A and B, and a transposition A. A product with an epilogue has
+     * A and B too, and the addend and the bias unless their kind is MM_SOURCE_HOST. The caller keeps
+     * references to stored matrices until close. */
     struct mm_source sources[MM_OPERANDS_MAX];
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };
 
 struct mm_benchmark_limits {
-    /* memory_bytes_max is for A, B and C, copies of the client's operands, and the memory of the check. */
+    /* memory_bytes_max is for all matrices, copies of operands that have sources, and the memory of the
+     * check. */
     const struct mm_limits *matrices;
     uint64_t repeats_max;
     /* Operations of all runs. In a transposition, each element that is read or written counts as an
@@ -79,13 +83,14 @@ struct mm_benchmark_row {
     double max_ns;
 
     /* Estimated error of the whole result: ||C − A·B|| / ||A·B||. 0 for a transposition. INFINITY if an
-     * element is not finite or was not written. NAN if the request's operands allow no check of any row. */
+     * element is not finite or was not written. NAN if the request's operands allow no check of any row, or
+     * if there is an activation. */
     double relative_error;
 
-    /* Largest error as a fraction of its bound, or INFINITY. For random operands this is the error of an
-     * element in the sample (gpu/check/sample.h). For the client's operands it is the residual of a row
-     * (gpu/check/verify.h). NAN if the bound is too wide to show errors, or if no row could be checked. For
-     * a transposition this is the fraction of wrong elements. */
+    /* Largest error as a fraction of its bound, or INFINITY. For random operands, and if there is an
+     * activation, this is the error of an element in the sample (gpu/check/sample.h). For other operands it
+     * is the residual of a row (gpu/check/verify.h). NAN if the bound is too wide to show errors, or if no
+     * row could be checked. For a transposition this is the fraction of wrong elements. */
     double max_error;
 
     /* The rate divided by the rate of `blas` on this backend, or for a transposition by the rate of a plain

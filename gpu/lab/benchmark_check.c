@@ -1,6 +1,7 @@
 /* Checks the first result of a row. All of C is overwritten before the run, and read back afterwards in
  * parts. A product of random operands is checked by gpu/check/projection.h and gpu/check/sample.h. The
- * client's operands may be infinite or overflow integers, so their product is checked by gpu/check/verify.h.
+ * client's operands may be infinite or overflow integers, so their product is checked by gpu/check/verify.h,
+ * and so is a product with an epilogue. verify.h cannot check an activation, so sample.h does.
  * A transposition is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
 
@@ -9,15 +10,102 @@
 
 #define POISON_SEED UINT64_C(0x706f69736f6e)
 
+/* --- products with an activation */
+
+static size_t index_of(const struct mm_matrix *matrix, bool is_transposed, size_t row, size_t col) {
+    return is_transposed ? col * matrix->ld + row : row * matrix->ld + col;
+}
+
+static uint64_t word_of(const struct mm_matrix *matrix, size_t index) {
+    return matrix->dtype == MM_INT64 ? mm_load_uint64_t(MM_INT64, matrix->data, index)
+                                     : (uint64_t)(int64_t)mm_dtype_get(matrix->dtype, matrix->data, index);
+}
+
+/* Returns an element of D, which wraps around. */
+static double expect_integer(const struct mm_product *product, size_t row, size_t col) {
+    const struct mm_terms terms = mm_product_terms(product);
+    uint64_t sum = 0;
+    for (size_t depth = 0; depth < product->k; depth++)
+        sum += word_of(&product->a, index_of(&product->a, product->transpose_a, row, depth)) *
+               word_of(&product->b, index_of(&product->b, product->transpose_b, depth, col));
+    return product->c.dtype == MM_INT32 ? (int32_t)mm_finish_uint32_t(&terms, row, col, (uint32_t)sum)
+                                        : (double)(int64_t)mm_finish_uint64_t(&terms, row, col, sum);
+}
+
+static double scale_of(const struct mm_product *product, union mm_scale scale) {
+    return mm_dtype_sum(product->a.dtype) == MM_FLOAT64 ? scale.of_double : (double)scale.of_float;
+}
+
+/* Returns an element of D before it is rounded. *magnitude becomes |alpha|·(|A|·|B|) + |beta·C| + |bias|. */
+static double expect_float(const struct mm_product *product, size_t row, size_t col, double *magnitude) {
+    const struct mm_matrix *a = &product->a, *b = &product->b, *addend = &product->addend;
+    const enum mm_activation activation = product->epilogue.activation;
+    const double alpha = scale_of(product, product->epilogue.alpha);
+    double sum = 0.0, low = 0.0, added = 0.0, bias = 0.0;
+    *magnitude = 0.0;
+    for (size_t depth = 0; depth < product->k; depth++) {
+        const double of_a = mm_dtype_get(a->dtype, a->data, index_of(a, product->transpose_a, row, depth));
+        const double of_b = mm_dtype_get(b->dtype, b->data, index_of(b, product->transpose_b, depth, col));
+        mm_exact_add_product(&sum, &low, of_a, of_b, 0.0);
+        *magnitude += fabs(of_a * of_b);
+    }
+    if (addend->rows > 0)
+        added = scale_of(product, product->epilogue.beta) *
+                mm_dtype_get(addend->dtype, addend->data, index_of(addend, false, row, col));
+    if (product->bias.rows > 0)
+        bias = mm_dtype_get(product->bias.dtype, product->bias.data, col);
+    *magnitude = fabs(alpha) * *magnitude + fabs(added) + fabs(bias);
+    const double x = alpha * (sum + low) + added + bias;
+    return activation == MM_ACTIVATION_RELU ? MM_RELU(x) : mm_activate_double(activation, x);
+}
+
+/* Computes the next span of the sample. If an element is not finite, the sample becomes empty, because it
+ * cannot show errors. */
+static void expect_activated(struct mm_benchmark *benchmark) {
+    const struct mm_product *product = &benchmark->product;
+    struct mm_sample *sample = &benchmark->sample;
+    const unsigned span = benchmark->expected_spans++;
+    for (unsigned index = 0; index < sample->width; index++) {
+        const size_t row = sample->spans[span].row, col = sample->spans[span].col + index;
+        double magnitude = 0.0;
+        sample->sums[span][index] = mm_dtype_is_float(product->c.dtype)
+                                        ? expect_float(product, row, col, &magnitude)
+                                        : expect_integer(product, row, col);
+        sample->magnitudes[span][index] = magnitude;
+        if (!isfinite(magnitude))
+            benchmark->expected_spans = sample->span_count = 0;
+    }
+}
+
+/* Returns the bounds of a sample of D, whose magnitudes are those of expect_float. An activation makes of the
+ * bound E of its argument x at most 1.13·E + 8·u·(|x| + 1) (docs/accuracy.md). */
+static struct mm_bounds bounds_of(const struct mm_benchmark *benchmark, const struct mm_product *product,
+                                  enum mm_arithmetic arithmetic) {
+    const double unit = mm_dtype_precision(mm_dtype_sum(product->a.dtype)).unit;
+    struct mm_bounds bounds = mm_bounds_of(product, arithmetic);
+    if (!mm_benchmark_has_activation(&benchmark->request) || unit == 0.0)
+        return bounds;
+    bounds.relative = 1.13 * (bounds.relative + 4.0 * unit) + 8.0 * unit;
+    bounds.absolute = 1.13 * fabs(scale_of(product, product->epilogue.alpha)) * bounds.absolute + 8.0 * unit;
+    return bounds;
+}
+
+/* --- all operations */
+
 bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark) {
+    struct mm_sample *sample = &benchmark->sample;
+    const bool has_activation = mm_benchmark_has_activation(&benchmark->request);
     if (benchmark->request.op != MM_MATMUL)
         return false;
-    if (benchmark->given != NULL)
+    if (benchmark->given != NULL && !has_activation)
         return mm_verify_prepare(&benchmark->product, benchmark->seed, benchmark->check_memory,
                                  &benchmark->prepared_rows);
-    if (benchmark->expected_spans == benchmark->sample.span_count)
-        return mm_projection_prepare(&benchmark->projection);
-    mm_sample_expect(&benchmark->sample, benchmark->expected_spans++, &benchmark->operands);
+    if (benchmark->expected_spans == sample->span_count)
+        return !has_activation && mm_projection_prepare(&benchmark->projection);
+    if (has_activation)
+        expect_activated(benchmark);
+    else
+        mm_sample_expect(sample, benchmark->expected_spans++, &benchmark->operands);
     return true;
 }
 
@@ -97,7 +185,7 @@ static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct 
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;
     const struct mm_bounds bounds =
-        mm_bounds_of(product, mm_variant_arithmetic(row->ran, device->backend->is_host));
+        bounds_of(benchmark, product, mm_variant_arithmetic(row->ran, device->backend->is_host));
     const size_t bytes = mm_dtype_bytes(product->c.dtype);
     uint64_t elements[MM_SAMPLE_WIDTH_MAX]; /* elements of C's type */
     for (unsigned span = 0; span < sample->span_count; span++) {
@@ -117,6 +205,8 @@ static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct 
 
 static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmetic, const struct mm_matrix *c,
                      size_t first, size_t count) {
+    if (mm_benchmark_has_activation(&benchmark->request))
+        return;
     if (benchmark->given == NULL) {
         if (first == 0)
             mm_projection_begin(&benchmark->projection);
@@ -156,8 +246,9 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
     end_part(benchmark, product, bytes);
     if (benchmark->c_bytes_done > 0)
         return MM_OK;
-    if (is_product && benchmark->given == NULL) {
-        row->relative_error = mm_projection_error(&benchmark->projection);
+    const bool has_activation = mm_benchmark_has_activation(&benchmark->request);
+    if (is_product && (benchmark->given == NULL || has_activation)) {
+        row->relative_error = has_activation ? NAN : mm_projection_error(&benchmark->projection);
         return check_sample(benchmark, device, product, row);
     }
     if (is_product)

@@ -65,14 +65,19 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
-/* Copies or generates more elements of the client's operands in host memory. */
+static size_t count_elements(const struct mm_benchmark *benchmark, unsigned index) {
+    const struct mm_matrix *operand = mm_product_operand(&benchmark->product, index);
+    return operand->rows * operand->cols;
+}
+
+/* Copies or generates more elements of the operands in host memory. */
 static enum mm_status copy_given(struct mm_benchmark *benchmark, struct mm_error *error) {
-    const struct mm_product *product = &benchmark->product;
-    const size_t of_a = product->a.rows * product->a.cols;
-    const unsigned index = benchmark->given_count < of_a ? MM_OPERAND_A : MM_OPERAND_B;
-    const struct mm_matrix *operand = mm_product_operand(product, index);
-    const size_t first = benchmark->given_count - (index == MM_OPERAND_A ? 0 : of_a);
-    const size_t count = mm_size_min(operand->rows * operand->cols - first, FILL_NUMBERS);
+    size_t first = benchmark->given_count;
+    unsigned index = 0;
+    while (first >= count_elements(benchmark, index))
+        first -= count_elements(benchmark, index++);
+    const struct mm_matrix *operand = mm_product_operand(&benchmark->product, index);
+    const size_t count = mm_size_min(count_elements(benchmark, index) - first, FILL_NUMBERS);
     const enum mm_status status =
         mm_source_generate(&benchmark->request.sources[index], operand, first, count, error);
     if (status == MM_OK)
@@ -81,24 +86,27 @@ static enum mm_status copy_given(struct mm_benchmark *benchmark, struct mm_error
 }
 
 static bool lacks_given(const struct mm_benchmark *benchmark) {
-    const struct mm_matrix *a = &benchmark->product.a, *b = &benchmark->product.b;
-    return benchmark->given != NULL && benchmark->given_count < a->rows * a->cols + b->rows * b->cols;
+    size_t count = 0;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        count += count_elements(benchmark, index);
+    return benchmark->given != NULL && benchmark->given_count < count;
 }
 
-/* Returns how much must still be filled: bytes for the client's operands, else elements. */
+/* Returns how much must still be filled: bytes if the operands have sources, else elements. */
 static size_t left_to_fill(const struct mm_benchmark *benchmark) {
     if (benchmark->given != NULL)
-        return benchmark->set_count * benchmark->c_offset - benchmark->filled;
+        return benchmark->set_count * benchmark->offsets[MM_OPERANDS_MAX] - benchmark->filled;
     return benchmark->set_count * benchmark->set_bytes / mm_dtype_bytes(mm_benchmark_fill_dtype(benchmark)) -
            benchmark->filled;
 }
 
-/* Uploads the client's operands, or a part of them, to a set. */
+/* Uploads operands that have sources, or a part of them, to a set. */
 static enum mm_status fill_given(struct mm_benchmark *benchmark, struct mm_device *device,
                                  struct mm_error *error) {
-    const size_t set = benchmark->filled / benchmark->c_offset;
-    const size_t first = benchmark->filled % benchmark->c_offset;
-    const size_t bytes = mm_size_min(benchmark->c_offset - first, FILL_NUMBERS);
+    const size_t given_bytes = benchmark->offsets[MM_OPERANDS_MAX];
+    const size_t set = benchmark->filled / given_bytes;
+    const size_t first = benchmark->filled % given_bytes;
+    const size_t bytes = mm_size_min(given_bytes - first, FILL_NUMBERS);
     benchmark->filled += bytes;
     return device->backend->upload(device, benchmark->memory + set * benchmark->set_bytes + first,
                                    benchmark->given + first, bytes, error);
@@ -128,9 +136,9 @@ static struct mm_product place(const struct mm_benchmark *benchmark, size_t set,
     } else {
         product.tile = benchmark->request.subjects[row].tile;
     }
-    product.a.data = memory;
-    product.b.data = memory + benchmark->b_offset;
-    product.c.data = memory + benchmark->c_offset;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        mm_product_place_operand(&product, index, memory + benchmark->offsets[index]);
+    product.c.data = memory + benchmark->offsets[MM_OPERANDS_MAX];
     return product;
 }
 

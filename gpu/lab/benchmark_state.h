@@ -44,10 +44,9 @@ struct mm_benchmark_row_state {
 struct mm_benchmark {
     struct mm_benchmark_request request;
 
-    /* The layout of a set: A begins at 0, and B and C at their offsets. Sets are set_bytes apart. */
+    /* The layout of a set: each operand and then C begins at its offset. Sets are set_bytes apart. */
     struct mm_product product; /* points to `given`, or has no data */
-    size_t b_offset;
-    size_t c_offset;
+    size_t offsets[MM_PRODUCT_MATRICES];
     size_t set_bytes;
     size_t host_set_count; /* number of sets on a host backend */
 
@@ -56,12 +55,13 @@ struct mm_benchmark {
     struct mm_benchmark_row_state row_states[MM_BENCHMARK_ROWS_MAX + 1];
     size_t row_count;
 
-    /* The client's operands in host memory, laid out as in a set. NULL if the matrices are random. */
+    /* The operands that have sources in host memory, laid out as in a set. NULL if the matrices are
+     * random. */
     char *given;
-    size_t given_count; /* elements of A and B that are complete */
+    size_t given_count; /* elements of all operands that are complete */
 
-    /* For the check. A product of random matrices uses sample and projection, and a product of the client's
-     * operands uses verification. */
+    /* For the check. A product of random matrices uses sample and projection. Other products use
+     * verification, or sample if there is an activation. */
     struct mm_random_product operands;
     struct mm_sample sample;
     unsigned expected_spans; /* number of spans whose elements are computed */
@@ -79,7 +79,7 @@ struct mm_benchmark {
     const struct mm_backend *backend;
     char *memory; /* device memory of all sets; NULL before it is acquired */
     size_t set_count;
-    size_t filled;                         /* elements that were filled; for the client's operands, bytes */
+    size_t filled;                         /* elements that were filled; with `given`, bytes */
     size_t current_row;                    /* row whose turn it is */
     size_t run_count;                      /* runs so far; selects the set */
     bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of earlier ones */
@@ -91,6 +91,10 @@ struct mm_benchmark {
  * seldom equal, so a misplaced element shows. */
 static inline enum mm_dtype mm_benchmark_fill_dtype(const struct mm_benchmark *benchmark) {
     return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
+}
+
+static inline bool mm_benchmark_has_activation(const struct mm_benchmark_request *request) {
+    return request->epilogue.is_set && request->epilogue.activation != MM_ACTIVATION_NONE;
 }
 
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled);

@@ -85,28 +85,28 @@ MM_COMBINE_INTEGERS(uint64_t)
 #define MM_NOT_INLINED static inline
 #endif
 
-/* gelu, gelu_tanh and silu of -∞ are 0. 1.59577 is √(8/π): gelu_tanh is x / (1 + e^(-2u)), which is
- * x·(1 + tanh(u)) / 2. */
-#define MM_ACTIVATE(SUM, EXP, TANH, ERFC)                                                                    \
-    MM_NOT_INLINED SUM mm_activate_##SUM(enum mm_activation activation, SUM x) {                     \
-        const bool is_lowest = x == -(SUM)INFINITY;                                                          \
-        switch (activation) {                                                                                \
-        case MM_ACTIVATION_GELU:                                                                             \
-            return is_lowest ? 0 : (SUM)0.5 * x * ERFC(x * (SUM)-0.70710678118654752);                       \
-        case MM_ACTIVATION_GELU_TANH:                                                                        \
-            return is_lowest ? 0                                                                             \
-                             : x / (1 + EXP((SUM)-1.5957691216057308 * (x + (SUM)0.044715 * x * x * x)));    \
-        case MM_ACTIVATION_SILU:                                                                             \
-            return is_lowest ? 0 : x / (1 + EXP(-x));                                                        \
-        case MM_ACTIVATION_SIGMOID:                                                                          \
-            return 1 / (1 + EXP(-x));                                                                        \
-        default: /* MM_ACTIVATION_TANH */                                                                    \
-            return TANH(x);                                                                                  \
-        }                                                                                                    \
+/* All activations but relu and gelu follow from s, the logistic function of y. With y = 2u, s is (1 + tanh(u)) / 2.
+ * 1.59577 is √(8/π), from the definition of gelu_tanh. gelu, gelu_tanh and silu of -∞ are 0. */
+#define MM_ACTIVATE(SUM, EXP, ERFC)                                                                          \
+    MM_NOT_INLINED SUM mm_activate_##SUM(enum mm_activation activation, SUM x) {                             \
+        SUM y = x, s = 0;                                                                                    \
+        if (activation == MM_ACTIVATION_TANH)                                                                \
+            y = 2 * x;                                                                                       \
+        if (activation == MM_ACTIVATION_GELU_TANH)                                                           \
+            y = (SUM)1.5957691216057308 * (x + (SUM)0.044715 * x * x * x);                                   \
+        if (activation == MM_ACTIVATION_GELU)                                                                \
+            s = (SUM)0.5 * ERFC(x * (SUM)-0.70710678118654752);                                              \
+        else                                                                                                 \
+            s = 1 / (1 + EXP(-y));                                                                           \
+        if (activation == MM_ACTIVATION_SIGMOID)                                                             \
+            return s;                                                                                        \
+        if (activation == MM_ACTIVATION_TANH)                                                                \
+            return 2 * s - 1;                                                                                \
+        return x == -(SUM)INFINITY ? 0 : x * s;                                                              \
     }
 
-MM_ACTIVATE(float, expf, tanhf, erfcf)
-MM_ACTIVATE(double, exp, tanh, erfc)
+MM_ACTIVATE(float, expf, erfcf)
+MM_ACTIVATE(double, exp, erfc)
 
 /* relu of a NaN is a NaN. */
 #define MM_RELU(x) ((x) <= 0 ? 0 : (x))

@@ -19,7 +19,10 @@ const from = (x) => x.from.value;
 const isFile = (x) => from(x)[0] === '@';
 const isMade = (x) => !isFile(x) && from(x).endsWith(')');
 const isForm = () => both.some(isFile);
-const typed = () => both.filter((x) => !from(x));
+const cellsOf = (text) => text.split(';').map((row) => row.split(',').map((one) => one.trim()));
+const terms = () => ['c', 'bias'].map((name) => ({ name, text: field(name).value })).filter(({ text }) => text)
+  .map(({ name, text }) => ({ name, cells: cellsOf(text) }));
+const typed = () => [...both.filter((x) => !from(x)), ...terms()];
 const isLong = () => typed().map((x) => x.cells).join().length > TEXT_MAX;
 const known = (x) => isFile(x) ? x : stored.find(({ name }) => name === from(x)) || {};
 
@@ -29,7 +32,7 @@ export function open(section, parameters) {
   form.reset();
   for (const x of both) {
     const text = parameters.get(x.name) || x.example;
-    setCells(x, text === '?' ? [['', ''], ['', '']] : text.split(';').map((row) => row.split(',')));
+    setCells(x, text === '?' ? [['', ''], ['', '']] : cellsOf(text));
     x.file = null;
   }
   for (const [name, value] of parameters) {
@@ -38,6 +41,7 @@ export function open(section, parameters) {
     else if (input?.type === 'checkbox') input.checked = value === 'true';
     else if (input) input.value = value;
   }
+  part('more').open = [...part('more').querySelectorAll('input, select')].some(({ value }) => value);
   update();
   if (both.every((x) => isFile(x) ? x.file : from(x) || /[^,]/.test(x.cells))) return multiply(true);
   say('The link holds no files and no long matrices: add what is missing.');
@@ -61,9 +65,9 @@ function shapeOf(x) {
   return shape[1] && x.transpose.checked ? [...shape.slice(0, -2), shape.at(-1), shape.at(-2)] : shape;
 }
 
-// The request's parameters, as pairs of texts. What the page does not show of C is not transferred.
+// The request's parameters but typed matrices, as pairs of texts. What the page does not show of C is not transferred.
 function parameters(all) {
-  const list = [...new FormData(form)].filter(([, value]) => value && value[0] !== '@');
+  const list = [...new FormData(form)].filter(([name, value]) => value && value[0] !== '@' && name !== 'c' && name !== 'bias');
   const [a, b] = both.map(shapeOf);
   if (all) return list;
   if (a[2] || b[2]) return [...list, ['reply', 'none']];
@@ -73,7 +77,7 @@ function parameters(all) {
 }
 
 const json = (text) => /^(-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false)$/.test(text) ? text : JSON.stringify(text);
-const rows = (x) => `[${x.cells.map((row) => `[${row.map(json)}]`)}]`;
+const rows = ({ name, cells }) => `[${name === 'bias' ? cells.flat().map(json) : cells.map((row) => `[${row.map(json)}]`)}]`;
 
 function body(list) {
   if (isForm()) {
@@ -83,8 +87,11 @@ function body(list) {
     for (const pair of list) data.append(...pair);
     return { body: data };
   }
-  const members = both.map((x) => `"${x.name}": ` + (from(x) ? `{"from": ${JSON.stringify(from(x))}}` : rows(x)));
-  for (const [name, value] of list) if (!name.endsWith('_from')) members.push(`"${name}": ${json(value)}`);
+  const members = typed().map((x) => `"${x.name}": ${rows(x)}`);
+  for (const [name, value] of list) {
+    const [, operand] = /^(.+)_from$/.exec(name) || [];
+    members.push(operand ? `"${operand}": {"from": ${JSON.stringify(value)}}` : `"${name}": ${json(value)}`);
+  }
   return { type: 'application/json', body: `{${members.join(', ')}}` };
 }
 
@@ -275,6 +282,7 @@ function update() {
     $('.file', x.panel).hidden = !isFile(x);
     $('.file input', x.panel).required = isFile(x) && !x.file;
   }
+  part('sources').replaceChildren(...['uniform(3)', 'identity()', ...stored.map(({ name }) => name)].map((value) => make('option', { value })));
   const [a, b] = both.map(isMade);
   show('m', a);
   show('k', a && b);
@@ -377,7 +385,7 @@ function drawCode() {
 // one of Python too: no link can put code into these lines.
 function python(list, key) {
   const secret = 'os.environ["MATMULD_API_KEY"]', os = key ? 'os, ' : '';
-  if (both.some(isMade)) {
+  if (list.some(([name, value]) => name.endsWith('_from') && value.endsWith(')'))) {
     return isForm() ? '# The client sends arrays, or names stored matrices: make the other one by NumPy.' :
       `import ${os}urllib.request
 
@@ -388,15 +396,19 @@ ${key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : ''}` +
   }
   const type = field('dtype').value || both.map((x) => known(x).dtype).find(Boolean) || 'float32';
   const special = /^(bfloat|float8)\w+$/.test(type), dtype = special ? 'ml_dtypes.' + type : JSON.stringify(type);
+  const array = (x, dtype) => `np.array(${rows(x).replaceAll('true', 'True').replaceAll('false', 'False')}, ${dtype})`;
   const [a, b] = both.map((x) => {
     const file = JSON.stringify(from(x).slice(1));
-    if (!from(x)) return `np.array(${rows(x).replaceAll('true', 'True').replaceAll('false', 'False')}, ${dtype})`;
+    if (!from(x)) return array(x, dtype);
     if (!isFile(x)) return `client.stored(${JSON.stringify(from(x))})`;
     return x.delimiter ? `np.loadtxt(${file}, ${dtype}, delimiter="${x.delimiter}", ndmin=2)` :
       `np.load(${file})` + (special ? `.view(${dtype})` : '');
   });
-  const more = list.filter(([name]) => !/_from|dtype|reply/.test(name)).map(([name, value]) =>
-    `, ${name}=${value === 'true' ? 'True' : JSON.stringify(value)}`).join('');
+  const more = [...list.filter(([name]) => !/[ab]_from|dtype|reply/.test(name)).map(([name, value]) => {
+    const [, operand] = /^(.+)_from$/.exec(name) || [];
+    if (operand) return `, ${operand}=client.stored(${JSON.stringify(value)})`;
+    return `, ${name}=${value === 'true' ? 'True' : json(value)}`;
+  }), ...terms().map((x) => `, ${x.name}=${array(x, /int|bool/.test(type) ? '"int64"' : '"float64"')}`)].join('');
   return `import ${os}numpy as np, ${special ? 'ml_dtypes, ' : ''}matmuld
 
 client = matmuld.Client(${JSON.stringify(HERE.slice(0, -10))}${key ? `, key=${secret}` : ''})

@@ -189,6 +189,21 @@ await 60 is_free || fail "what was late holds the device"
 post "$(square 64 '["naive"]' 1000)"
 expect "a row's time" 200 '.rows[0].repeats < 1000 and .rows[0].repeats >= 1' true
 
+for epilogue in '{"alpha":0.5,"beta":-2,"bias":true,"activation":"none"}' '{"alpha":1,"beta":0,"bias":false,"activation":"gelu"}'; do
+    for type in float32 float64 float16 bfloat16; do
+        post "{\"m\": 33, \"k\": 20, \"n\": 170, \"dtype\": \"$type\", \"repeats\": 2, \"epilogue\": $epilogue}"
+        expect "$epilogue of $type" 200 .epilogue "$epilogue" '[.rows[].max_error | . > 0 and . < 1] | all' true \
+            '[.rows[].relative_error | . == null] | unique' "[$(echo "$epilogue" | grep -q none && echo false || echo true)]"
+    done
+done
+for activation in none relu; do
+    post "{\"m\": 33, \"k\": 20, \"n\": 17, \"dtype\": \"int8\", \"repeats\": 1, \"epilogue\": {\"alpha\": -3, \"beta\": 1000000000, \"activation\": \"$activation\"}}"
+    expect "an epilogue of int8, $activation" 200 '.epilogue | [.alpha, .beta]' '[-3,1000000000]' '[.rows[].max_error] | unique' '[0]'
+done
+post '{"m": 3, "k": 4, "n": 5, "variants": ["naive"], "epilogue": {"bias": true}}' -H 'Accept: text/plain'
+like "an epilogue: title" 'matmul m=3 k=4 n=5 float32 epilogue on ?*' "$(head -n 1 "$scratch/got")"
+refuses 400 bad_request beta - '{"m": 1, "k": 1, "n": 1, "dtype": "int8", "epilogue": {"beta": 0.5}}'
+
 # The benchmark continues with its stored operand, even if a PUT replaces the value of this name.
 ask /v1/matrices/a -X PUT -d '{"a": [[1,2,3],[4,5,6]]}'
 post_json_benchmark '{"a": {"from": "a"}, "n": 100, "repeats": 1000, "variants": ["naive"]}'

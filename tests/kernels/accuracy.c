@@ -27,8 +27,7 @@ struct set {
     struct operands operands;
     struct reference reference;
     struct one_case one; /* the product of this set, without padding between rows */
-    struct image a;
-    struct image b;
+    struct image images[MM_OPERANDS_MAX];
     struct image c;
 
     /* About how many elements determine ‖R‖. If only a few do, the relative norm is a matter of chance. */
@@ -166,15 +165,14 @@ static double count_norm_elements(const struct reference *reference) {
 /* Runs a whole job, like the service. C is filled with NaN first, so a missing element shows. */
 static struct accuracy_row run(const struct subject *subject, struct set *set) {
     struct mm_job job;
-    const struct mm_product product = image_product(&set->a, &set->b, &set->c, &set->one, false);
+    const struct mm_product product = image_product(set->images, &set->c, &set->one, false);
     image_poison(&set->c, 0);
     job_prepare(&job, subject, &product);
     struct accuracy_row row = {.subject = subject, .ran = job.outcome.ran};
     (void)mm_device_run(subject->device, &job);
     row.error = job.work.error;
     if (row.error.status == MM_OK)
-        reference_compare(&set->reference, &set->c, subject_arithmetic(subject, set->one.dtype),
-                          &row.exactness);
+        reference_compare(&set->one, &set->c, subject_arithmetic(subject, set->one.dtype), &row.exactness);
     return row;
 }
 
@@ -194,7 +192,7 @@ static void run_set(struct survey *survey, struct set *set) {
     operands_make(&set->operands, survey->options->timing.dtype, set->shape, set->family, set->seed);
     reference_make_whole(&set->reference, &set->operands, survey->options->threads);
     set->one = operands_case(&set->operands, set->family, &set->reference);
-    image_make_operands(&set->a, &set->b, &set->one);
+    image_make_operands(set->images, &set->one);
     image_make_result(&set->c, &set->one);
     set->norm_elements = count_norm_elements(&set->reference);
     set->naive = run(&survey->naive, set);
@@ -212,8 +210,8 @@ static void run_set(struct survey *survey, struct set *set) {
     }
     fflush(stdout);
     image_free(&set->c);
-    image_free(&set->b);
-    image_free(&set->a);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        image_free(&set->images[index]);
     reference_free(&set->reference);
     operands_free(&set->operands);
 }

@@ -27,13 +27,16 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
     const struct layout *layout = &one->layout;
     const struct shape *shape = &one->shape;
     char text[400];
-    snprintf(text, sizeof text,
-             "%s (%zux%zux%zu%s%s, lda+%zu ldb+%zu ldc+%zu, a+%zu b+%zu c+%zu, %s to %s, %s, seed %" PRIu64
-             ")",
-             what, shape->m, shape->k, shape->n, layout->transpose_a ? ", a transposed" : "",
-             layout->transpose_b ? ", b transposed" : "", layout->a_extra, layout->b_extra, layout->c_extra,
-             layout->a_shift, layout->b_shift, layout->c_shift, mm_dtype_name(one->dtype),
-             mm_dtype_name(one->c_dtype), one->data, plan->seed);
+    snprintf(
+        text, sizeof text,
+        "%s (%zux%zux%zu%s%s, lda+%zu ldb+%zu ldc+%zu, a+%zu b+%zu c+%zu, %s to %s, %s%s%s%s, seed %" PRIu64
+        ")",
+        what, shape->m, shape->k, shape->n, layout->transpose_a ? ", a transposed" : "",
+        layout->transpose_b ? ", b transposed" : "", layout->a_extra, layout->b_extra, layout->c_extra,
+        layout->a_shift, layout->b_shift, layout->c_shift, mm_dtype_name(one->dtype),
+        mm_dtype_name(one->c_dtype), one->data, one->terms == NULL ? "" : ", epilogue ",
+        one->terms == NULL ? "" : one->terms,
+        one->addend.elements != NULL && layout->transpose_addend ? " transposed" : "", plan->seed);
     subject_print(subject, text);
 }
 
@@ -44,7 +47,7 @@ static void check_values(struct subject *subject, const struct plan *plan, const
     struct exactness exactness;
     if (by == MM_OF_TF32 && strcmp(one->data, "subnormals") == 0)
         return; /* in subnormals tf32 keeps fewer bits than the error bound assumes */
-    reference_compare(reference, c, by, &exactness);
+    reference_compare(one, c, by, &exactness);
     const bool is_rounded =
         one->c_dtype !=
         mm_dtype_sum(one->dtype); /* rounding to C's type always brings the error near the bound */
@@ -55,7 +58,7 @@ static void check_values(struct subject *subject, const struct plan *plan, const
         const double value =
             mm_dtype_get(c->view.dtype, c->view.data, expected->row * c->view.ld + expected->col);
         subject_fail(subject, plan, one, "C[%zu][%zu] is %.17g, not %.17g (|A||B| %.3g); %zu of %zu wrong",
-                     expected->row, expected->col, value, expected->sum / expected->scale,
+                     expected->row, expected->col, value, reference_value(one, exactness.first_wrong),
                      expected->magnitude / expected->scale, exactness.wrong, reference->count);
     }
 }
@@ -99,27 +102,39 @@ static bool same_result(const struct image *c, const struct image *before) {
 
 /* Device memory that all variants of a case use. */
 struct stage {
-    struct image a;
-    struct image b;
+    struct image operands[MM_OPERANDS_MAX];
     struct image c;
     struct image first; /* result of a variant's first run; only on the host */
     unsigned char *scratch;
 };
 
-/* Fills C with the poison pattern, runs the variant, and copies C to the host. */
-static enum mm_status run_once(struct subject *subject, const struct stage *stage, unsigned poison,
-                               const struct one_case *one, struct mm_error *error) {
+static enum mm_status run_part(struct subject *subject, const struct mm_product *part,
+                               struct mm_error *error) {
+    struct mm_device *device = subject->device;
+    struct mm_plan planned;
+    const enum mm_status status = mm_plan_make(device, subject->variant, part, false, &planned, error);
+    return status == MM_OK ? device->backend->measure(device, &planned, part, NULL, error) : status;
+}
+
+/* Fills C with the poison pattern, runs the variant on the whole product or on each of four parts, and copies
+ * C to the host. */
+static enum mm_status run_once(struct subject *subject, const struct stage *stage, unsigned parts,
+                               unsigned poison, const struct one_case *one, struct mm_error *error) {
     struct mm_device *device = subject->device;
     const struct image *c = &stage->c;
-    struct mm_product product = image_product(&stage->a, &stage->b, c, one, true);
-    struct mm_plan planned;
+    struct mm_product product = image_product(stage->operands, c, one, true);
     product.tile = subject->tile;
     image_poison(c, poison);
     enum mm_status status = image_upload(c, error);
-    if (status == MM_OK)
-        status = mm_plan_make(device, subject->variant, &product, false, &planned, error);
-    if (status == MM_OK)
-        status = device->backend->measure(device, &planned, &product, NULL, error);
+    const size_t row = parts > 1 ? product.m / 2 : 0, col = parts > 1 ? product.n / 2 : 0;
+    for (unsigned index = 0; index < parts && status == MM_OK; index++) {
+        const bool is_lower = index / 2 > 0 || parts == 1, is_right = index % 2 > 0 || parts == 1;
+        const struct mm_product part = mm_product_part(&product, subject->variant->op, is_lower ? row : 0,
+                                                       is_lower ? product.m - row : row, is_right ? col : 0,
+                                                       is_right ? product.n - col : col);
+        if (part.m > 0 && part.n > 0)
+            status = run_part(subject, &part, error);
+    }
     if (status == MM_OK)
         status = device->backend->download(device, c->host, c->memory, c->bytes, error);
     return status;
@@ -147,13 +162,45 @@ bool subject_refuses(struct subject *subject, const struct plan *plan, const str
     return true;
 }
 
+/* Runs the product in four parts. Each must find its part of the addend and of the bias. */
+static void run_parts(struct subject *subject, const struct plan *plan, const struct stage *stage,
+                      const struct one_case *one) {
+    struct mm_error error = {0};
+    ptrdiff_t byte;
+    const bool has_nan = strcmp(one->data, "NaN and Inf") == 0; /* the sign of a NaN may differ */
+    const enum mm_status status = run_once(subject, stage, 4, 0, one, &error);
+    if (status == MM_UNSUPPORTED)
+        return; /* the variant cannot compute the edges of a part */
+    if (status != MM_OK)
+        subject_fail(subject, plan, one, "parts: %s: %s", mm_status_name(status), error.detail);
+    else if (!image_surroundings_intact(&stage->c, 0, &byte))
+        subject_fail(subject, plan, one, "parts: wrote outside C, at byte %td from its start", byte);
+    else if (subject_has_one_order(subject, one->dtype) && !has_nan && !same_result(&stage->c, &stage->first))
+        subject_fail(subject, plan, one, "parts have other bits than the whole");
+    else
+        subject_check(subject, plan, one, &stage->c);
+}
+
+/* Runs the product without its epilogue, which must change no bit. */
+static void run_plain(struct subject *subject, const struct plan *plan, const struct stage *stage,
+                      const struct one_case *one) {
+    struct one_case plain = *one;
+    struct mm_error error = {0};
+    plain.epilogue.is_set = false;
+    const enum mm_status status = run_once(subject, stage, 1, 0, &plain, &error);
+    if (status != MM_OK)
+        subject_fail(subject, plan, one, "plain: %s: %s", mm_status_name(status), error.detail);
+    else if (!same_result(&stage->c, &stage->first))
+        subject_fail(subject, plan, one, "absent terms changed bits");
+}
+
 static void run_case(struct subject *subject, const struct plan *plan, struct stage *stage,
                      const struct one_case *one) {
     const struct image *c = &stage->c;
     for (unsigned run = 0; run < plan->repeat; run++) {
         struct mm_error error = {0};
         unsigned poison = run % POISON_COUNT;
-        enum mm_status status = run_once(subject, stage, poison, one, &error);
+        enum mm_status status = run_once(subject, stage, 1, poison, one, &error);
         ptrdiff_t byte;
         if (subject_refuses(subject, plan, one, status, &error))
             return;
@@ -173,29 +220,38 @@ static void run_case(struct subject *subject, const struct plan *plan, struct st
             break;
         }
     }
-    if (!image_unchanged(&stage->a, stage->scratch) || !image_unchanged(&stage->b, stage->scratch)) {
+    if (one->terms != NULL)
+        run_parts(subject, plan, stage, one);
+    if (one->changes_nothing)
+        run_plain(subject, plan, stage, one);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         struct mm_error error;
+        if (image_unchanged(&stage->operands[index], stage->scratch))
+            continue;
         subject_fail(subject, plan, one, "changed an operand, or memory around it");
-        image_upload(&stage->a, &error);
-        image_upload(&stage->b, &error);
+        image_upload(&stage->operands[index], &error);
     }
     subject->cases++;
 }
 
 void check_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one) {
     struct stage stage = {0};
-    struct image *const images[] = {&stage.a, &stage.b, &stage.c};
     struct mm_device *device = subjects[0].device;
     struct mm_error error = {0};
-    enum mm_status status = MM_OK;
-    image_make_operands(&stage.a, &stage.b, one);
+    enum mm_status status;
+    size_t bytes_max = 0;
+    image_make_operands(stage.operands, one);
     image_make_result(&stage.c, one);
     image_make_result(&stage.first, one);
-    stage.scratch = harness_allocate(stage.a.bytes > stage.b.bytes ? stage.a.bytes : stage.b.bytes);
-    for (size_t index = 0; index < 3 && status == MM_OK; index++)
-        status = image_to_device(images[index], device, &error);
-    for (size_t index = 0; index < 2 && status == MM_OK; index++)
-        status = image_upload(images[index], &error);
+    status = image_to_device(&stage.c, device, &error);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++) {
+        struct image *image = &stage.operands[index];
+        status = image_to_device(image, device, &error);
+        if (status == MM_OK)
+            status = image_upload(image, &error);
+        bytes_max = image->bytes > bytes_max ? image->bytes : bytes_max;
+    }
+    stage.scratch = harness_allocate(bytes_max);
     for (size_t index = 0; index < count; index++) {
         if (status == MM_OK)
             run_case(&subjects[index], plan, &stage, one);
@@ -204,7 +260,7 @@ void check_case(struct subject *subjects, size_t count, const struct plan *plan,
     }
     image_free(&stage.first);
     image_free(&stage.c);
-    image_free(&stage.b);
-    image_free(&stage.a);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        image_free(&stage.operands[index]);
     free(stage.scratch);
 }

@@ -364,8 +364,8 @@ static void settle(union number *number, enum mm_dtype dtype, void *elements, si
     number->whole = bytes == sizeof word ? word : (uint64_t)(int64_t)mm_dtype_get(dtype, elements, index);
 }
 
-static void make_operand(struct operand *operand, const struct family *family, struct random *random,
-                         struct lines *lines) {
+void operand_make(struct operand *operand, const struct family *family, struct random *random,
+                  struct lines *lines) {
     const size_t count = lines->count * lines->depth;
     operand->numbers = harness_allocate(count * sizeof *operand->numbers);
     operand->elements = harness_allocate(count * mm_dtype_bytes(lines->dtype));
@@ -385,8 +385,8 @@ void operands_make(struct operands *operands, enum mm_dtype dtype, struct shape 
     cols.line_step = 1;
     cols.depth_step = shape.n;
     *operands = (struct operands){.shape = shape, .dtype = dtype};
-    make_operand(&operands->a, family, &random, &rows);
-    make_operand(&operands->b, family, &random, &cols);
+    operand_make(&operands->a, family, &random, &rows);
+    operand_make(&operands->b, family, &random, &cols);
 }
 
 struct one_case operands_case(const struct operands *operands, const struct family *family,
@@ -400,11 +400,15 @@ struct one_case operands_case(const struct operands *operands, const struct fami
                              .reference = reference};
 }
 
+void operand_free(struct operand *operand) {
+    free(operand->elements);
+    free(operand->numbers);
+    *operand = (struct operand){0};
+}
+
 void operands_free(struct operands *operands) {
-    free(operands->a.elements);
-    free(operands->a.numbers);
-    free(operands->b.elements);
-    free(operands->b.numbers);
+    operand_free(&operands->a);
+    operand_free(&operands->b);
     *operands = (struct operands){0};
 }
 

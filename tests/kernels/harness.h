@@ -89,6 +89,11 @@ void operands_make(struct operands *operands, enum mm_dtype dtype, struct shape 
                    const struct family *family, uint64_t seed);
 void operands_free(struct operands *operands);
 
+/* Fills an operand of `dtype` with one family of data. lines->x is unused. */
+void operand_make(struct operand *operand, const struct family *family, struct random *random,
+                  struct lines *lines);
+void operand_free(struct operand *operand);
+
 /* --- reference.c: expected results and allowed errors ---------------------------------------------- */
 
 /* The expected value of one element of C. R is the exact sum of its products. */
@@ -100,6 +105,9 @@ struct expected {
     double magnitude; /* sum of the absolute values of the products */
     double scale;     /* factor of sum, low and magnitude; below 1 if they would overflow */
     uint64_t whole;   /* R modulo 2^64, only for integers */
+    /* An epilogue turns the allowed error e of a sum into growth·e + extra. Without one they are 1 and 0. */
+    double growth;
+    double extra;
 };
 
 /* Expected elements of C. If C is large, they are a sample that includes C's corners and edges. */
@@ -145,7 +153,13 @@ struct exactness {
     size_t first_wrong;        /* index of the first wrong element in the reference */
 };
 struct image;
-void reference_compare(const struct reference *reference, const struct image *c, enum mm_arithmetic by,
+struct one_case;
+
+/* Returns the expected value of element `index` of the reference, with the epilogue of the case. */
+double reference_value(const struct one_case *one, size_t index);
+
+/* `c` is the result of a product. If the case has an epilogue, applies it to the expected elements first. */
+void reference_compare(const struct one_case *one, const struct image *c, enum mm_arithmetic by,
                        struct exactness *exactness);
 
 /* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
@@ -159,6 +173,10 @@ struct layout {
     size_t a_shift; /* distance of the matrix from an aligned address, in elements */
     size_t b_shift;
     size_t c_shift;
+    bool transpose_addend;
+    size_t addend_extra;
+    size_t addend_shift;
+    size_t bias_shift;
 };
 
 /* The layouts combine both transpose flags with dense or padded rows of A, B and C. `seed` chooses the
@@ -176,6 +194,11 @@ struct one_case {
     void *b;                           /* op(B), dense; NULL for a transposition */
     const struct reference *reference; /* expected C of a product; NULL for a transposition */
     struct layout layout;
+    const char *terms; /* name of the epilogue in reports; NULL: the product has none */
+    struct mm_epilogue epilogue;
+    struct operand addend; /* m×n elements of C's type; all 0: there is no addend */
+    struct operand bias;   /* n elements of C's type; all 0: there is no bias */
+    bool changes_nothing;  /* the epilogue must leave the bits of the sums, rounded to C, unchanged */
 };
 
 /* Returns a case with a dense and aligned layout. Pointers of the case point into the arguments. */
@@ -196,9 +219,9 @@ struct image {
 /* Before a run C is filled with a poison pattern, which shows elements that the kernel does not write. */
 enum { POISON_COUNT = 2 };
 
-/* Allocate and fill images of both operands. Guards and the gaps between rows hold NaN or -1, so a kernel
+/* Allocate and fill images of all operands. Guards and the gaps between rows hold NaN or -1, so a kernel
  * that reads them computes a wrong C. */
-void image_make_operands(struct image *a, struct image *b, const struct one_case *one);
+void image_make_operands(struct image operands[MM_OPERANDS_MAX], const struct one_case *one);
 void image_make_result(struct image *c, const struct one_case *one);
 void image_free(struct image *image);
 
@@ -208,8 +231,8 @@ void image_poison(const struct image *c, unsigned poison);
  * of the first changed byte, counted from C's first element. */
 bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte);
 
-/* Returns the product of three images, in device memory if on_device, else in host memory. */
-struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
+/* Returns the product of these images, in device memory if on_device, else in host memory. */
+struct mm_product image_product(const struct image operands[MM_OPERANDS_MAX], const struct image *c,
                                 const struct one_case *one, bool on_device);
 
 /* Allocates device memory for the image, which image_free frees. Copies nothing; image_upload does. */
@@ -235,6 +258,9 @@ struct subject {
 
 enum mm_arithmetic subject_arithmetic(const struct subject *subject, enum mm_dtype dtype);
 
+/* Returns whether the variant gives each element the same bits, however the product is divided into parts. */
+bool subject_has_one_order(const struct subject *subject, enum mm_dtype dtype);
+
 struct plan {
     struct shape_list shapes;
     enum mm_dtype dtype; /* type of the operands of products */
@@ -244,6 +270,7 @@ struct plan {
     unsigned thin;            /* run one in `thin` cases, at least one for each shape */
     atomic_size_t *next_unit; /* next unit of work; all threads share it */
     bool has_jobs;            /* also run small cases as whole jobs */
+    bool has_epilogues;       /* products have the epilogues of epilogues.c */
 };
 
 /* Takes the next unit of work for the calling thread. A unit is a shape with one family of data, or with one
@@ -275,6 +302,18 @@ void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, 
  * set all members that it must report. */
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product);
 bool job_reports_all(const struct mm_job *job);
+
+/* --- epilogues.c: the epilogues to test ------------------------------------------------------------ */
+
+enum { EPILOGUE_COUNT = 16 };
+
+/* Sets the epilogue of a product, and makes its addend and its bias from a family of data. `index` chooses
+ * the terms. Returns false if the type has no such epilogue. epilogue_free frees what the case got. */
+bool epilogue_make(struct one_case *one, unsigned index, const struct family *family, uint64_t seed);
+void epilogue_free(struct one_case *one);
+
+/* Returns whether a family of data suits products with epilogues: sums do not overflow. */
+bool epilogue_suits(const struct family *family);
 
 /* --- products.c, transposes.c, batches.c and stacks.c: run many cases ------------------------------ */
 

@@ -26,6 +26,11 @@ struct layout layout_make(unsigned index, uint64_t seed) {
     for (unsigned which = 0; which < 3; which++)
         if (random_below(&random, 4) == 0)
             *shifts[which] = 1 + random_below(&random, 3);
+    layout.transpose_addend = random_below(&random, 2) == 0;
+    layout.addend_extra =
+        random_below(&random, 2) * extras[random_below(&random, sizeof extras / sizeof *extras)];
+    layout.addend_shift = random_below(&random, 2) * random_below(&random, 4);
+    layout.bias_shift = random_below(&random, 2) * random_below(&random, 4);
     return layout;
 }
 
@@ -62,14 +67,22 @@ static void pack(struct image *image, enum mm_dtype dtype, const unsigned char *
             memcpy(stored + row * row_bytes + col * col_bytes, x, element_bytes);
 }
 
-void image_make_operands(struct image *a, struct image *b, const struct one_case *one) {
+void image_make_operands(struct image operands[MM_OPERANDS_MAX], const struct one_case *one) {
     const struct shape shape = one->shape;
     const struct layout *layout = &one->layout;
-    pack(a, one->dtype, one->a, shape.m, one->b == NULL ? shape.n : shape.k, layout->transpose_a,
-         layout->a_extra, layout->a_shift);
-    *b = (struct image){0};
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        operands[index] = (struct image){0};
+    pack(&operands[MM_OPERAND_A], one->dtype, one->a, shape.m, one->b == NULL ? shape.n : shape.k,
+         layout->transpose_a, layout->a_extra, layout->a_shift);
     if (one->b != NULL)
-        pack(b, one->dtype, one->b, shape.k, shape.n, layout->transpose_b, layout->b_extra, layout->b_shift);
+        pack(&operands[MM_OPERAND_B], one->dtype, one->b, shape.k, shape.n, layout->transpose_b,
+             layout->b_extra, layout->b_shift);
+    if (one->addend.elements != NULL)
+        pack(&operands[MM_OPERAND_ADDEND], one->c_dtype, one->addend.elements, shape.m, shape.n,
+             layout->transpose_addend, layout->addend_extra, layout->addend_shift);
+    if (one->bias.elements != NULL)
+        pack(&operands[MM_OPERAND_BIAS], one->c_dtype, one->bias.elements, 1, shape.n, false, 0,
+             layout->bias_shift);
 }
 
 void image_make_result(struct image *c, const struct one_case *one) {
@@ -123,20 +136,26 @@ static struct mm_matrix view_of(const struct image *image, bool on_device) {
     return view;
 }
 
-struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
+struct mm_product image_product(const struct image operands[MM_OPERANDS_MAX], const struct image *c,
                                 const struct one_case *one, bool on_device) {
     struct mm_product product = {
         .m = one->shape.m,
         .n = one->shape.n,
         .k = one->shape.k,
-        .a = view_of(a, on_device),
-        .b = view_of(b, on_device),
+        .a = view_of(&operands[MM_OPERAND_A], on_device),
+        .b = view_of(&operands[MM_OPERAND_B], on_device),
         .c = view_of(c, on_device),
+        .addend = view_of(&operands[MM_OPERAND_ADDEND], on_device),
+        .bias = view_of(&operands[MM_OPERAND_BIAS], on_device),
+        .epilogue = one->epilogue,
         .transpose_a = one->layout.transpose_a,
         .transpose_b = one->layout.transpose_b,
+        .transpose_addend = one->layout.transpose_addend,
     };
     if (one->b == NULL)
         (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
+    else
+        mm_product_drop_unread(&product);
     return product;
 }
 

@@ -48,14 +48,14 @@ static void check(struct subject *subject, const struct plan *plan, const struct
 static void run_jobs(struct subject *subject, const struct plan *plan, const struct one_case *one) {
     struct mm_device *device = subject->device;
     const unsigned lanes = device->lane_count < LANES_MAX ? device->lane_count : LANES_MAX;
-    struct image a, b, c[LANES_MAX];
+    struct image operands[MM_OPERANDS_MAX], c[LANES_MAX];
     struct mm_job jobs[LANES_MAX];
     bool begun[LANES_MAX] = {false};
-    image_make_operands(&a, &b, one);
+    image_make_operands(operands, one);
     for (unsigned lane = 0; lane < lanes; lane++) {
         image_make_result(&c[lane], one);
         image_poison(&c[lane], lane % POISON_COUNT);
-        const struct mm_product product = image_product(&a, &b, &c[lane], one, false);
+        const struct mm_product product = image_product(operands, &c[lane], one, false);
         job_prepare(&jobs[lane], subject, &product);
     }
     for (unsigned lane = 0; lane < lanes; lane++) {
@@ -76,8 +76,8 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
         }
         image_free(&c[lane]);
     }
-    image_free(&b);
-    image_free(&a);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        image_free(&operands[index]);
 }
 
 void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one) {

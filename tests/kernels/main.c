@@ -28,7 +28,7 @@ enum { SHAPES_SHARE = 8, CASES_SHARE = 16 };
 
 static bool is_left_to_others(const struct options *options, enum mm_op op, enum mm_dtype dtype,
                               size_t shape) {
-    return op == MM_MATMUL && dtype != MM_FLOAT32 && options->dtypes == 0 &&
+    return op == MM_MATMUL && dtype != MM_FLOAT32 && options->dtypes == 0 && !options->epilogues &&
            shape % SHAPES_SHARE != dtype % SHAPES_SHARE;
 }
 
@@ -44,7 +44,8 @@ static void plan_make(struct plan *plan, const struct options *options, const st
                           .seed = options->seed,
                           .repeat = options->repeat,
                           .thin = options->thin,
-                          .has_jobs = has_jobs(options)};
+                          .has_jobs = has_jobs(options),
+                          .has_epilogues = options->epilogues};
     struct shape_list named = {0};
     if (options->set != NULL)
         shapes_named(op, options->set, options->seed, &named);
@@ -63,10 +64,10 @@ static void plan_make(struct plan *plan, const struct options *options, const st
         shapes_add(&plan->shapes, options->shapes.shapes[index].m, options->shapes.shapes[index].n,
                    options->shapes.shapes[index].k);
     if (plan->thin == 0)
-        plan->thin = options->set == NULL || strcmp(options->set, "tiny") == 0 ? 1
-                     : strcmp(options->set, "large") == 0                      ? 64
-                                                                               : 4;
-    if (op == MM_MATMUL && dtype != MM_FLOAT32 && options->dtypes == 0)
+        plan->thin = options->set == NULL || strcmp(options->set, "tiny") == 0 || options->epilogues ? 1
+                     : strcmp(options->set, "large") == 0                                            ? 64
+                                                                                                     : 4;
+    if (op == MM_MATMUL && dtype != MM_FLOAT32 && options->dtypes == 0 && !options->epilogues)
         plan->thin *= CASES_SHARE;
 }
 
@@ -140,7 +141,8 @@ static int check_all(const struct options *options, struct mm_device *const *dev
             if (options->dtypes == 0 || (options->dtypes & MM_DTYPE_BIT(dtype)) != 0)
                 check_op(options, devices[index], MM_MATMUL, dtype, &totals);
         /* This call tests transpositions of all element types. */
-        check_op(options, devices[index], MM_TRANSPOSE, MM_FLOAT32, &totals);
+        if (!options->epilogues)
+            check_op(options, devices[index], MM_TRANSPOSE, MM_FLOAT32, &totals);
     }
     if (totals.variants == 0) {
         printf("FAIL: no variant was run\n");

@@ -129,11 +129,14 @@ static const struct option rows[] = {
      "only this element type (may be given again); with --time and --accuracy products of it (default "
      "float32)",
      read_dtype, 0, 0, 0},
-    {"--shapes", "SET", "tiny or small (default), with whole jobs unless --repeat is given; or large",
-     read_set, AT(set), 0, 0},
+    {"--shapes", "SET",
+     "tiny or small (default), with whole jobs unless --repeat is given; or large; or epilogues", read_set,
+     AT(set), 0, 0},
     {"--shape", "M K N",
      "this shape (may be given again), M×N of a transposition; without --shapes no whole jobs", read_shape,
      AT(shapes), 0, 0},
+    {"--epilogues", "", "products with an epilogue alone; without --shapes these of the set epilogues",
+     read_flag, AT(epilogues), 0, 0},
     {"--seed", "N", "of the cases' data (default 1)", read_number, AT(seed), 0, UINT32_MAX},
     {"--repeat", "N", "runs of each case, all of which must give the same bits (default and least: 2)",
      read_number, AT(repeat), 2, COUNT_MAX},
@@ -181,7 +184,7 @@ bool options_read(struct options *options, char **arguments) {
         }
     }
     if (options->set == NULL && options->shapes.count == 0)
-        options->set = "small";
+        options->set = options->epilogues ? "epilogues" : "small";
     return true;
 }
 

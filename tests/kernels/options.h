@@ -16,6 +16,7 @@ struct options {
     unsigned thin; /* run one in `thin` cases; 0 for the set's default */
     unsigned threads;
     unsigned dtypes; /* set of MM_DTYPE_BIT; 0 for all types */
+    bool epilogues;  /* check products with epilogues */
     bool help;
     struct shape_list times; /* from --time; owned; if empty, results are checked instead */
     struct timing timing;

@@ -37,18 +37,33 @@ static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
     while ((mm_dtype_results(one->dtype) & MM_DTYPE_BIT(one->c_dtype)) == 0);
 }
 
-/* Lists the families that suit the element type. Returns their number. */
-static size_t families_of(enum mm_dtype dtype, const struct family *chosen[FAMILY_COUNT]) {
+/* Lists the families that suit the plan. Returns their number. */
+static size_t families_of(const struct plan *plan, const struct family *chosen[FAMILY_COUNT]) {
     size_t count = 0;
     for (size_t index = 0; index < FAMILY_COUNT; index++)
-        if (family_is_of(&families[index], dtype))
+        if (family_is_of(&families[index], plan->dtype) &&
+            (!plan->has_epilogues || epilogue_suits(&families[index])))
             chosen[count++] = &families[index];
     return count;
 }
 
+/* Runs a case with one of the layouts, and with one of the epilogues if the plan has them. */
+static void run_case(struct subject *subjects, size_t count, const struct plan *plan, struct data *data,
+                     const struct family *family, unsigned index, uint64_t seed,
+                     void (*run)(struct subject *subjects, size_t count, const struct plan *plan,
+                                 const struct one_case *one)) {
+    set_layout(&data->one, plan->has_epilogues ? (unsigned)(random_mix(seed, index) % LAYOUT_COUNT) : index,
+               seed);
+    if (plan->has_epilogues && !epilogue_make(&data->one, index % EPILOGUE_COUNT, family, seed))
+        return;
+    run(subjects, count, plan, &data->one);
+    if (plan->has_epilogues)
+        epilogue_free(&data->one);
+}
+
 void products_check(struct subject *subjects, size_t count, const struct plan *plan) {
     const struct family *chosen[FAMILY_COUNT];
-    const size_t family_count = families_of(plan->dtype, chosen);
+    const size_t family_count = families_of(plan, chosen);
     const size_t pieces = plan->shapes.count * family_count;
     for (size_t piece = plan_next_unit(plan); piece < pieces; piece = plan_next_unit(plan)) {
         const size_t which = piece / family_count;
@@ -61,8 +76,7 @@ void products_check(struct subject *subjects, size_t count, const struct plan *p
                 continue;
             if (data.reference.expected == NULL)
                 data_make(&data, plan->dtype, plan->shapes.shapes[which], chosen[family], seed);
-            set_layout(&data.one, layout, seed);
-            check_case(subjects, count, plan, &data.one);
+            run_case(subjects, count, plan, &data, chosen[family], layout, seed, check_case);
         }
         data_free(&data);
     }
@@ -70,7 +84,7 @@ void products_check(struct subject *subjects, size_t count, const struct plan *p
 
 void products_run_jobs(struct subject *subjects, size_t count, const struct plan *plan) {
     const struct family *chosen[FAMILY_COUNT];
-    const size_t family_count = families_of(plan->dtype, chosen);
+    const size_t family_count = families_of(plan, chosen);
     struct shape_list shapes = {0};
     shapes_named(MM_MATMUL, "tiny", plan->seed, &shapes);
     for (size_t which = 0; which < shapes.count; which++) {
@@ -80,8 +94,7 @@ void products_run_jobs(struct subject *subjects, size_t count, const struct plan
         for (unsigned layout = which % 3; layout < LAYOUT_COUNT; layout += 3) {
             if (layout >= 3 && is_thinned_out(plan, seed, layout))
                 continue;
-            set_layout(&data.one, layout, seed);
-            jobs_case(subjects, count, plan, &data.one);
+            run_case(subjects, count, plan, &data, chosen[which % family_count], layout, seed, jobs_case);
         }
         data_free(&data);
     }

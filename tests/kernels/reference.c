@@ -53,7 +53,7 @@ static void add_products(const struct sums *sums, enum mm_dtype dtype, union num
 /* Computes one expected element after multiplying A by `scale`. */
 static struct expected make_scaled(const struct operands *operands, size_t row, size_t col, double scale) {
     const struct shape *shape = &operands->shape;
-    struct expected expected = {.row = row, .col = col, .scale = scale};
+    struct expected expected = {.row = row, .col = col, .scale = scale, .growth = 1.0};
     const struct sums sums = {&expected.sum, &expected.low, &expected.magnitude, &expected.whole};
     for (size_t depth = 0; depth < shape->k; depth++) {
         union number a = operands->a.numbers[row * shape->k + depth];
@@ -121,7 +121,7 @@ static void *make_rows(void *data) {
                          operands->b.numbers + depth * shape.n, shape.n);
         for (size_t col = 0; col < shape.n; col++) {
             const struct expected expected = {
-                row, col, sums.sum[col], sums.low[col], sums.magnitude[col], 1.0, sums.whole[col]};
+                row, col, sums.sum[col], sums.low[col], sums.magnitude[col], 1.0, sums.whole[col], 1.0, 0.0};
             whole->expected[row * shape.n + col] = settle(operands, &expected);
         }
     }
@@ -203,7 +203,8 @@ static bool may_overflow(const struct expected *expected, const struct arithmeti
 bool reference_check(const struct expected *expected, const struct arithmetic *arithmetic, double value,
                      double *fraction) {
     const double sum = expected->sum;
-    const double e = arithmetic->relative * expected->magnitude + arithmetic->absolute * expected->scale;
+    const double of_sum = arithmetic->relative * expected->magnitude + arithmetic->absolute * expected->scale;
+    const double e = expected->growth * of_sum + expected->extra;
     *fraction = 0.0;
     if (isnan(sum))
         return isnan(value);
@@ -241,21 +242,129 @@ static void compare_real(const struct expected *expected, const struct arithmeti
     exactness->sum_squares += expected->sum * expected->sum;
 }
 
-void reference_compare(const struct reference *reference, const struct image *c, enum mm_arithmetic by,
+/* --- epilogues */
+
+static long double activate(enum mm_activation activation, long double x) {
+    const bool is_lowest = isinf(x) && x < 0;
+    switch (activation) {
+    case MM_ACTIVATION_RELU:
+        return x <= 0 ? 0 : x;
+    case MM_ACTIVATION_GELU:
+        return is_lowest ? 0 : 0.5L * x * erfcl(-x * sqrtl(0.5L));
+    case MM_ACTIVATION_GELU_TANH:
+        return is_lowest ? 0 : x / (1 + expl(-2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x)));
+    case MM_ACTIVATION_SILU:
+        return is_lowest ? 0 : x / (1 + expl(-x));
+    case MM_ACTIVATION_SIGMOID:
+        return 1 / (1 + expl(-x));
+    case MM_ACTIVATION_TANH:
+        return tanhl(x);
+    default:
+        return x;
+    }
+}
+
+static double scale_of(enum mm_dtype sum, const union mm_scale *scale) {
+    return sum == MM_FLOAT64 ? scale->of_double : (double)scale->of_float;
+}
+
+/* Adds a term. Each operation rounds once, in the type of the sums. */
+static void add_term(double factor, const struct operand *operand, size_t index, long double *x,
+                     double *magnitude) {
+    if (operand->numbers == NULL || factor == 0.0)
+        return;
+    const long double term = (long double)factor * operand->numbers[index].real;
+    *x += term;
+    *magnitude += fabs((double)term);
+}
+
+/* Turns the expected sum of an element into the expected element of D. The error is at most growth·e + extra
+ * (docs/accuracy.md). Activations have slopes up to 1.129. */
+static void finish_real(const struct one_case *one, struct expected *expected) {
+    const struct mm_epilogue *epilogue = &one->epilogue;
+    const enum mm_dtype sum_dtype = mm_dtype_sum(one->dtype);
+    const struct mm_precision sum = mm_dtype_precision(sum_dtype);
+    const double alpha = scale_of(sum_dtype, &epilogue->alpha);
+    long double x = 0.0L;
+    double magnitude = 0.0;
+    if (alpha != 0.0) {
+        /* A scaled sum is not finite, because data of epilogues do not overflow. */
+        x = (long double)alpha * expected->sum;
+        if (isfinite(expected->sum))
+            x += (long double)alpha * expected->low;
+        magnitude = fabs(alpha) * expected->magnitude;
+    } else {
+        expected->magnitude = 0.0;
+    }
+    expected->scale = 1.0;
+    add_term(scale_of(sum_dtype, &epilogue->beta), &one->addend, expected->row * one->shape.n + expected->col,
+             &x, &magnitude);
+    add_term(1.0, &one->bias, expected->col, &x, &magnitude);
+    expected->growth = fabs(alpha);
+    expected->extra = 4.0 * sum.unit * magnitude + sum.least;
+    if (epilogue->activation != MM_ACTIVATION_NONE) {
+        const bool is_within_one = epilogue->activation >= MM_ACTIVATION_SIGMOID;
+        expected->growth *= 1.13;
+        expected->extra = 1.13 * expected->extra + 8.0 * sum.unit * (is_within_one ? 1.0 : fabs((double)x));
+        x = activate(epilogue->activation, x);
+    }
+    expected->sum = (double)x;
+    expected->low = isfinite(expected->sum) ? (double)(x - expected->sum) : 0.0;
+}
+
+static void finish_whole(const struct one_case *one, struct expected *expected) {
+    const struct mm_epilogue *epilogue = &one->epilogue;
+    const bool is_narrow = mm_dtype_sum(one->dtype) == MM_INT32;
+    const uint64_t alpha = is_narrow ? epilogue->alpha.of_uint32_t : epilogue->alpha.of_uint64_t;
+    const uint64_t beta = is_narrow ? epilogue->beta.of_uint32_t : epilogue->beta.of_uint64_t;
+    expected->whole *= alpha;
+    if (one->addend.numbers != NULL)
+        expected->whole += beta * one->addend.numbers[expected->row * one->shape.n + expected->col].whole;
+    if (one->bias.numbers != NULL)
+        expected->whole += one->bias.numbers[expected->col].whole;
+    const bool is_negative = (is_narrow ? expected->whole >> 31 & 1 : expected->whole >> 63) != 0;
+    if (epilogue->activation == MM_ACTIVATION_RELU && is_negative)
+        expected->whole = 0;
+    expected->sum = mm_dtype_get(one->c_dtype, &expected->whole, 0);
+}
+
+static struct expected finish(const struct one_case *one, size_t index) {
+    struct expected expected = one->reference->expected[index];
+    if (one->epilogue.is_set && mm_dtype_is_float(one->dtype))
+        finish_real(one, &expected);
+    else if (one->epilogue.is_set)
+        finish_whole(one, &expected);
+    return expected;
+}
+
+double reference_value(const struct one_case *one, size_t index) {
+    const struct expected expected = finish(one, index);
+    return expected.sum / expected.scale;
+}
+
+/* relu gives no -0. */
+static bool is_zero_of_relu(const struct one_case *one, double value) {
+    return one->epilogue.activation == MM_ACTIVATION_RELU && value == 0.0 && signbit(value);
+}
+
+void reference_compare(const struct one_case *one, const struct image *c, enum mm_arithmetic by,
                        struct exactness *exactness) {
+    const struct reference *reference = one->reference;
     const size_t k = reference->shape.k;
     const size_t bytes = mm_dtype_bytes(c->view.dtype);
     const bool is_real = mm_dtype_is_float(reference->dtype);
     const struct arithmetic arithmetic = arithmetic_of(reference->dtype, c->view.dtype, k, by);
     *exactness = (struct exactness){0};
     for (size_t index = 0; index < reference->count; index++) {
-        const struct expected *expected = &reference->expected[index];
-        const size_t at = expected->row * c->view.ld + expected->col;
-        bool is_right = memcmp((const char *)c->view.data + at * bytes, &expected->whole, bytes) == 0;
+        const struct expected expected = finish(one, index);
+        const size_t at = expected.row * c->view.ld + expected.col;
+        bool is_right = memcmp((const char *)c->view.data + at * bytes, &expected.whole, bytes) == 0;
         double fraction = is_right ? 0.0 : INFINITY;
-        if (is_real)
-            compare_real(expected, &arithmetic, k, mm_dtype_get(c->view.dtype, c->view.data, at), &fraction,
-                         &is_right, exactness);
+        if (is_real) {
+            const double value = mm_dtype_get(c->view.dtype, c->view.data, at);
+            compare_real(&expected, &arithmetic, k, value, &fraction, &is_right, exactness);
+            is_right = is_right && !is_zero_of_relu(one, value);
+        }
         if (!is_right && exactness->wrong++ == 0)
             exactness->first_wrong = index;
         if (fraction > exactness->fraction_max)

@@ -39,6 +39,14 @@ static const struct shape small[] = {
     {97, 191, 95},  {1, 4, 16},     {1, 8, 64},     {13, 20, 48},  {70, 68, 112},  {3, 260, 208},
 };
 
+/* Shapes for epilogues: vectors, k = 0, odd edges, edges beyond tiles and blocks, and split k. The last shape
+ * exceeds cpu_cost_max in main.c. */
+static const struct shape epilogues[] = {
+    {1, 1, 1},     {1, 1, 0},      {17, 33, 0},  {1, 97, 13},    {97, 1, 13},       {1, 1, 257},
+    {33, 31, 34},  {64, 64, 64},   {5, 6, 2000}, {130, 131, 65}, {1029, 6, 16},     {3, 1031, 5},
+    {16, 32, 208}, {96, 128, 512}, {7, 48, 30},  {300, 260, 16}, {260, 301, 16384},
+};
+
 /* Long sums and narrow shapes. The last shape exceeds cpu_cost_max in main.c. */
 static const struct shape large[] = {
     {1, 1, 131072},  {3, 5, 131072},  {16, 16, 131072},  {33, 17, 16384},    {1, 4096, 512},
@@ -114,6 +122,7 @@ bool shapes_named(enum mm_op op, const char *name, uint64_t seed, struct shape_l
         {MM_MATMUL, "tiny", COUNTED(tiny), NULL},
         {MM_MATMUL, "small", COUNTED(small), add_small},
         {MM_MATMUL, "large", COUNTED(large), NULL},
+        {MM_MATMUL, "epilogues", COUNTED(epilogues), NULL},
         {MM_TRANSPOSE, "tiny", COUNTED(tiny_transposes), NULL},
         {MM_TRANSPOSE, "small", COUNTED(small_transposes), add_small_transposes},
         {MM_TRANSPOSE, "large", COUNTED(large_transposes), NULL},

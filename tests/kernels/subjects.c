@@ -103,11 +103,19 @@ struct subject *subjects_choose(const struct options *options, struct mm_device 
     return subjects;
 }
 
+/* Plain kernels use no tensor cores and no library. */
+static bool is_plain(const struct subject *subject) {
+    return strcmp(subject->variant->name, "naive") == 0 || strncmp(subject->variant->name, "tiled", 5) == 0;
+}
+
+/* On a GPU the shape of a part decides whether k is split. */
+bool subject_has_one_order(const struct subject *subject, enum mm_dtype dtype) {
+    return !mm_dtype_is_float(dtype) || (subject->device->backend->is_host && is_plain(subject));
+}
+
 enum mm_arithmetic subject_arithmetic(const struct subject *subject, enum mm_dtype dtype) {
-    static const char *const plain[] = {"naive", "tiled"};
-    bool cuts_off = !subject->device->backend->is_host && dtype != MM_FLOAT32 && dtype != MM_FLOAT64;
-    for (size_t index = 0; index < sizeof plain / sizeof *plain; index++)
-        cuts_off = cuts_off && strncmp(subject->variant->name, plain[index], strlen(plain[index])) != 0;
+    const bool cuts_off = !subject->device->backend->is_host && dtype != MM_FLOAT32 && dtype != MM_FLOAT64 &&
+                          !is_plain(subject);
     if (subject->variant->rounds_to_tf32)
         return MM_OF_TF32;
     return cuts_off ? MM_CUT_OFF : MM_ROUNDED;

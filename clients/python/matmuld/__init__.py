@@ -11,6 +11,8 @@
     first = (a @ B).get(rows=slice(0, 4))          # only four rows come back
     C = (a @ B).store("product")                   # nothing comes back
 
+    d = matmuld.gemm(a, b, c, 0.5, bias=v, activation="relu")   # relu(0.5·a·b + c + v)
+
 Operands multiply as numpy.matmul multiplies them: matrices, vectors, and stacks that broadcast. The element
 types are float64, float32, float16, int64, int32, int8, uint8 and bool, and with the package ml_dtypes
 bfloat16, float8_e4m3fn and float8_e5m2. If the types of two arrays differ, both are converted as NumPy would.
@@ -34,16 +36,20 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._http import RAW, Error, Headers, Transport, __version__, bytes_of
+from ._http import RAW, Error, Headers, Transport, __version__, bytes_of, dtype_of
 from ._replies import Benchmark, Reply, parse_reply
 
-__all__ = ["Benchmark", "Client", "Error", "Product", "Reply", "Stored", "matmul", "__version__"]
+__all__ = ["Benchmark", "Client", "Error", "Product", "Reply", "Stored", "gemm", "matmul", "__version__"]
 
 Part = Union[slice, str, None]
 Result = TypeVar("Result")
 
 # Product sets these parameters itself, so callers must not pass them.
-_OWN = {"a_from", "b_from", "a_shape", "b_shape", "m", "k", "n", "lda", "ldb", "dtype", "out", "reply", "reduce"}
+_OWN = {"a_from", "b_from", "c_from", "bias_from", "a_shape", "b_shape", "c_shape", "m", "k", "n", "lda", "ldb", "ldc",
+        "dtype", "out", "reply", "reduce"}  # fmt: skip
+
+# The type of the result by the type of the operands, if they differ.
+_RESULTS = {"int8": "int32", "uint8": "int32", "bool": "int32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
 
 # Parameters with the values true and false.
 _FLAGS = {"transpose_a", "transpose_b", "verify"}
@@ -109,6 +115,16 @@ class Client:
         have the names of POST /v1/matmul: variant, backend, result_dtype, transpose_a, transpose_b,
         timeout_ms, tile, vendor, accuracy, verify, and the slices rows and cols. `verify` raises no
         exception: its result is in `last.verify`.
+
+        With these parameters the result is activation(alpha·a·b + beta·c + bias), rounded once:
+
+        alpha, beta  finite numbers, for integer results whole numbers (default: 1)
+        c            a Stored, or an array of the result's shape; dimensions before the last two broadcast
+        bias         a Stored, or a vector with an element for each column of the result
+        activation   none, relu, gelu, gelu_tanh, silu, sigmoid or tanh; for integer results none or relu
+
+        Arrays c and bias are converted to the result's type, but not from floats to integers. If a and b are
+        both Stored, the result has the type of c and bias, unless result_dtype is given.
         """
         return Product(self, a, b).get(**parameters)
 
@@ -259,12 +275,14 @@ class Product:
 
     def __init__(self, client: Client, a: Any, b: Any) -> None:
         self.client = client
-        for operand in (a, b):
-            if isinstance(operand, Stored) and operand.client is not client:
-                raise ValueError(f"{operand!r} belongs to another client")
-            if isinstance(operand, Product):
-                raise TypeError("store the inner product first: (A @ B).store('ab') @ C")
-        self.a, self.b = (x if isinstance(x, Stored) else np.asarray(x) for x in (a, b))
+        self.a, self.b = self._operand(a), self._operand(b)
+
+    def _operand(self, operand: Any) -> Any:
+        if isinstance(operand, Stored) and operand.client is not self.client:
+            raise ValueError(f"{operand!r} belongs to another client")
+        if isinstance(operand, Product):
+            raise TypeError("store the inner product first: (A @ B).store('ab') @ C")
+        return operand if isinstance(operand, Stored) else np.asarray(operand)
 
     def get(self, **parameters: Any) -> Any:
         """Computes the product, and returns it or the part that `rows` and `cols` select."""
@@ -292,18 +310,19 @@ class Product:
         refused = _OWN.intersection(parameters)
         if refused:
             raise TypeError(f"{', '.join(sorted(refused))}: the client sets this itself; see Product.store and Product.reduce")
-        query, body = self._encode(_query(parameters))
+        terms = {name: self._operand(parameters[name]) for name in ("c", "bias") if parameters.get(name) is not None}
+        query, body = self._encode(_query({**parameters, "c": None, "bias": None}), terms)
         query.update(_query(own or {}))
         headers = {"Content-Type": RAW, **headers}
         begun = time.perf_counter()
         reply_headers, result = _call_with_uploads(
-            (self.a, self.b),
+            (self.a, self.b, terms.get("bias")),  # not c, because the lost value may be a sum that has grown since its upload
             lambda: self.client._call.call("POST", "/v1/matmul", query, body, headers, repeatable="out" not in query),
         )
         self.client._local.last = parse_reply(reply_headers, (time.perf_counter() - begun) * 1000)
         return reply_headers, result
 
-    def _encode(self, query: Dict[str, Any]) -> Tuple[Dict[str, Any], List[memoryview]]:
+    def _encode(self, query: Dict[str, Any], terms: Mapping[str, Any]) -> Tuple[Dict[str, Any], List[memoryview]]:
         """Returns the query that describes the operands, and the bytes of the arrays."""
         body = []
         arrays = [x for x in (self.a, self.b) if not isinstance(x, Stored)]
@@ -324,6 +343,20 @@ class Product:
             query[f"{name}_shape"] = ",".join(map(str, array.shape))
             query["dtype"] = array.dtype.name
             body.append(bytes_of(array))
+        types = [term.dtype for term in terms.values() if not isinstance(term, Stored)]
+        if types and "result_dtype" not in query:
+            query["result_dtype"] = _RESULTS.get(dtype.name, dtype.name) if dtype else np.result_type(*types).name
+        for name, term in terms.items():
+            if isinstance(term, Stored):
+                query[f"{name}_from"] = term.name
+                continue
+            if name == "bias" and term.ndim != 1:
+                raise ValueError(f"bias has {term.ndim} dimensions: it must be a vector")
+            if name == "c" and term.ndim > 0:
+                query["c_shape"] = ",".join(map(str, term.shape))
+            query[name] = "body"
+            array = term.astype(dtype_of(query["result_dtype"]), casting="same_kind", copy=False)
+            body.append(bytes_of(np.ascontiguousarray(array)))
         return query, body
 
 
@@ -338,3 +371,18 @@ def matmul(a: Any, b: Any, url: Optional[str] = None, key: Optional[str] = None,
     key = key or os.environ.get("MATMULD_API_KEY")
     client = _clients.get((url, key)) or _clients.setdefault((url, key), Client(url, key))
     return client.matmul(a, b, **parameters)
+
+
+def gemm(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    alpha: Any = 1,
+    beta: Any = None,
+    bias: Any = None,
+    activation: Optional[str] = None,
+    **parameters: Any,
+) -> Any:
+    """Returns activation(alpha·a·b + beta·c + bias), computed by `matmul`. Client.matmul describes the operands.
+    If there is a c, beta is 1 unless you give it."""
+    return matmul(a, b, c=c, alpha=alpha, beta=beta, bias=bias, activation=activation, **parameters)

@@ -19,7 +19,8 @@ static enum mm_status set_text(const char *name, const char *value) {
 static enum mm_status set_number(const char *name, double number) {
     const struct mm_value value = {.kind = MM_VALUE_NUMBER, .text = "", .number = number};
     error = (struct mm_error){0};
-    return mm_parameter_set_value(&call.operands.parameters, name, strlen(name), &value, NULL, &error);
+    return mm_parameter_set_value(&call.operands.parameters, MM_IN_JSON, name, strlen(name), &value, NULL,
+                                  &error);
 }
 
 static uint64_t number_of(const struct mm_parameter *row) {

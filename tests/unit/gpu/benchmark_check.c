@@ -212,6 +212,57 @@ static void wrong_results_of_given_operands_are_found(void **state) {
         }
 }
 
+static struct mm_benchmark_request product_with_epilogue(enum mm_dtype dtype, enum mm_dtype c_dtype,
+                                                         enum mm_activation activation) {
+    struct mm_benchmark_request request = lab_product(33, 37, 65, 1, "naive no_corner nothing naive");
+    const enum mm_dtype sum = mm_dtype_sum(dtype);
+    request.dtype = dtype;
+    request.c_dtype = c_dtype;
+    request.transpose_a = activation % 2 == 1;
+    request.transpose_b = !request.transpose_a;
+    request.epilogue = (struct mm_epilogue){
+        .is_set = true, .activation = activation, .alpha = mm_scale_of(sum, -2), .beta = mm_scale_of(sum, 3)};
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        request.sources[index] = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = index};
+    return request;
+}
+
+/* In a product of integers only relu is an activation. Half of the elements of relu may be 0, and an element
+ * that is not written may be one of them. */
+static void wrong_results_of_epilogues_are_found(void **state) {
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++)
+            for (enum mm_activation activation = 0; activation < MM_ACTIVATION_COUNT; activation++) {
+                if ((mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0 ||
+                    (activation > MM_ACTIVATION_RELU && !mm_dtype_is_float(dtype)))
+                    continue;
+                const struct mm_benchmark_request request = product_with_epilogue(dtype, c_dtype, activation);
+                const struct mm_benchmark_row *rows = lab_run(&request);
+                for (size_t row = 0; row < 4; row++) {
+                    assert_int_equal(rows[row].error.status, MM_OK);
+                    assert_int_equal(isnan(rows[row].relative_error), activation != MM_ACTIVATION_NONE);
+                    assert_int_equal(rows[row].max_error > 1.0, row == 1 || row == 2);
+                }
+            }
+}
+
+/* Each operand of the epilogue may be absent. An activation of a sum that is not finite is not checked. */
+static void epilogues_may_lack_operands(void **state) {
+    static float elements[33 * 37];
+    for (enum mm_activation activation = 0; activation < MM_ACTIVATION_COUNT; activation++)
+        for (unsigned index = MM_OPERAND_ADDEND; index < MM_OPERANDS_MAX; index++) {
+            struct mm_benchmark_request request = product_with_epilogue(MM_FLOAT32, MM_FLOAT32, activation);
+            lab.a = NULL;
+            request.sources[index].kind = MM_SOURCE_HOST;
+            const struct mm_benchmark_row *rows = lab_run(&request);
+            assert_true(rows[0].max_error < 1.0 && rows[1].max_error > 1.0);
+            elements[0] = INFINITY;
+            give(&request, elements, false);
+            rows = lab_run(&request);
+            assert_int_equal(isnan(rows[0].max_error), activation != MM_ACTIVATION_NONE);
+        }
+}
+
 /* A and B need many steps. Rows of C are longer than a part, or C has many parts. */
 static void given_operands_are_checked_in_steps(void **state) {
     enum { FEW = 2, K = 5, MANY = 100000 };
@@ -283,7 +334,8 @@ static void what_cannot_be_read_is_read_again(void **state) {
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, wrong_results_of_every_type_are_found,
                   sums_that_wrap_around_are_right, what_is_left_inside_is_found,
-                  wrong_results_of_given_operands_are_found, given_operands_are_checked_in_steps,
+                  wrong_results_of_given_operands_are_found, wrong_results_of_epilogues_are_found,
+                  epilogues_may_lack_operands, given_operands_are_checked_in_steps,
                   what_is_not_finite_is_not_checked, misplaced_elements_of_what_is_given_are_found,
                   what_cannot_be_read_is_read_again, nothing_is_said_of_what_zeros_would_pass,
                   misplaced_elements_are_found, copies_that_fail_fail_their_row,

@@ -3,6 +3,7 @@
  * while the consumer fills the next one. If TMA cannot store C, the consumer's threads copy the buffers. */
 #pragma once
 
+#include "gpu/cuda/variants/element.cuh"
 #include "gpu/cuda/variants/tensor/product.cuh"
 
 #include <type_traits>
@@ -56,11 +57,6 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_b
                      "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
                      : "memory");
     }
-}
-
-template <unsigned FIRST, unsigned COUNT>
-__device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uint32_t (&)[COUNT]) {
-    /* integer sums are never stored in 16 bits */
 }
 
 /* Writes a part of 32 columns of 4 bytes to a buffer, beginning with the thread's sum FIRST. */
@@ -201,57 +197,78 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
     }
 }
 
-__device__ __forceinline__ float mm_combine(const mm_epilogue &epilogue, float sum, float addend,
-                                            float bias) {
-    return mm_combine_float(&epilogue, sum, &addend, &bias);
+__device__ __forceinline__ float mm_scale_as(const mm_scale &scale, float) {
+    return scale.of_float;
 }
-__device__ __forceinline__ uint32_t mm_combine(const mm_epilogue &epilogue, uint32_t sum, uint32_t addend,
-                                               uint32_t bias) {
-    return mm_combine_uint32_t(&epilogue, sum, &addend, &bias);
+__device__ __forceinline__ uint32_t mm_scale_as(const mm_scale &scale, uint32_t) {
+    return scale.of_uint32_t;
 }
 
-/* A term that changes no bit of what it is added to. */
-template <typename SUM> constexpr SUM mm_nothing = -SUM();
-
-/* Returns the two neighbours at an even `index` of the addend or of the bias as sums, if they are `there`. */
-template <bool IS_NARROW, typename SUM>
-__device__ __forceinline__ mm_pair<SUM> mm_load_pair(mm_dtype dtype, const void *elements, size_t index,
-                                                     bool there) {
-    if (!there)
-        return {{mm_nothing<SUM>, mm_nothing<SUM>}};
-    if constexpr (IS_NARROW && std::is_same<SUM, float>::value) {
-        const mm_pair<uint16_t> pair = static_cast<const mm_pair<uint16_t> *>(elements)[index / 2];
-        return {{mm_load_float(dtype, &pair, 0), mm_load_float(dtype, &pair, 1)}};
-    }
-    return static_cast<const mm_pair<SUM> *>(elements)[index / 2];
+/* Returns two neighbours of the addend or of the bias as sums. */
+template <typename SUM>
+__device__ __forceinline__ mm_pair<SUM> mm_sums_of(mm_dtype, const mm_pair<SUM> &pair) {
+    return pair;
+}
+template <typename SUM>
+__device__ __forceinline__ mm_pair<SUM> mm_sums_of(mm_dtype dtype, const mm_pair<uint16_t> &pair) {
+    const uint32_t word = mm_word_of(pair);
+    mm_pair<SUM> sums;
+    if (dtype == MM_BFLOAT16)
+        return {{__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000)}};
+    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+        : "=f"(sums.elements[0]), "=f"(sums.elements[1])
+        : "r"(word));
+    return sums;
 }
 
-/* Applies an epilogue for which `finishes` is true (tensor.c) to a consumer's sums of the tile. Without
- * an addend, beta is 1. */
-template <bool IS_NARROW, typename SUM, unsigned COUNT>
-__device__ __forceinline__ void mm_tensor_finish(const mm_product &product, const mm_tensor_tile &tile,
-                                                 SUM (&sums)[COUNT]) {
-    const mm_terms terms = mm_product_terms(&product);
-    const bool is_relu = terms.epilogue.activation == MM_ACTIVATION_RELU;
+/* Adds factor·x to the sums of one row of the thread's fragment, and of the row 8 rows below if `down` is 1.
+ * `from` is x at the thread's first column; x has `left` columns from there on. */
+template <unsigned COUNT, typename SUM, typename ELEMENT>
+__device__ __forceinline__ void mm_add_row(SUM (&sums)[COUNT], unsigned down, SUM factor, mm_dtype dtype,
+                                           const ELEMENT *from, unsigned left) {
+    const auto *pairs = reinterpret_cast<const mm_pair<ELEMENT> *>(from);
 #pragma unroll
-    for (unsigned i = 0; i < COUNT; i += 2) {
-        const mm_tile at = mm_fragment_position(i);
-        const unsigned row = tile.row + at.row, col = tile.col + at.col;
-        const mm_pair<SUM> addend =
-            mm_load_pair<IS_NARROW, SUM>(terms.dtype, terms.addend, row * terms.addend_row_step + col,
-                                         terms.addend != nullptr && row < product.m && col < product.n);
-        const mm_pair<SUM> bias = mm_load_pair<IS_NARROW, SUM>(terms.dtype, terms.bias, col,
-                                                               terms.bias != nullptr && col < product.n);
+    for (unsigned i = 0; i < COUNT; i += 4) {
+        mm_pair<ELEMENT> pair = {};
+        if (i * 2 < left)
+            pair = pairs[i];
+        const mm_pair<SUM> x = mm_sums_of<SUM>(dtype, pair);
 #pragma unroll
         for (unsigned j = 0; j < 2; j++) {
-            const SUM x = mm_combine(terms.epilogue, sums[i + j], addend.elements[j], bias.elements[j]);
-            sums[i + j] =
-                is_relu && static_cast<std::conditional_t<std::is_same<SUM, float>::value, float, int32_t>>(
-                               x) <= 0
-                    ? 0
-                    : x;
+            SUM &sum = sums[i + 2 * down + j];
+            sum = mm_cuda_multiply_add(factor, x.elements[j], sum);
         }
     }
+}
+
+/* Applies an epilogue for which `finishes` is true (tensor.c) to a consumer's sums of the tile. */
+template <typename ELEMENT, typename SUM, unsigned COUNT>
+__device__ __forceinline__ void mm_tensor_finish(const mm_product &product, const mm_tensor_tile &tile,
+                                                 SUM (&sums)[COUNT]) {
+    using number = std::conditional_t<std::is_same<SUM, float>::value, float, int32_t>;
+    const mm_terms terms = mm_product_terms(&product);
+    const mm_tile first = mm_fragment_position(0);
+    const unsigned row = tile.row + first.row, col = tile.col + first.col;
+    const unsigned m = static_cast<unsigned>(product.m), n = static_cast<unsigned>(product.n);
+    const SUM alpha = mm_scale_as(terms.epilogue.alpha, SUM()),
+              beta = mm_scale_as(terms.epilogue.beta, SUM());
+    const ELEMENT *bias = static_cast<const ELEMENT *>(terms.bias) + col;
+    const ELEMENT *addend = static_cast<const ELEMENT *>(terms.addend) + row * terms.addend_row_step + col;
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++)
+        sums[i] = mm_cuda_multiply_add(alpha, sums[i], -SUM());
+#pragma unroll
+    for (unsigned down = 0; down < 2; down++) {
+        const unsigned left = row + 8 * down < m && col < n ? n - col : 0;
+        if (terms.addend != nullptr)
+            mm_add_row(sums, down, beta, terms.dtype, addend + 8 * down * terms.addend_row_step, left);
+        if (terms.bias != nullptr)
+            mm_add_row(sums, down, static_cast<SUM>(1), terms.dtype, bias, left);
+    }
+    if (terms.epilogue.activation == MM_ACTIVATION_RELU)
+#pragma unroll
+        for (unsigned i = 0; i < COUNT; i++)
+            sums[i] = static_cast<number>(sums[i]) <= 0 ? 0 : sums[i];
 }
 
 template <class T>
@@ -261,15 +278,17 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
     unsigned char *staged =
         shared.stages + T::STAGES * T::STAGE_BYTES + mm_my_consumer() * (T::BUFFERS * MM_C_BUFFER_BYTES);
     const bool is_narrow = plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
-    if (is_narrow) {
-        if (plan.product.epilogue.is_set)
-            mm_tensor_finish<true>(mm_tensor_item(plan, tile), tile, sums);
-        mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
-    } else {
-        if (plan.product.epilogue.is_set)
-            mm_tensor_finish<false>(mm_tensor_item(plan, tile), tile, sums);
-        mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
+    if constexpr (std::is_same<typename T::SUM, float>::value) {
+        if (is_narrow) {
+            if (plan.product.epilogue.is_set)
+                mm_tensor_finish<uint16_t>(mm_tensor_item(plan, tile), tile, sums);
+            mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
+            return;
+        }
     }
+    if (plan.product.epilogue.is_set)
+        mm_tensor_finish<typename T::SUM>(mm_tensor_item(plan, tile), tile, sums);
+    mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
 }
 
 /* --- stores without buffers */
