@@ -193,8 +193,8 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
-/* Whether a token is a number, which is c if the result is a number. */
-static bool is_number(struct mm_json_token token) {
+/* Whether a token may be c if the result is a number. NaN is a string. */
+static bool is_scalar(struct mm_json_token token) {
     return token.kind == MM_VALUE_NUMBER || token.kind == MM_VALUE_TEXT;
 }
 
@@ -209,7 +209,7 @@ static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, 
     } else if (is_open) {
         begin_operand(scan);
         begin_array(scan);
-    } else if (operand_of(scan, scan->operand)->role.is_optional && is_number(scan->reader.token)) {
+    } else if (operand_of(scan, scan->operand)->role.is_optional && is_scalar(scan->reader.token)) {
         begin_operand(scan);
         store_element(scan, text, bytes);
     } else {
