@@ -61,10 +61,9 @@ table() {
         END {
             wide_count = split(wides, wide_of, " ")
             gsub(/"/, "", device)
-            print "/* Where one kernel becomes faster than another, measured on one " device ". `./dev bench crossovers` writes"
-            print " * this file; do not change it by hand. auto.c uses it. */"
-            print "#ifndef MM_GPU_CUDA_CROSSOVERS_H"
-            print "#define MM_GPU_CUDA_CROSSOVERS_H"
+            print "/* Lengths at which one kernel becomes faster than another, measured on one " device ". `./dev bench"
+            print " * crossovers` writes this file, so do not edit it. */"
+            print "#pragma once"
             print ""
             print "/* clang-format off */"
             print ""
@@ -76,12 +75,13 @@ table() {
                     break
                 edge = edge_of[i]
             }
-            print "/* simt is faster than tiles, by at least a twentieth, from a cube of this edge on. */"
+            print "/* simt is at least 5% faster than the tiled kernels for products of n×n matrices if n has at least this value. */"
             print "enum { MM_CUDA_SIMT_EDGE = " edge " };"
             print ""
-            print "/* fp32_tensor is faster than simt if the longer edge of C is at least as long as the entry; 0: never. The shorter"
-            print " * edge of C chooses the row: the first with an edge that is at least as long, else the last row. k chooses the"
-            print " * column by mm_cuda_depth_edges in this way. */"
+            print "/* fp32_tensor is faster than simt if the longer side of C is at least as long as the entry. 0 means that"
+            print " * simt is always faster. The row is the first whose value in mm_cuda_narrow_edges is at least the shorter side of C."
+            print " * The column is the first whose value in mm_cuda_depth_edges is at least k. The last row and the last column have no"
+            print " * such value, and are for longer sides and larger k. */"
             narrow_count = split(narrows, narrow_of, " ")
             depth_count = split(depths, depth_of, " ")
             printf "static const unsigned mm_cuda_narrow_edges[] = {%s", narrow_of[1]
@@ -98,8 +98,6 @@ table() {
                 printf "}, /* %s */\n", i == narrow_count ? "beyond" : "up to " narrow_of[i]
             }
             print "};"
-            print ""
-            print "#endif"
         }' "$1"
 }
 

@@ -1,4 +1,4 @@
-/* Memory for the benchmark servers, whose buffers live as long as the process. */
+/* Memory for the benchmark servers. */
 #pragma once
 
 #include <stddef.h>

@@ -1,15 +1,16 @@
-/* Where one kernel becomes faster than another, measured on one NVIDIA H200. `./dev bench crossovers` writes
- * this file; do not change it by hand. auto.c uses it. */
+/* Lengths at which one kernel becomes faster than another, measured on one NVIDIA H200. `./dev bench
+ * crossovers` writes this file, so do not edit it. */
 #pragma once
 
 /* clang-format off */
 
-/* simt is faster than tiles, by at least a twentieth, from a cube of this edge on. */
+/* simt is at least 5% faster than the tiled kernels for products of n×n matrices if n has at least this value. */
 enum { MM_CUDA_SIMT_EDGE = 64 };
 
-/* fp32_tensor is faster than simt if the longer edge of C is at least as long as the entry; 0: never. The shorter
- * edge of C chooses the row: the first with an edge that is at least as long, else the last row. k chooses the
- * column by mm_cuda_depth_edges in this way. */
+/* fp32_tensor is faster than simt if the longer side of C is at least as long as the entry. 0 means that
+ * simt is always faster. The row is the first whose value in mm_cuda_narrow_edges is at least the shorter side of C.
+ * The column is the first whose value in mm_cuda_depth_edges is at least k. The last row and the last column have no
+ * such value, and are for longer sides and larger k. */
 static const unsigned mm_cuda_narrow_edges[] = {32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1536};
 static const unsigned mm_cuda_depth_edges[] = {47, 96, 160, 224, 320, 448, 640, 896, 1536, 3072};
 static const unsigned mm_cuda_crossovers[][11] = {
