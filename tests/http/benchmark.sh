@@ -293,13 +293,13 @@ expect "two backends" 200 \
     '[.rows[].max_error | if type == "number" then . < 1 else . end | tostring] | join(" ")' 'true true null true null Infinity false true' \
     '[.rows[].relative_error | if type == "number" then . < 1e-6 else . end | tostring] | join(" ")' \
     'true true null true null Infinity false true' '.device | startswith("Faulty, ")' true \
-    '.rows[2] | [.kernel_ms, .gflops, .of_blas, .global_loads, .repeats, .error.detail]' '[null,null,null,null,0,"the launch failed as told"]' \
+    '.rows[2] | [.kernel_ms, .gflops, .of_blas, .global_loads, .repeats, .error.detail]' '[null,null,null,null,0,"simulated launch failure"]' \
     '.rows[0, 7] | [.global_loads, .global_load_sectors, .global_store_sectors, .shared_load_passes, .bank_conflict_passes, .arithmetic_intensity]' \
     '[5,9,300,null,null,0.546117] [5,9,300,null,null,0.546117]' \
     '.rows[1, 2] | [has("global_load_sectors"), .global_load_sectors, .arithmetic_intensity]' '[false,null,null] [true,null,null]' \
     '[.rows[6].tile, .rows[6].global_loads]' '[8,null]' '[.rows[0, 7] | .tile, .ran]' '[null,null,null,"naive"]'
 post "$mixed" -H 'Accept: text/plain'
-for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: the launch failed as told' 'forgets_corner *  inf *  inf  ' \
+for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: simulated launch failure' 'forgets_corner *  inf *  inf  ' \
     'predicted memory traffic*FLOP/byte*naive *cuda * 9 * 300 * - * - * - * 0.546' 'FLOP/byte*auto (naive)'; do
     like "a table of two backends" "*$line*" "$(cat "$scratch/got")"
 done

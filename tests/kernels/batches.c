@@ -106,8 +106,8 @@ static void make_job(struct set *set, unsigned index, const struct subject *subj
         mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b) + mm_matrix_bytes(&product.c);
 }
 
-static void tell(struct subject *subject, const struct plan *plan, const struct mm_job *job,
-                 const char *what) {
+static void report(struct subject *subject, const struct plan *plan, const struct mm_job *job,
+                   const char *what) {
     const struct mm_product *product = &job->product;
     const struct one_case one = {
         .data = what,
@@ -125,7 +125,7 @@ static void run_alone(struct member *member, struct subject *subject, const stru
     if (!mm_variant_supports_shape(job->outcome.ran, &job->product))
         return;
     if (mm_device_run(subject->device, job) != MM_OK) {
-        tell(subject, plan, job, job->work.error.detail);
+        report(subject, plan, job, job->work.error.detail);
         return;
     }
     memcpy(member->alone + GUARD_WORDS, job->product.c.data, mm_matrix_bytes(&job->product.c));
@@ -133,7 +133,7 @@ static void run_alone(struct member *member, struct subject *subject, const stru
     memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
     job->is_locked = true;
     if (mm_job_plan(job, subject->device, &job->work.error) != MM_OK)
-        tell(subject, plan, job, job->work.error.detail);
+        report(subject, plan, job, job->work.error.detail);
     member->is_done = job->work.error.status != MM_OK || job->work.batch_key == 0;
 }
 
@@ -156,9 +156,9 @@ static void check(const struct mm_job *job, const uint32_t *got, const uint32_t 
                   struct subject *subject, const struct plan *plan) {
     subject->cases++;
     if (job->work.error.status != MM_OK)
-        tell(subject, plan, job, job->work.error.detail);
+        report(subject, plan, job, job->work.error.detail);
     else if (memcmp(got, alone, bytes) != 0)
-        tell(subject, plan, job, "other bits than alone, or written outside C");
+        report(subject, plan, job, "result differs from a run alone, or memory outside C changed");
 }
 
 /* Runs all jobs that may share a batch with job `first`. Meanwhile job `first` runs alone in another lane. */
@@ -199,7 +199,7 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
         check(&member->job, member->storage, member->alone, member->words * sizeof(uint32_t), subject, plan);
         if (member->job.work.error.status == MM_OK &&
             (member->job.outcome.batched != count || !job_reports_all(&member->job)))
-            tell(subject, plan, &member->job, "its spans or its batch are not told");
+            report(subject, plan, &member->job, "times or batch size are missing");
     }
 }
 
@@ -216,7 +216,7 @@ static void run_kind(struct set *set, struct subject *subject, const struct plan
         if (!set->members[index].is_done)
             run_together(set, index, subject, plan);
     if (sum_operands(set) != sum)
-        tell(subject, plan, &set->members[0].job, "changed an operand");
+        report(subject, plan, &set->members[0].job, "changed an operand");
     for (unsigned index = 0; index < JOBS; index++)
         free(set->members[index].alone);
 }

@@ -169,7 +169,7 @@ static void run_case(struct subject *subject, const struct plan *plan, struct st
             subject_check(subject, plan, one, c);
             memcpy(stage->first.host, c->host, c->bytes);
         } else if (!same_result(c, &stage->first)) {
-            subject_fail(subject, plan, one, "run %u gave other bits than run 0", run);
+            subject_fail(subject, plan, one, "run %u gave bits that differ from run 0", run);
             break;
         }
     }
@@ -200,7 +200,7 @@ void check_case(struct subject *subjects, size_t count, const struct plan *plan,
         if (status == MM_OK)
             run_case(&subjects[index], plan, &stage, one);
         else
-            subject_fail(&subjects[index], plan, one, "no place on the device: %s", error.detail);
+            subject_fail(&subjects[index], plan, one, "cannot copy to the device: %s", error.detail);
     }
     image_free(&stage.first);
     image_free(&stage.c);

@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
     struct mm_error error;
     bool good = true;
     if (backend == NULL || backend->open(0, &device, &error) != MM_OK) {
-        printf("no such device: %s\n", backend == NULL ? "usage: made BACKEND" : error.detail);
+        printf("no such device: %s\n", backend == NULL ? "usage: generated BACKEND" : error.detail);
         return 77;
     }
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)

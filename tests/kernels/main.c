@@ -168,7 +168,7 @@ static int run(const struct options *options) {
     const size_t count = devices_open(options, devices);
     int code;
     if (count == 0) {
-        printf("no backend opens here\n");
+        printf("no backend can be opened\n");
         code = EXIT_SKIPPED;
     } else if (options->accuracy || options->times.count > 0) {
         code = measure(options, devices, count);

@@ -57,7 +57,7 @@ bool share_check(cases_function *check, unsigned threads, struct subject *subjec
         }
         take_subjects(sharer, subjects, count);
         if (pthread_create(&sharer->thread, NULL, run, sharer) != 0) {
-            fprintf(stderr, "kernels: no thread\n");
+            fprintf(stderr, "kernels: cannot start a thread\n");
             abort();
         }
     }

@@ -154,7 +154,7 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
             subject_fail(subject, plan, &one, "%zu products: %s", mm_shape_matrices(&c),
                          job.work.error.detail);
         else if (!is_surrounded(memory, bytes) || !is_right(&job, a, b, &c))
-            subject_fail(subject, plan, &one, "wrong, or written outside C, of %zu products",
+            subject_fail(subject, plan, &one, "%zu products: wrong, or memory outside C changed",
                          mm_shape_matrices(&c));
     }
     free(memory);

@@ -64,7 +64,7 @@ static void test_report(void **state) {
 }
 
 /* A device that fails to measure has no figures in the report, and no division by 0 occurs. */
-static void test_report_of_nothing(void **state) {
+static void test_empty_report(void **state) {
     struct mm_probe probe = {.device = &card,
                              .count = 1,
                              .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 4, false, {0}}}};
@@ -182,4 +182,4 @@ static void test_many_rows(void **state) {
     }
 }
 
-RUN_TESTS(test_report, test_report_of_nothing, test_table, test_predicted_table, test_many_rows)
+RUN_TESTS(test_report, test_empty_report, test_table, test_predicted_table, test_many_rows)

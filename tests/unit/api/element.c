@@ -76,7 +76,7 @@ static void midpoints_are_read_exactly(void **state) {
     }
 }
 
-static void what_is_past_the_largest_is_not_held(void **state) {
+static void numbers_out_of_range_are_refused(void **state) {
     static const struct {
         enum mm_dtype dtype;
         const char *last, *next;
@@ -104,4 +104,4 @@ static void what_is_past_the_largest_is_not_held(void **state) {
     }
 }
 
-RUN_TESTS(every_element_reads_back, midpoints_are_read_exactly, what_is_past_the_largest_is_not_held)
+RUN_TESTS(every_element_reads_back, midpoints_are_read_exactly, numbers_out_of_range_are_refused)

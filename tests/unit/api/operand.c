@@ -80,7 +80,7 @@ static bool read_shape(const char *text, struct mm_shape *shape) {
     return shape->rank > 0;
 }
 
-static void shapes_of_made_operands(void **state) {
+static void shapes_of_generated_operands(void **state) {
     for (size_t index = 0; index < COUNT(shapes); index++) {
         struct mm_call call;
         struct mm_shape a, b;
@@ -106,7 +106,7 @@ static void shapes_of_made_operands(void **state) {
 }
 
 /* Only the CPU needs host memory for a generated operand. A GPU generates operands in its own memory. */
-static void memory_of_the_host(void **state) {
+static void host_memory_of_generated_operands(void **state) {
     struct mm_call call;
     size_t bytes[MM_OPERANDS_MAX];
     mm_call_init(&call, MM_MATMUL);
@@ -127,4 +127,4 @@ static void memory_of_the_host(void **state) {
     assert_int_equal(mm_call_check_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
 }
 
-RUN_TESTS(sources, shapes_of_made_operands, memory_of_the_host)
+RUN_TESTS(sources, shapes_of_generated_operands, host_memory_of_generated_operands)

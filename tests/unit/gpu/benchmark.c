@@ -2,7 +2,7 @@
 #include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"
 
-static void rows_are_run_in_turn(void **state) {
+static void rows_run_in_turn(void **state) {
     enum { REPEATS = 4, WARM_UPS = 5, ROWS = 3 };
     const struct mm_benchmark_request request = lab_product(16, 16, 16, REPEATS, "naive blas tiled_8");
     lab_device.l2_bytes = 3 * 1024 * 2; /* sets must exceed three times the L2 cache, so 7 are needed */
@@ -22,7 +22,7 @@ static void expect_times(const struct mm_benchmark_row *row, double min, double 
     assert_true(row->min_ns == min && row->median_ns == median && row->max_ns == max);
 }
 
-static void figures_are_of_the_runs_that_count(void **state) {
+static void warm_up_runs_do_not_count(void **state) {
     struct mm_benchmark_request request = lab_product(16, 8, 4, 4, "naive blas");
     const struct mm_benchmark_row *rows = lab_run(&request);
     /* After ten warm-up runs, the rows have runs 10, 12, 14, 16 and 11, 13, 15, 17. Fake times end with the
@@ -45,7 +45,7 @@ static void figures_are_of_the_runs_that_count(void **state) {
     assert_true(rows[0].of_yardstick == 0.0);
 }
 
-static void what_befalls_the_device_befalls_all(void **state) {
+static void device_failure_fails_all_rows(void **state) {
     static const enum mm_status statuses[] = {MM_NO_DEVICE_MEMORY, MM_INTERNAL, MM_DEVICE_FAILED};
     const struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive loses_device blas");
     for (int trial = 0; trial < 3; trial++) {
@@ -68,7 +68,7 @@ static void slow_rows_are_repeated_less(void **state) {
     assert_true(rows[0].min_ns == 1.5e9);
 }
 
-static void a_row_has_its_time(void **state) {
+static void time_of_a_row_is_limited(void **state) {
     struct mm_benchmark_request request = lab_product(4, 4, 4, 10, "naive");
     request.row_ns = 1;
     assert_int_equal(lab_run(&request)[0].repeats, 1);
@@ -131,7 +131,7 @@ static void expect_host_bytes(const struct mm_benchmark_request *request, size_t
     mm_benchmark_close(opened);
 }
 
-static void backends_have_their_turn(void **state) {
+static void backends_run_one_after_another(void **state) {
     /* The check needs A·B·x and B·x in float64, x in float32, and a part of C. */
     const size_t judging = (16 + 16) * 8 + 16 * 4 + 1024, times = 3 * 1 * 8, set = 3 * 1024;
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive blas naive");
@@ -162,7 +162,7 @@ static void backends_have_their_turn(void **state) {
 }
 
 /* If one backend fails or is cancelled, the results of the other backend remain. */
-static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
+static void failed_backend_fails_only_its_rows(void **state) {
     struct mm_benchmark_request request = lab_product(64, 64, 64, 200, "naive refuses");
     for (int index = 0; index < 40; index++)
         lab_ask(&request, "naive");
@@ -182,14 +182,14 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
             if (device == NULL)
                 free(lab.memory);
         }
-        mm_fail(&error, MM_NOT_READY, "it came to nothing");
+        mm_fail(&error, MM_NOT_READY, "the backend failed");
         mm_benchmark_fail_rows(benchmark, &error);
         assert_false(mm_benchmark_next_task(benchmark, &task));
         const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
         assert_true(rows[0].error.status == MM_OK && rows[0].median_ns > 0.0);
         assert_int_equal(rows[1].error.status, begun != 0 ? MM_UNSUPPORTED : MM_NOT_READY);
         for (size_t row = 2; row < request.subject_count; row++)
-            assert_string_equal(rows[row].error.detail, "it came to nothing");
+            assert_string_equal(rows[row].error.detail, "the backend failed");
     }
 }
 
@@ -213,7 +213,7 @@ static void sets_fit_into_half_of_the_memory(void **state) {
 }
 
 /* The device's rates predict each row's time. A row above the time limit fails, and the others still run. */
-static void slow_rows_are_refused_alone(void **state) {
+static void only_slow_rows_are_rejected(void **state) {
     struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive blas tiled_8");
     request.kernel_ms_max = 7;
     const struct mm_matrix edge_16 = mm_matrix_dense(MM_FLOAT32, 16, 16, NULL);
@@ -234,7 +234,7 @@ static void slow_rows_are_refused_alone(void **state) {
 }
 
 /* Other jobs may run between the parts of a long run on the host. Its time is the sum of its parts. */
-static void long_runs_are_cut_into_parts(void **state) {
+static void long_runs_are_divided_into_parts(void **state) {
     enum { EDGE = 40, REPEATS = 2, RUNS = 1 + REPEATS };
     struct mm_benchmark_request request = lab_product(EDGE, EDGE, EDGE, REPEATS, "cuts naive");
     const struct mm_product square = {.m = EDGE, .n = EDGE, .k = EDGE};
@@ -249,8 +249,8 @@ static void long_runs_are_cut_into_parts(void **state) {
     assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* 8 more rows of the first run measure the rate */
 }
 
-RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_are_run_in_turn, figures_are_of_the_runs_that_count,
-                  what_befalls_the_device_befalls_all, slow_rows_are_repeated_less,
-                  slow_rows_are_refused_alone, long_runs_are_cut_into_parts, a_row_has_its_time,
-                  loads_are_predicted, transpositions_are_compared_with_a_copy, backends_have_their_turn,
-                  a_job_that_came_to_nothing_tells_its_rows, sets_fit_into_half_of_the_memory)
+RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_run_in_turn, warm_up_runs_do_not_count,
+                  device_failure_fails_all_rows, slow_rows_are_repeated_less, only_slow_rows_are_rejected,
+                  long_runs_are_divided_into_parts, time_of_a_row_is_limited, loads_are_predicted,
+                  transpositions_are_compared_with_a_copy, backends_run_one_after_another,
+                  failed_backend_fails_only_its_rows, sets_fit_into_half_of_the_memory)

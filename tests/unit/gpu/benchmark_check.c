@@ -17,7 +17,7 @@ static bool is_between(double low, double value, double high) {
 }
 
 /* For so large a k zeros are within the error bound. Only the relative error shows that C is wrong. */
-static void nothing_is_said_of_what_zeros_would_pass(void **state) {
+static void useless_error_bounds_are_not_reported(void **state) {
     const size_t k = (size_t)1 << 18;
     const struct mm_benchmark_request request = lab_product(2, k, 2, 1, "naive no_slab nothing");
     const struct mm_benchmark_row *rows = lab_run(&request);
@@ -81,7 +81,7 @@ static void sums_that_wrap_around_are_right(void **state) {
 }
 
 /* The error is between the elements that the check samples. */
-static void what_is_left_inside_is_found(void **state) {
+static void errors_between_samples_are_found(void **state) {
     enum { EDGE = 512, K = 48 };
     const struct mm_benchmark_request request = lab_product(EDGE, K, EDGE, 1, "no_tile naive");
     const struct mm_benchmark_row *rows = lab_run(&request);
@@ -107,7 +107,7 @@ static void misplaced_elements_are_found(void **state) {
 }
 
 /* If a copy between parts of C fails, the next row begins with the first part again. */
-static void copies_that_fail_fail_their_row(void **state) {
+static void failed_copy_fails_its_row(void **state) {
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive naive naive");
     lab.failing_copy = 2;
     const struct mm_benchmark_row *rows = lab_run(&request);
@@ -120,7 +120,7 @@ static void copies_that_fail_fail_their_row(void **state) {
 }
 
 /* Each copy takes longer than a slice, so each slice makes one copy. */
-static void judging_may_be_cancelled_anywhere(void **state) {
+static void check_can_be_cancelled_at_any_copy(void **state) {
     enum { PIECES = 4 }; /* parts of 512 · 512 · 4 bytes */
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive");
     for (unsigned last = 1; last < 2 * PIECES; last += 2) {
@@ -148,7 +148,7 @@ static int unreadable; /* number of reads that will fail */
 static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_window *part,
                                 enum mm_dtype dtype, void *to, struct mm_error *error) {
     if (unreadable > 0 && unreadable-- > 0)
-        return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
+        return mm_fail(error, MM_DEVICE_FAILED, "simulated device failure");
     mm_window_pack(part, dtype, copy->data, to);
     return MM_OK;
 }
@@ -235,7 +235,7 @@ static void given_operands_are_checked_in_steps(void **state) {
 }
 
 /* A row of A with NaN or Inf cannot be checked. If all rows have them, the product is not checked. */
-static void what_is_not_finite_is_not_checked(void **state) {
+static void rows_that_are_not_finite_are_not_checked(void **state) {
     float elements[] = {INFINITY, 1.0F, 2.0F, NAN, 3.0F, 4.0F};
     struct mm_benchmark_request request = lab_product(2, 3, 40, 1, "naive no_corner");
     give(&request, elements, false);
@@ -248,7 +248,7 @@ static void what_is_not_finite_is_not_checked(void **state) {
 }
 
 /* The bits of some elements are all set. */
-static void misplaced_elements_of_what_is_given_are_found(void **state) {
+static void misplaced_elements_of_given_operands_are_found(void **state) {
     enum { M = 30, N = 20 };
     static uint64_t elements[M * N];
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
@@ -266,7 +266,7 @@ static void misplaced_elements_of_what_is_given_are_found(void **state) {
 }
 
 /* If the operand cannot be read, only the rows of that backend fail. The next backend reads it again. */
-static void what_cannot_be_read_is_read_again(void **state) {
+static void unreadable_operands_are_read_again(void **state) {
     float elements[16 * 16];
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");
     request.subjects[0].backend = &lab_host_backend;
@@ -282,9 +282,8 @@ static void what_cannot_be_read_is_read_again(void **state) {
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, wrong_results_of_every_type_are_found,
-                  sums_that_wrap_around_are_right, what_is_left_inside_is_found,
+                  sums_that_wrap_around_are_right, errors_between_samples_are_found,
                   wrong_results_of_given_operands_are_found, given_operands_are_checked_in_steps,
-                  what_is_not_finite_is_not_checked, misplaced_elements_of_what_is_given_are_found,
-                  what_cannot_be_read_is_read_again, nothing_is_said_of_what_zeros_would_pass,
-                  misplaced_elements_are_found, copies_that_fail_fail_their_row,
-                  judging_may_be_cancelled_anywhere)
+                  rows_that_are_not_finite_are_not_checked, misplaced_elements_of_given_operands_are_found,
+                  unreadable_operands_are_read_again, useless_error_bounds_are_not_reported,
+                  misplaced_elements_are_found, failed_copy_fails_its_row, check_can_be_cancelled_at_any_copy)

@@ -61,7 +61,7 @@ static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
         ((unsigned char *)buffer->data)[index] = (unsigned char)(index % 251);
 }
 
-static void what_comes_back_is_lent_again(void **state) {
+static void freed_blocks_are_reused(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(MIB);
     void *small = pass(300);
@@ -92,7 +92,7 @@ static void what_comes_back_is_lent_again(void **state) {
 }
 
 /* The pool always returns a block. It keeps no freed block above its limit. */
-static void what_is_kept_gives_way(void **state) {
+static void kept_blocks_are_freed_for_new_ones(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
     pass(LARGE);
@@ -123,7 +123,7 @@ static bool is_mapped(const void *memory) {
     return mincore((void *)((uintptr_t)memory / page * page), 1, &resident) == 0;
 }
 
-static void what_is_not_used_goes_back(void **state) {
+static void unused_blocks_are_unmapped(void **state) {
     buffers = mm_buffers_open(MIB);
     const uint64_t before_ns = mm_clock_ns();
     pass(LARGE);
@@ -142,7 +142,7 @@ static void what_is_not_used_goes_back(void **state) {
     assert_false(is_mapped(kept));
 }
 
-static void without_memory_nothing_is_taken(void **state) {
+static void failed_acquire_leaves_the_buffer_unchanged(void **state) {
     const size_t more_than_there_is = (size_t)1 << 60;
     struct mm_buffer buffer = {.bytes = 7};
     struct mm_error error;
@@ -217,7 +217,7 @@ static void pages_are_locked_once(void **state) {
 }
 
 /* Blocks that do not fit into the arena come from the C library, or from locked pages. */
-static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state) {
+static void small_blocks_beyond_the_arena(void **state) {
     enum { MANY = 600, BYTES = 31 * KIB }; /* the arena has room for 512 */
     static struct mm_buffer lent[MANY];
     for (int is_locked = 0; is_locked < 2; is_locked++) {
@@ -239,7 +239,7 @@ static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state)
     }
 }
 
-static void what_grows_stays_where_it_is(void **state) {
+static void growing_buffer_is_not_moved(void **state) {
     struct mm_buffer buffer = {0}, none = {0};
     buffers = mm_buffers_open(16 * MIB);
     for (size_t bytes = 1; bytes <= 15 * MIB; bytes += bytes / 3 + 1)
@@ -267,7 +267,7 @@ static void what_grows_stays_where_it_is(void **state) {
 }
 
 /* The pool keeps mapped memory behind a buffer until the buffer grows or another buffer needs it. */
-static void what_grows_is_warm_and_gives_way(void **state) {
+static void growing_buffer_reuses_mapped_memory(void **state) {
     struct mm_buffer buffer = {0}, other;
     buffers = mm_buffers_open(16 * MIB);
     const void *large = pass(12 * MIB);
@@ -289,7 +289,7 @@ static void what_grows_is_warm_and_gives_way(void **state) {
 }
 
 /* Pages of a buffer are locked once all are mapped. If the buffer grows, they are locked again. */
-static void what_has_grown_is_locked(void **state) {
+static void grown_buffer_is_locked_again(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);
     lock(false);
@@ -321,7 +321,7 @@ static void what_has_grown_is_locked(void **state) {
 }
 
 /* A request larger than the address space still gets the little memory that it uses at first. */
-static void little_address_space_is_enough_for_little(void **state) {
+static void huge_limit_needs_little_address_space(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(MIB);
     grow(100 * KIB, (size_t)1 << 47, &buffer);
@@ -375,8 +375,8 @@ static void threads_share_the_pool(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(NULL, close_buffers, what_comes_back_is_lent_again, what_is_kept_gives_way,
-                  what_is_not_used_goes_back, without_memory_nothing_is_taken, pages_are_locked_once,
-                  small_blocks_past_the_arena_are_the_librarys_or_locked, what_grows_stays_where_it_is,
-                  what_grows_is_warm_and_gives_way, what_has_grown_is_locked,
-                  little_address_space_is_enough_for_little, threads_share_the_pool)
+RUN_TESTS_BETWEEN(NULL, close_buffers, freed_blocks_are_reused, kept_blocks_are_freed_for_new_ones,
+                  unused_blocks_are_unmapped, failed_acquire_leaves_the_buffer_unchanged,
+                  pages_are_locked_once, small_blocks_beyond_the_arena, growing_buffer_is_not_moved,
+                  growing_buffer_reuses_mapped_memory, grown_buffer_is_locked_again,
+                  huge_limit_needs_little_address_space, threads_share_the_pool)

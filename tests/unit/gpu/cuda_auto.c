@@ -50,7 +50,7 @@ static void expect_choice(size_t index, const struct mm_variant *chosen, const c
         fail_msg("case %zu: %s, not %s", index, chosen->name, name);
 }
 
-static void products_cross_where_the_table_says(void **state) {
+static void float32_follows_the_crossovers(void **state) {
     static const struct {
         size_t m, k, n;
         const char *name;
@@ -111,7 +111,7 @@ static void products_cross_where_the_table_says(void **state) {
 }
 
 /* Kernels that only compute float32 or that round operands are not chosen for other types. */
-static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
+static void variants_for_other_types(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t m, k, n;
@@ -158,7 +158,7 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
     }
 }
 
-static void copies_and_stacks_count(void **state) {
+static void copied_operands_and_stacks_move_the_crossover(void **state) {
     static const struct {
         enum mm_dtype dtype;
         size_t edge, ld, count;
@@ -183,7 +183,7 @@ static void copies_and_stacks_count(void **state) {
     }
 }
 
-static void transpositions_cross_where_measured(void **state) {
+static void transpositions_follow_the_crossovers(void **state) {
     static const struct {
         enum mm_dtype dtype;
         size_t m, n;
@@ -210,5 +210,5 @@ static void transpositions_cross_where_measured(void **state) {
     }
 }
 
-RUN_TESTS(products_cross_where_the_table_says, other_types_take_tensor_cores_tiles_or_the_vendor,
-          copies_and_stacks_count, transpositions_cross_where_measured)
+RUN_TESTS(float32_follows_the_crossovers, variants_for_other_types,
+          copied_operands_and_stacks_move_the_crossover, transpositions_follow_the_crossovers)

@@ -240,7 +240,7 @@ static size_t run(const struct mm_product *product) {
 static const struct gaps all_gaps[] = {{0, 0}, {1, 0}, {4, 0}, {16, 0}, {0, 1}, {16, 16}, {3, 5}};
 
 /* Tests every type of operands and C, transposition, stride and alignment. */
-static void each_product_is_brought_into_form(void **state) {
+static void operands_are_prepared_for_the_library(void **state) {
     const struct mm_variant *row = &mm_cuda_variants[MM_CUDA_ROW_blas];
     unsigned count = 0;
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -264,7 +264,7 @@ static void each_product_is_brought_into_form(void **state) {
 }
 
 /* Operands that the library accepts are neither copied nor rounded. */
-static void what_suits_is_left_as_it_is(void **state) {
+static void suitable_operands_are_not_copied(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t k, n;
@@ -298,11 +298,11 @@ static void what_suits_is_left_as_it_is(void **state) {
     }
 }
 
-static void without_depth_c_is_cleared(void **state) {
+static void c_is_cleared_if_k_is_0(void **state) {
     const struct mm_product product = product_of(MM_INT8, MM_INT32, 3, 0, 5, 0, (struct gaps){1, 0});
     assert_int_equal(run(&product), 0);
     assert_int_equal(seen.cleared, 1);
     assert_int_equal(seen.multiplied, 0);
 }
 
-RUN_TESTS(each_product_is_brought_into_form, what_suits_is_left_as_it_is, without_depth_c_is_cleared)
+RUN_TESTS(operands_are_prepared_for_the_library, suitable_operands_are_not_copied, c_is_cleared_if_k_is_0)

@@ -237,7 +237,7 @@ static void halves_are_kept(void **state) {
 }
 
 /* Vectors, k = 0 and huge sizes are left to simt, and all products if the halves find no memory. */
-static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
+static void small_and_huge_products_are_left_to_simt(void **state) {
     static const struct {
         size_t m, k, n;
         bool is_frugal;
@@ -257,12 +257,12 @@ static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
     }
 }
 
-static void it_wants_hopper(void **state) {
+static void compute_capability_9_0_is_required(void **state) {
     for (unsigned capability = 89; capability < 101; capability++) {
         const struct mm_device head = {.compute_capability = capability};
         assert_int_equal(mm_cuda_fp32_tensor_missing(&head) == NULL, capability == 90);
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory, halves_are_kept, what_is_not_worth_splitting_is_left_to_simt,
-          it_wants_hopper)
+RUN_TESTS(each_shape_has_its_memory, halves_are_kept, small_and_huge_products_are_left_to_simt,
+          compute_capability_9_0_is_required)

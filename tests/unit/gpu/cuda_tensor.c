@@ -319,7 +319,7 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
-static void each_share_has_steps(void **state) {
+static void each_part_of_k_has_steps(void **state) {
     for (unsigned is_double = 0; is_double < 2; is_double++) {
         unsigned cut = 0;
         for (size_t edge = 64; edge <= 512; edge *= 2)
@@ -341,7 +341,7 @@ static void blocks_share_multiprocessors(void **state) {
 }
 
 /* An operand has a tensor map only if its address is a multiple of 16. */
-static void threads_copy_what_begins_anywhere(void **state) {
+static void unaligned_operands_are_copied_by_threads(void **state) {
     struct mm_product product = product_of(MM_FLOAT64, 64, 64, 64, 0);
     product.b.data = operands + 8;
     launch(&product);
@@ -434,7 +434,7 @@ static void copies_are_kept(void **state) {
     assert_ptr_equal(read_map(&seen.plan.b).address, operands);
 }
 
-static void without_depth_or_memory_others_compute(void **state) {
+static void other_kernels_compute_without_k_or_memory(void **state) {
     const struct mm_product empty = product_of(MM_INT8, 5, 0, 7, 0), full = product_of(MM_INT8, 5, 3, 7, 0);
     struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
@@ -485,6 +485,7 @@ static void too_many_tiles_are_refused(void **state) {
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory, each_share_has_steps, tiles_are_chosen, stacks_have_their_memory,
-          copies_are_kept, without_depth_or_memory_others_compute, blocks_share_multiprocessors,
-          threads_copy_what_begins_anywhere, a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)
+RUN_TESTS(each_shape_has_its_memory, each_part_of_k_has_steps, tiles_are_chosen, stacks_have_their_memory,
+          copies_are_kept, other_kernels_compute_without_k_or_memory, blocks_share_multiprocessors,
+          unaligned_operands_are_copied_by_threads, a_tile_that_a_type_lacks_is_refused,
+          too_many_tiles_are_refused)

@@ -22,7 +22,7 @@ static enum mm_status fake_probe(struct mm_device *device, const struct mm_acces
     while (mm_clock_ns() < until_ns)
         continue;
     if (asked.fails)
-        return mm_fail(error, MM_DEVICE_FAILED, "told to fail");
+        return mm_fail(error, MM_DEVICE_FAILED, "simulated failure");
     for (size_t index = 0; index < count; index++)
         times[index].cycles = accesses[index].stride;
     if (speed != NULL)

@@ -191,7 +191,7 @@ static void clear_c(void) {
     memset(sample.c, 0, sizeof sample.c);
 }
 
-static void it_is_as_computed_plainly(void **state) {
+static void residual_matches_a_plain_computation(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1},   {1, 70, 1},  {70, 1, 70},  {2, 3, 4},
                                        {33, 17, 5}, {8, 64, 61}, {70, 70, 70}, {1, 2, 70}};
     for (size_t index = 0; index < 32 * COUNT(shapes); index++) {
@@ -260,7 +260,7 @@ static void swapped_columns_are_mostly_found(void **state) {
     assert_in_range(missed, 25, 101);
 }
 
-static void without_depth_all_is_zero(void **state) {
+static void without_k_c_must_be_zero(void **state) {
     make(3, 0, 4, 0);
     sample.product.a.data = sample.product.b.data = NULL; /* empty matrices need no storage */
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
@@ -284,7 +284,7 @@ static void a_c_that_should_be_finite_fails(void **state) {
     }
 }
 
-static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
+static void rows_of_a_that_are_not_finite_are_skipped(void **state) {
     make(5, 6, 4, 0);
     sample.a[2 * 6 + 3] = NAN;
     sample.a[4 * 6] = -INFINITY;
@@ -296,7 +296,7 @@ static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
 }
 
 /* 3e38·10 overflows float32 unless two such products cancel. A finite element here exceeds every bound. */
-static void what_float32_may_overflow_in_is_left_out(void **state) {
+static void rows_that_may_overflow_float32_are_skipped(void **state) {
     make(2, 2, 1, 0);
     sample.a[0] = 3e38F;
     sample.a[1] = -3e38F;
@@ -312,7 +312,7 @@ static void what_float32_may_overflow_in_is_left_out(void **state) {
 }
 
 /* Products of the smallest numbers underflow. Each may lose half of the smallest number. */
-static void what_underflows_passes(void **state) {
+static void underflowing_products_pass(void **state) {
     make(4, 5, 6, 0);
     for (size_t index = 0; index < NUMBERS; index++) {
         sample.a[index] *= 0x1p-74F;
@@ -352,7 +352,7 @@ static void scale(float factor) {
 }
 
 /* The sum of 160 squares has a standard deviation of a ninth of its mean, so the limits are wide. */
-static void the_error_of_the_whole_is_estimated(void **state) {
+static void relative_error_is_estimated(void **state) {
     for (unsigned layout = 0; layout < 32; layout++) {
         make(40, 30, 50, layout);
         const double exact = plain_error();
@@ -529,7 +529,7 @@ static void a_narrow_result_may_overflow(void **state) {
 }
 
 /* An error of one rounding to bfloat16 is allowed. An error of a tenth is not. */
-static void rounding_to_the_result_is_allowed_for(void **state) {
+static void rounding_to_the_result_type_is_allowed(void **state) {
     static const size_t shape[] = {5, 30, 1};
     make_typed(MM_BFLOAT16, MM_BFLOAT16, shape, 0);
     for (size_t row = 0; row < 5; row++) {
@@ -576,10 +576,11 @@ static void an_empty_product_passes(void **state) {
     assert_int_equal(mm_verification_verdict(&empty), MM_VERDICT_PASSED);
 }
 
-RUN_TESTS(it_is_as_computed_plainly, a_single_wrong_element_is_found, a_wide_row_is_checked_by_its_sum,
-          swapped_columns_are_mostly_found, without_depth_all_is_zero, a_c_that_should_be_finite_fails,
-          rows_of_a_that_are_not_finite_are_left_out, what_float32_may_overflow_in_is_left_out,
-          what_underflows_passes, the_error_of_the_whole_is_estimated, products_of_every_type_are_checked,
-          float64s_are_checked_in_twice_the_precision, float64s_of_extreme_sizes_are_checked,
-          a_narrow_result_may_overflow, rounding_to_the_result_is_allowed_for,
-          wrong_rows_of_whole_numbers_are_counted, each_check_has_other_vectors, an_empty_product_passes)
+RUN_TESTS(residual_matches_a_plain_computation, a_single_wrong_element_is_found,
+          a_wide_row_is_checked_by_its_sum, swapped_columns_are_mostly_found, without_k_c_must_be_zero,
+          a_c_that_should_be_finite_fails, rows_of_a_that_are_not_finite_are_skipped,
+          rows_that_may_overflow_float32_are_skipped, underflowing_products_pass, relative_error_is_estimated,
+          products_of_every_type_are_checked, float64s_are_checked_in_twice_the_precision,
+          float64s_of_extreme_sizes_are_checked, a_narrow_result_may_overflow,
+          rounding_to_the_result_type_is_allowed, wrong_rows_of_whole_numbers_are_counted,
+          each_check_has_other_vectors, an_empty_product_passes)

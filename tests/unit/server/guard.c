@@ -75,7 +75,7 @@ static const struct {
     {"Host:a\n", "X:a\rb|X:\x1f|X:\x7f", "\n", "the value of the header X has"},
 };
 
-static void heads_of_http_1_1(void **state) {
+static void request_heads_are_checked(void **state) {
     static const char *const versions[] = {"HTTP/1.1", "HTTP/1.2"};
     for (size_t index = 0; index < 2 * COUNT(heads); index++) {
         EACH(part, heads[index / 2].parts) {
@@ -120,4 +120,4 @@ static void long_texts_are_cut(void **state) {
     free(head);
 }
 
-RUN_TESTS(heads_of_http_1_1, hosts, long_texts_are_cut)
+RUN_TESTS(request_heads_are_checked, hosts, long_texts_are_cut)

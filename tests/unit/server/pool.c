@@ -51,7 +51,7 @@ static void all_threads_work_at_once(void **state) {
     mm_pool_stop(pool);
 }
 
-static void few_threads_are_a_pool_and_none_is_not(void **state) {
+static void pool_needs_at_least_one_thread(void **state) {
     threads_left = 1;
     struct mm_pool *pool = mm_pool_start(THREADS);
     assert_non_null(pool);
@@ -116,7 +116,7 @@ static void idle_threads_help(void **state) {
 }
 
 /* The pool's only thread is busy with another task, so the caller must run all parts itself. */
-static void help_that_does_not_come_is_not_waited_for(void **state) {
+static void caller_does_not_wait_for_busy_threads(void **state) {
     enum { TIMES = 100 };
     static struct held held[TIMES];
     struct mm_pool *pool = mm_pool_start(1);
@@ -167,7 +167,7 @@ static void add_work_or_wait_for_it(void *data, unsigned index) {
         pause_a_little();
 }
 
-static void who_helps_leaves_for_other_work(void **state) {
+static void helping_thread_leaves_for_other_work(void **state) {
     struct patience patience = {.has_help = false};
     for (int tries = 0; tries < 1000 && !patience.has_help; tries++) {
         struct mm_pool *pool = mm_pool_start(1);
@@ -205,7 +205,7 @@ static void share_again(struct mm_pool_task *work) {
 }
 
 /* Tasks divide work among threads while others wait. Each task and each part runs once. */
-static void the_pool_itself_shares(void **state) {
+static void tasks_of_the_pool_can_share_work(void **state) {
     enum { MANY = 2000 };
     static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};
     static struct sharing shared[MANY];
@@ -228,5 +228,6 @@ static void the_pool_itself_shares(void **state) {
     }
 }
 
-RUN_TESTS(all_threads_work_at_once, few_threads_are_a_pool_and_none_is_not, idle_threads_help,
-          help_that_does_not_come_is_not_waited_for, who_helps_leaves_for_other_work, the_pool_itself_shares)
+RUN_TESTS(all_threads_work_at_once, pool_needs_at_least_one_thread, idle_threads_help,
+          caller_does_not_wait_for_busy_threads, helping_thread_leaves_for_other_work,
+          tasks_of_the_pool_can_share_work)
