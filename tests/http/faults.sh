@@ -170,6 +170,6 @@ same "while the device is opened: /healthz" 200 "$(status_of "$url/healthz")"
 rm "$scratch/hold.open"
 await_ready
 product auto
-expect "once it is open" 200
+expect "after the device is opened" 200
 stop
 finish

@@ -77,8 +77,8 @@ like "a large reply: the header tells its encoding" '*encode;dur=[1-9]*' "$(head
     awk 'BEGIN { for (i = 1; i < 200000; i++) printf ",-%d", i }'
     printf ']], "dtype": "int64"}'
 } >"$scratch/turned"
-answers "a type that is told behind" 200 decode "$scratch/turned" transpose -H "$json"
-same "a type that is told behind: the last row" '[199999,-199999]' "$(jq -c '.c[199999]' "$scratch/reply")"
+answers "dtype after the elements" 200 decode "$scratch/turned" transpose -H "$json"
+same "dtype after the elements: the last row" '[199999,-199999]' "$(jq -c '.c[199999]' "$scratch/reply")"
 
 # The last character of a large body is wrong.
 {
@@ -96,7 +96,7 @@ for body in wrong turned; do
     post "$scratch/$body" 'transpose?timeout_ms=1' -H "$json"
     like "$body, in a millisecond: status" '[45]0[04]' "$(cat "$scratch/status")"
 done
-await 60 has_free_budget || fail "what was given up holds memory"
+await 60 has_free_budget || fail "cancelled requests still use memory"
 stop
 
 # Reductions of large matrices take turns with other work, and stop when their client leaves.
@@ -126,7 +126,7 @@ reduce "$many"
 sleep 0.1
 post "$scratch/turned" transpose -H "$json"
 is_status "decoded beside $many reductions" 200
-at_most "of which are complete" $((many / 2)) $(($(reductions) - before))
+at_most "reductions that ended before the decoding" $((many / 2)) $(($(reductions) - before))
 wait "$reducing"
 await 60 has_reduced $((before + many)) || fail "no lines for the figures"
 begun_ms=$(cpu_ms)
@@ -163,7 +163,7 @@ for round in $(seq 100); do
     for caller in $left; do
         wait "$caller" || :
     done
-    await 60 has_free_budget || fail "what was given up holds memory"
+    await 60 has_free_budget || fail "cancelled requests still use memory"
     decode=$(metric 'cancelled_total{stage="decode"}') encode=$(metric 'cancelled_total{stage="encode"}')
     [ "$decode" -lt 1 ] || [ "$encode" -lt 1 ] || break
 done

@@ -104,12 +104,12 @@ END
 wait $workers
 check_sent
 for row in 'slow 4' 'fair 0' 'slow_small 4' 'fair_small 0' 'tiny 4'; do
-    same "clients who take a reply, ${row% *}" "readers=4 ended=${row#* }" "$(sed -n 's/^\(readers.*\) first.*/\1/p' "$scratch/taken.${row% *}")"
+    same "clients that read a reply, ${row% *}" "readers=4 ended=${row#* }" "$(sed -n 's/^\(readers.*\) first.*/\1/p' "$scratch/taken.${row% *}")"
 done
-await 30 has_free_budget || fail "who was cut off holds memory"
-same "clients who take a reply: closed" 12 "$(metric 'connections_closed_total{reason="slow_reader"}')"
+await 30 has_free_budget || fail "disconnected clients still use memory"
+same "clients that read a reply: closed connections" 12 "$(metric 'connections_closed_total{reason="slow_reader"}')"
 # Slow readers are also counted if the system's sockets hold the whole reply.
-at_most "clients who take a reply: at least so many counted" "$(metric 'cancelled_total{stage="send"}')" 12
+at_most "clients that read a reply: minimum of counted ones" "$(metric 'cancelled_total{stage="send"}')" 12
 stop
 
 # --timeout-ms also ends requests whose bodies arrive fast enough.
@@ -124,7 +124,7 @@ done
 # shellcheck disable=SC2086
 wait $workers
 check_sent
-same "of a hundred cut off, those who could read it" 100 "$(grep -l '^HTTP/1.1 408' "$scratch"/many.* | wc -l)"
-await 30 has_free_budget || fail "uploads that were cut off hold memory"
+same "of 100 rejected uploads, those whose clients got the 408" 100 "$(grep -l '^HTTP/1.1 408' "$scratch"/many.* | wc -l)"
+await 30 has_free_budget || fail "rejected uploads still use memory"
 stop
 finish

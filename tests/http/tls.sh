@@ -211,7 +211,7 @@ same "a connection from before the change: replies" 2 "$(grep -o 'HTTP/1.1 200' 
 is_told() {
     [ -s "$scratch/silent.ms" ] && [ -s "$scratch/halfway.ms" ]
 }
-await 30 is_told || fail "who begins no handshake is still there"
+await 30 is_told || fail "clients that begin no handshake are still connected"
 for who in silent halfway; do
     at_most "$who: at least this many milliseconds" "$(cat "$scratch/$who.ms")" 4000
 done
