@@ -119,7 +119,8 @@ bool mm_request_is_large(const struct mm_request *request);
  * thread may call it. */
 enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes, struct mm_error *error);
 
-/* Bytes of host memory of stored matrices, for which no request waits. Any thread may call it. */
+/* Bytes of host memory that stored matrices use. A waiting request never gets this memory. Any thread may
+ * call it. */
 size_t mm_request_stored_bytes(const struct mm_request *request);
 
 /* Releases request->value, if there is one. The thread that works on the request calls it. */
