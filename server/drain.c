@@ -1,4 +1,3 @@
-/* Polls, because a drain happens once and no event reports that it is complete. */
 #include "server/drain.h"
 
 #include "server/http/connection.h"

@@ -47,7 +47,6 @@ static bool ask(char *reply, size_t size) {
     return got >= 0;
 }
 
-/* The status code in a line such as "HTTP/1.1 200 OK"; 0 if the reply is not HTTP. */
 static int status_of(const char *reply) {
     int status = 0;
     char after = 0;

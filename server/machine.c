@@ -31,7 +31,6 @@ static void look_at_memory(struct mm_process *process) {
     fclose(file);
 }
 
-/* Leaves out the descriptor that opendir() opens. */
 static uint64_t count_descriptors(void) {
     uint64_t count = 0;
     DIR *folder = opendir("/proc/self/fd");

@@ -1,4 +1,3 @@
-/* The table of options, and how their values are parsed. */
 #include "server/options.h"
 
 #include "server/http/origin.h"
@@ -118,7 +117,6 @@ static const struct option table[] = {
     {"version", NULL, SWITCH, AT(version), 0, 0, NULL, "print the version and exit"},
 };
 
-/* The last SWITCH_COUNT rows are the switches. */
 enum {
     ROW_COUNT = sizeof table / sizeof table[0],
     SWITCH_COUNT = 4,
@@ -144,7 +142,6 @@ static bool read_number(const char *text, uint64_t *number) {
     return read_digits(&text, number) && *text == '\0';
 }
 
-/* Reads a number of bytes with an optional unit, such as 1048576, 64KiB or 2GiB. */
 static bool read_size(const char *text, uint64_t *bytes) {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
     if (!read_digits(&text, bytes))
@@ -193,7 +190,6 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
-/* Also accepts "1" and "0", which are common in environment variables. */
 static bool read_flag(const char *text, bool *flag) {
     *flag = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
     return *flag || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
@@ -257,7 +253,6 @@ static enum mm_status set(struct mm_options *options, const struct option *optio
     return good ? MM_OK : fail(option, source, text, error);
 }
 
-/* Turns queue-depth into MATMULD_QUEUE_DEPTH. */
 static void environment_name(const char *name, char *out) {
     size_t length = (size_t)snprintf(out, MM_OPTION_VARIABLE_MAX, "MATMULD_%s", name);
     for (size_t index = 0; index < length; index++)
@@ -283,7 +278,6 @@ static enum mm_status set_from_environment(struct mm_options *options, struct mm
     return MM_OK;
 }
 
-/* Finds the option of a flag such as --port or --port=80; NULL if there is none. */
 static const struct option *find_option(const char *flag) {
     const size_t length = strcspn(flag, "=");
     for (size_t index = 0; index < ROW_COUNT; index++)
@@ -361,7 +355,6 @@ enum mm_status mm_options_parse(struct mm_options *options, int argc, char **arg
     return status == MM_OK ? settle_kernel_time(options, error) : status;
 }
 
-/* Writes an option as a user types it: --port PORT, --no-benchmark, MATMULD_API_KEY=KEY,... */
 static void help_name(const struct option *option, char *text, size_t size) {
     char name[MM_OPTION_VARIABLE_MAX];
     environment_name(option->name, name);

@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 
-/* Value of the WWW-Authenticate header of a 401 reply. */
 #define MM_BEARER_CHALLENGE "Bearer realm=\"matmuld\""
 
 struct mm_request;

@@ -24,7 +24,6 @@ static bool is_space(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r';
 }
 
-/* Removes the first word from `line` and returns it; empty at the end of the line. */
 static struct mm_slice next_word(struct mm_slice *line) {
     while (line->length > 0 && is_space(*line->start)) {
         line->start++;
@@ -64,7 +63,6 @@ static bool is_printable(struct mm_slice word) {
     return true;
 }
 
-/* `where` is "line 7" or "key 2", for the error message. */
 static enum mm_status check_key(const struct mm_key_set *set, struct mm_slice key, const char *where,
                                 struct mm_error *error) {
     if (key.length < MM_KEY_BYTES_MIN || key.length > MM_KEY_BYTES_MAX)
@@ -171,8 +169,7 @@ size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t byt
         for (size_t word = 0; word < MM_KEY_WORDS; word++)
             difference |= asked[word] ^ set->keys[index].words[word];
         __asm__("" : "+r"(difference));
-        const uint64_t equal =
-            ((difference | (UINT64_C(0) - difference)) >> 63) - 1; /* all ones if equal, else 0 */
+        const uint64_t equal = ((difference | (UINT64_C(0) - difference)) >> 63) - 1;
         found = (found & ~equal) | (index & equal);
     }
     return found;

@@ -34,7 +34,6 @@ static int open_file(const char *what, const char *path, bool is_secret, struct 
     return -1;
 }
 
-/* Returns the number of bytes read, or −1 with errno set on failure. */
 static ssize_t read_all(int file, char *text, size_t most) {
     size_t bytes = 0;
     while (bytes < most) {

@@ -39,7 +39,7 @@ struct pair {
 
 /* One for the whole process, because GnuTLS's callback has no argument that could point to it. */
 static struct {
-    struct pair *pair;     /* NULL without TLS */
+    struct pair *pair;
     pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
 } in_force = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
@@ -116,7 +116,6 @@ static enum mm_status check_dates(const struct pair *pair, const char *path, str
     return mm_secret_file_fail(cert_file, path, why, error);
 }
 
-/* Checks that key and certificate match: GnuTLS signs with the key and verifies with the certificate. */
 static enum mm_status check_pair(const struct mm_options *options, struct pair *pair,
                                  struct mm_error *error) {
     gnutls_certificate_credentials_t trial;
@@ -324,7 +323,7 @@ static bool converse(gnutls_session_t session, const char *request, char *reply,
     }
     reply[length] = '\0';
     if (result != GNUTLS_E_PULL_ERROR && result != GNUTLS_E_PUSH_ERROR)
-        errno = EPROTO; /* otherwise the socket has set errno */
+        errno = EPROTO;
     return result >= 0;
 }
 

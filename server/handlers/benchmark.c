@@ -11,11 +11,11 @@
 
 struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
-    bool is_the_one;                 /* this request has set server->benchmarking */
-    struct mm_references references; /* operands that are stored matrices */
-    struct mm_benchmark *benchmark;  /* NULL if the request is a probe */
-    struct mm_probe *probe;          /* NULL if the request is not a probe */
-    struct mm_task task;             /* the running task, or the next one */
+    bool is_the_one; /* this request has set server->benchmarking */
+    struct mm_references references;
+    struct mm_benchmark *benchmark; /* NULL if the request is a probe */
+    struct mm_probe *probe;         /* NULL if the request is not a probe */
+    struct mm_task task;            /* the running task, or the next one */
 };
 
 _Static_assert(_Alignof(struct mm_benchmark_run) <= _Alignof(struct mm_request), "it lies behind that");
@@ -29,7 +29,6 @@ static enum mm_status fail_busy(struct mm_request *request) {
                    "another benchmark is running, and the server runs one at a time; try again later");
 }
 
-/* MHD calls it for each query parameter. A benchmark accepts none. */
 static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                        const char *value) {
     struct mm_request *request = argument;
@@ -137,7 +136,7 @@ static enum mm_status choose_rows(const struct mm_engine *engine, struct mm_benc
         enum mm_status status =
             choose(engine, spec, name->backend, name->variant, name->tile, &spec->subjects[index], error);
         if (status != MM_OK) {
-            strcpy(error->field, "variants"); /* whichever part of the name was wrong */
+            strcpy(error->field, "variants");
             return status;
         }
         spec->subject_count++;

@@ -157,13 +157,11 @@ static enum mm_status choose_reply(struct mm_request *request) {
     return find_text(get, error);
 }
 
-/* Whether the reply has no body, because it is a 304 or answers HEAD. */
 static bool is_bodiless(const struct mm_request *request) {
     const struct get *get = request->own;
     return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Whether writing the text or computing the figures takes long. */
 static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }

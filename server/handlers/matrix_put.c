@@ -41,8 +41,8 @@ struct put {
     struct mm_input input; /* input.operands points to values.operands */
     struct mm_store_slot slot;
     struct mm_device_copy *only_copy; /* elements in GPU memory; NULL: they are in host memory */
-    bool is_past_bool;                /* a streamed element of type bool is neither 0 nor 1 */
-    size_t head_bytes;                /* bytes before the elements in a streamed body */
+    bool is_past_bool;
+    size_t head_bytes; /* bytes before the elements in a streamed body */
 };
 
 static struct put *put_of(const struct mm_request *request) {
@@ -185,7 +185,7 @@ static size_t copy_head(const struct mm_request *request, const char *chunk, siz
 static void begin_to_stream(struct mm_request *request, const struct values *values, size_t head_bytes) {
     struct put *put = put_of(request);
     const size_t bytes = mm_matrix_bytes(&values->operands.of[0].view);
-    struct mm_error ignored; /* memory may be free once the body is complete */
+    struct mm_error ignored;
     (void)mm_engine_acquire_copy(mm_server_engine(request->server), bytes, &put->only_copy, &ignored);
     if (put->only_copy == NULL)
         return;
@@ -246,7 +246,7 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_buffer *storage = &operands->storage;
     if (operands->views_body)
         return request->upload.body_bytes - bytes;
-    return storage->block == NULL ? storage->bytes - bytes : 0; /* blocks were cut to size */
+    return storage->block == NULL ? storage->bytes - bytes : 0;
 }
 
 /* Copies the elements to a block of their own if their present block is much larger. Otherwise stored values
@@ -310,7 +310,6 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
     return MM_OK;
 }
 
-/* The caller may call it again after MM_BUSY. */
 static enum mm_status decode(struct mm_request *request, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (!put_of(request)->input.is_decoded)
@@ -326,7 +325,6 @@ static enum mm_status work(struct mm_request *request, enum mm_request_state sta
     return decode(request, error);
 }
 
-/* Stores the decoded matrix, if the request's conditions hold at that moment. */
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;

@@ -77,7 +77,6 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     return status == MM_OK ? mm_operation_check_verify(request, error) : status;
 }
 
-/* Checks what the decoder has not checked. The decoder has checked the limits. */
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
@@ -110,7 +109,7 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     else
         mm_reservation_free(memory, &request->upload.body);
     operation->input.is_decoded = true;
-    memory->expected_bytes = 0; /* from here on the exact size is known */
+    memory->expected_bytes = 0;
     return MM_OK;
 }
 
@@ -231,7 +230,6 @@ static void release_operands(struct mm_request *request) {
     mm_request_trim(request);
 }
 
-/* Writes the reply's body from C, which is at view->data, and sets the times of all stages. */
 static void encode(struct mm_request *request, struct mm_buffer *view) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;

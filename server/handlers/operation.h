@@ -80,10 +80,8 @@ enum mm_status mm_operation_check_need(struct mm_request *request);
  * */
 enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error);
 
-/* Releases the memory of mm_operation_acquire_need, if there is any. */
 void mm_operation_release_need(struct mm_request *request);
 
-/* Bytes of the wanted part of the result. */
 size_t mm_operation_part_bytes(const struct mm_operation *operation);
 
 /* Whether the reply needs a copy of a part of the result: the store takes the result over, and the part has

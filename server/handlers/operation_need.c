@@ -60,7 +60,6 @@ struct need {
 
 enum { ALIGNMENT = 64 };
 
-/* Returns SIZE_MAX if the sum overflows, because a text can be almost as long. */
 static size_t add(size_t a, size_t b) {
     size_t sum;
     return mm_size_add(a, b, &sum) ? sum : SIZE_MAX;
@@ -98,7 +97,6 @@ static enum mm_status acquire(struct mm_request *request, size_t bytes, struct m
     return bytes == 0 ? MM_OK : mm_reservation_acquire(&request->memory, bytes, buffer, error);
 }
 
-/* Places operands, C and the check's data in the acquired memory. */
 static void place_matrices(struct mm_operation *operation, const struct need *need) {
     struct mm_job *job = &operation->job;
     struct mm_product *product = &job->product;

@@ -13,7 +13,6 @@ extern const struct mm_embedded_files mm_page_files;
 
 enum { NAME_MAX_BYTES = 64 };
 
-/* Returns NULL if files with this ending are not served. */
 static const char *type_of(const char *name) {
     static const struct {
         const char *end;

@@ -21,7 +21,6 @@ enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, 
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
 
-/* A client's address, used only if --connections-per-address is set. IPv4 is mapped into IPv6. */
 struct address {
     struct in6_addr ip;
     uint64_t connections;

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* The end of the tag that starts at `at`; NULL if no tag starts there (RFC 9110, 8.8.3). */
 static const char *tag_end(const char *at) {
     if (strncmp(at, "W/", 2) == 0)
         at += 2;

@@ -1,4 +1,3 @@
-/* The list of connections, their phases, and replies that are sent without MHD. */
 #include "server/http/connection.h"
 
 #include "api/problem.h"
@@ -35,7 +34,7 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
 struct mm_last_words {
     char head[2048];
     size_t head_bytes;
-    char *body; /* owned */
+    char *body;
     size_t body_bytes;
 };
 
@@ -161,7 +160,6 @@ void mm_connection_widen(struct mm_connection *connection) {
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &none, sizeof none);
 }
 
-/* Makes close() reset the connection. */
 static void make_reset(const struct mm_connection *connection) {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -39,7 +39,7 @@ struct mm_connection {
     /* Guarded by server->mutex. */
     TAILQ_ENTRY(mm_connection) listed;
     uint64_t idle_since_ns; /* when it opened, or when the sweep first saw its latest request */
-    bool is_closing;        /* closed as idle */
+    bool is_closing;
 
     /* With TLS: what the session reads from, and a last reply that the connection's thread must still send.
      * `late` is owned, NULL if there is none, and for __atomic access only. late_bytes counts the bytes of

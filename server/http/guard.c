@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* The classes of bytes. A byte may be in several. */
 enum { TOKEN = 1, HOST = 2, DIGIT = 4, HEX = 8, CONTROL = 16 };
 
 /* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, without the comma,

@@ -111,7 +111,6 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
     return error->status;
 }
 
-/* Whether a list of codings has only identity. */
 static bool is_identity(const char *list) {
     static const char word[] = MM_HEAD_CODINGS, between[] = ", \t";
     size_t length;

@@ -6,7 +6,6 @@
 
 #include <microhttpd.h>
 
-/* The headers that the server reads. */
 #define MM_HEADER_TABLE(X)                                                                                   \
     X(MM_HEADER_ACCEPT, MHD_HTTP_HEADER_ACCEPT)                                                              \
     X(MM_HEADER_CONTENT_ENCODING, MHD_HTTP_HEADER_CONTENT_ENCODING)                                          \

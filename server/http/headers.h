@@ -35,9 +35,8 @@ struct mm_headers {
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
                            bool closes);
 
-/* How a protocol writes its errors. */
 struct mm_problem_form {
-    const char *type; /* media type */
+    const char *type;
 
     /* Returns a malloc'ed text, or NULL if out of memory. Any thread may call it. */
     char *(*write)(const struct mm_error *error, const char *request_id, size_t *length);
@@ -53,7 +52,7 @@ struct mm_problem_reply {
     const char *request_id;
     char allow[MM_ALLOW_MAX]; /* methods for the Allow header of a 405 */
     struct mm_cors cors;
-    bool head_only;         /* send no body */
+    bool head_only;
     unsigned retry_after_s; /* 0: no Retry-After */
 };
 

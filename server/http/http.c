@@ -125,7 +125,6 @@ static unsigned connection_limit(const struct mm_server *server) {
     return by_memory < by_descriptors ? (unsigned)by_memory : by_descriptors;
 }
 
-/* MHD's own limit is as high as possible, because the acceptor limits the connections. */
 static struct MHD_Daemon *start_daemon(struct mm_server *server) {
     struct MHD_OptionItem tls[MM_TLS_DAEMON_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
     unsigned flags = MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;

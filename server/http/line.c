@@ -1,4 +1,3 @@
-/* The lines, and which requests are ended early so the first of a line fits. */
 #include "server/http/line.h"
 
 #include "gpu/store/store.h"
@@ -145,7 +144,7 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
 
 struct slow_peers {
     struct mm_request *requests[ENDS_MAX]; /* those that free most come first */
-    size_t bytes[ENDS_MAX];                /* memory that each request would free */
+    size_t bytes[ENDS_MAX];
     unsigned count;
 };
 

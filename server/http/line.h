@@ -33,11 +33,10 @@ struct mm_line {
     requests[MM_BUDGET_PARTS]; /* in the order in which they get memory */
 };
 
-/* A request's place in a line. */
 struct mm_place {
     size_t lacked_bytes; /* memory that the next step lacks; 0: the reservation only moves to another part */
     int line;            /* index of the line, which is a part of the budget */
-    bool holds;          /* the request already has memory */
+    bool holds;
     uint64_t since_ns;
     uint64_t waited_ns; /* time of earlier waits */
     TAILQ_ENTRY(mm_request) next;

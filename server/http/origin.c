@@ -12,7 +12,6 @@ struct authority {
 
 enum { PORT_MAX = 65535 };
 
-/* Reads HOST or HOST:PORT. False if the text is neither. */
 static bool cut(const char *text, const char *end, struct authority *authority) {
     const char *host_end = text;
     if (text < end && *text == '[')
@@ -111,7 +110,6 @@ static bool is_safe(const char *method) {
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
 }
 
-/* Splits SCHEME://HOST[:PORT]. Sets *usual_port to the scheme's usual port, or 0. */
 static bool cut_origin(const char *origin, struct authority *authority, unsigned *usual_port) {
     const size_t scheme_bytes = strcspn(origin, ":");
     if (strncmp(origin + scheme_bytes, "://", 3) != 0 || !cut_value(origin + scheme_bytes + 3, authority))

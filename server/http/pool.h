@@ -9,7 +9,7 @@ struct mm_pool;
 /* The pool uses it from mm_pool_add until it calls run(task), on one of its threads and with no lock held. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
-    STAILQ_ENTRY(mm_pool_task) listed; /* used by the pool */
+    STAILQ_ENTRY(mm_pool_task) listed;
 };
 
 /* Starts thread_count threads, or fewer if the system allows no more. NULL if none starts or memory runs out.

@@ -54,7 +54,6 @@ static enum mm_status reply(struct mm_request *request, unsigned http, struct MH
     return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
-/* Makes a response that owns a malloc'ed text. NULL if out of memory, or if `text` is NULL. */
 static struct MHD_Response *respond_with_text(char *text, size_t length) {
     struct MHD_Response *response =
         text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);

@@ -103,7 +103,6 @@ const char *mm_request_deadline_advice(const struct mm_request *request, uint64_
                                                            : "send less, or raise --timeout-ms";
 }
 
-/* Whether the text is [A-Za-z0-9._-]{1,128}. */
 static bool is_request_id(const char *text) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t length = strspn(text, allowed);
@@ -213,7 +212,6 @@ void mm_request_refuse_unread(struct mm_request *request) {
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
 
-/* Returns zeroed memory for a request and the state of any route. */
 static struct mm_request *acquire_memory(const struct mm_server *server, struct mm_connection *peer) {
     const size_t bytes = sizeof(struct mm_request) + server->state_bytes_max;
     void *spare = peer->spare;
@@ -289,7 +287,6 @@ static enum MHD_Result accept_head(struct mm_request *request, const char *versi
     return MHD_YES;
 }
 
-/* Handles MHD's first callback: checks the head, before the body. */
 static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *target,
                              const char *method, const char *version, void **slot) {
     struct mm_connection *peer = mm_connection_of(connection);

@@ -17,14 +17,14 @@ enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
 /* In RESERVING, DECODING, QUEUED and ENCODING the connection is suspended. */
 enum mm_request_state {
-    MM_RECEIVING, /* the connection's thread receives the head, then chunks of the body */
+    MM_RECEIVING,
     MM_RESERVING, /* waits for memory (server/http/line.h): before, during or after its body */
     MM_DECODING,  /* the worker pool decodes the body */
     MM_QUEUED,    /* the queue or a device worker has its job; a benchmark has several in turn */
     MM_ENCODING,  /* the worker pool encodes the result */
     MM_ANSWERING, /* the wait is over, and MHD calls the handler to answer */
-    MM_SENDING,   /* MHD sends the response */
-    MM_OVER       /* MHD has called mm_request_completed, from RECEIVING, ANSWERING or SENDING */
+    MM_SENDING,
+    MM_OVER /* MHD has called mm_request_completed, from RECEIVING, ANSWERING or SENDING */
 };
 
 struct mm_route;

@@ -1,4 +1,3 @@
-/* The table of routes, and handlers of a few lines. */
 #include "server/http/routes.h"
 
 #include "api/call.h"
@@ -239,7 +238,6 @@ static enum mm_status fail_path(struct mm_request *request) {
                    is_near ? "did you mean '" : "", is_near ? routes[index].path : "", is_near ? "'? " : "");
 }
 
-/* The error shows an example of a valid request. */
 static enum mm_status fail_method(const struct mm_route *route, const char *method, const char *methods,
                                   struct mm_error *error) {
     const char *body = route->example;

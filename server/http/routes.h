@@ -7,8 +7,8 @@
 enum mm_entry {
     MM_ENTRY_KEY,     /* an API key; the default */
     MM_ENTRY_METRICS, /* a key, unless --open-metrics was given */
-    MM_ENTRY_OPEN,    /* no key */
-    MM_ENTRY_HEALTH   /* no key, and any Host, because probes name the server as they like */
+    MM_ENTRY_OPEN,
+    MM_ENTRY_HEALTH /* no key, and any Host, because probes name the server as they like */
 };
 
 enum mm_body_use {
@@ -20,7 +20,7 @@ enum mm_body_use {
 
 /* For a route whose requests wait for the worker pool or for jobs. */
 struct mm_route_state {
-    size_t bytes; /* size of request->own */
+    size_t bytes;
 
     /* Does the work of MM_DECODING or MM_ENCODING on the worker pool, with no lock held. Must not call MHD,
      * and may write only to `own` and the body, because the request may be abandoned meanwhile. NULL if the

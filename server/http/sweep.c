@@ -101,7 +101,6 @@ static bool end_reading_if_left(struct mm_connection *connection) {
     return true;
 }
 
-/* Returns zeros if the system does not answer. */
 static struct tcp_info ask(int fd) {
     struct tcp_info info;
     socklen_t length = sizeof info;
@@ -110,7 +109,6 @@ static struct tcp_info ask(int fd) {
     return info;
 }
 
-/* Whether the system holds a part of a reply that the client has not read. */
 static bool has_unread_reply(const struct tcp_info *info) {
     return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
 }

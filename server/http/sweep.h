@@ -6,7 +6,7 @@
 
 /* Initialise it with zeros. */
 struct mm_sweep {
-    struct mm_server *server; /* NULL: not started */
+    struct mm_server *server;
     pthread_t thread;
     int stopping; /* __atomic access only */
 };

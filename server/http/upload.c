@@ -20,7 +20,6 @@ static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
 
-/* The lower of the process's limit and the route's limit. */
 static size_t body_bytes_max(const struct mm_request *request) {
     size_t process = request->server->limits.body_bytes_max;
     size_t route = request->route->body_bytes_max;
@@ -66,7 +65,6 @@ enum mm_status mm_upload_check(struct mm_request *request) {
     return request->route->body == MM_BODY_SIZED ? MM_OK : mm_upload_check_limit(request);
 }
 
-/* The most bytes that the body may have. */
 static uint64_t bytes_max(const struct mm_request *request) {
     return request->upload.content_length == MM_LENGTH_UNKNOWN ? body_bytes_max(request)
                                                                : request->upload.content_length;
@@ -76,7 +74,6 @@ bool mm_upload_is_small(const struct mm_request *request) {
     return bytes_max(request) <= SMALL_BYTES;
 }
 
-/* How many bytes are buffered once `bytes` have arrived. */
 static size_t buffered_bytes(const struct mm_request *request, uint64_t bytes) {
     return request->upload.mode == MM_UPLOAD_STREAMED && bytes > MM_UPLOAD_CHUNK_BYTES ? MM_UPLOAD_CHUNK_BYTES
                                                                                        : (size_t)bytes;
@@ -176,7 +173,6 @@ double mm_upload_byte_ns(const struct mm_request *request) {
     return even_ns < least_ns ? even_ns : least_ns;
 }
 
-/* Replies before the end of the body, while the client still sends. */
 static void refuse_midway(struct mm_request *request) {
     if (request->error.status == MM_OK)
         mm_fail_limit(&request->error, "", MM_REFUSAL_DRAIN_MAX,

@@ -31,11 +31,11 @@ struct mm_upload {
     int mode;                /* enum mm_upload_mode; the sweep reads it too, by __atomic access */
     uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
     size_t need_bytes;       /* memory that the request needs beside the body; 0: unknown */
-    struct mm_buffer body;   /* owned; counts in request->memory */
-    size_t body_bytes;       /* in `body` now; the reader may remove decoded bytes */
-    size_t received_bytes;   /* received so far; __atomic access only, any thread may read it */
-    size_t streamed_bytes;   /* passed to the route, and no longer in `body` */
-    size_t dropped_bytes;    /* received after a refusal */
+    struct mm_buffer body;
+    size_t body_bytes;     /* in `body` now; the reader may remove decoded bytes */
+    size_t received_bytes; /* received so far; __atomic access only, any thread may read it */
+    size_t streamed_bytes; /* passed to the route, and no longer in `body` */
+    size_t dropped_bytes;
 
     /* Decodes the body while it arrives. `reading` is owned, and NULL if nothing decodes. */
     const struct mm_body_reader *reader;

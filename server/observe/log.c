@@ -1,4 +1,3 @@
-/* Log lines: a time, a level, a message. Knows nothing of requests. */
 #include "server/observe/log.h"
 
 #include "api/json/utf8.h"

@@ -32,7 +32,7 @@ static struct {
     pthread_cond_t changed;
     bool idle; /* the thread waits for lines */
     bool stopping;
-    bool ended;       /* the thread is about to return */
+    bool ended;
     unsigned filling; /* index of the half that is being filled */
     size_t filled_bytes;
     pthread_t thread;

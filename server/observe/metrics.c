@@ -14,7 +14,7 @@ enum {
 };
 
 struct copy {
-    struct mm_counts counts; /* __atomic access only */
+    struct mm_counts counts;
     char apart[CACHE_LINE_BYTES];
 };
 

@@ -22,7 +22,6 @@ struct mm_histogram {
  * connections, or its client read too slowly. */
 enum mm_closed { MM_CLOSED_EVICTED, MM_CLOSED_ADDRESS, MM_CLOSED_SLOW_READER, MM_CLOSED_COUNT };
 
-/* What SIGHUP reloads. */
 enum mm_reload { MM_RELOAD_KEYS, MM_RELOAD_TLS, MM_RELOAD_COUNT };
 
 /* The result of a request to the store: success, one of the store's own errors, or any other error. */
@@ -48,8 +47,8 @@ struct mm_counts {
     uint64_t uploaded_bytes;
     uint64_t downloaded_bytes;
     uint64_t device_errors[MM_DEVICES_MAX][MM_STATUS_COUNT]; /* by the device's number */
-    uint64_t closed[MM_CLOSED_COUNT];                        /* connections */
-    uint64_t products[MM_DTYPE_COUNT];                       /* by the operands' type */
+    uint64_t closed[MM_CLOSED_COUNT];
+    uint64_t products[MM_DTYPE_COUNT];
     uint64_t paths[MM_PATH_COUNT];
     uint64_t verdicts[MM_VERDICT_COUNT];
     uint64_t reload_failures[MM_RELOAD_COUNT];
@@ -71,7 +70,6 @@ void mm_metrics_drop(void);
 /* Counts a job that has ended, even if its client has left. */
 void mm_metrics_work(struct mm_work *work);
 
-/* Counts the rows of a finished benchmark that failed on a device. */
 void mm_metrics_rows(const struct mm_benchmark *benchmark);
 
 void mm_metrics_closed(enum mm_closed reason);

@@ -33,7 +33,7 @@ struct mm_record {
     uint64_t out_bytes;   /* bytes of the reply's body */
     uint64_t replied_ns;  /* when the reply was passed to MHD; 0: never */
     uint64_t duration_ns; /* time from the first callback until the response or the connection ended */
-    uint64_t stage_ns[MM_STAGE_COUNT]; /* set when each stage ends */
+    uint64_t stage_ns[MM_STAGE_COUNT];
     bool has_shape;
     bool has_depth; /* `k` applies */
     size_t m, k, n;

@@ -1,9 +1,10 @@
-// What the views share: requests to this server, the API key, the state in the address, and small parts of a page.
+// What the views share: requests to this server, the API key, the state in the address, and small parts of a
+// page.
 
 export const $ = (selector, from = document) => from.querySelector(selector);
 
-// make('td', { class: 'number', onclick: f }, 'text', node, …). The page's policy forbids the attribute `style`: set
-// node.style.width and the like.
+// Makes an element: make('td', { class: 'number', onclick: f }, 'text', node, …). The page's policy forbids
+// the attribute `style`: set node.style.width and the like.
 export function make(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -17,7 +18,7 @@ export function make(tag, properties = {}, ...children) {
 
 export const code = (text) => make('code', {}, text);
 
-// Text with `code`, *emphasis*, **strong** and [links](address) in it; link(address, node) makes a link.
+// Draws a text with `code`, *emphasis*, **strong** and [links](address). link(address, node) makes a link.
 export function rich(text = '', link) {
   const mark = (part) => {
     const [, label, address] = part.match(/^\[(.*)\]\((.*)\)$/) || [];

@@ -1,10 +1,11 @@
-// The API page: this server's /openapi.json for people, with requests that they can send. Nothing runs by itself.
+// The API page: shows this server's /openapi.json, with requests that readers can send. None is sent by
+// itself.
 import { $, call, code, copied, curl, elapsed, make, problemBox, quote, rich, table, wireKey } from './base.js';
 
 const main = $('main'), shown_bytes_max = 20000;
 let api;
 
-// A node of the document with its $ref followed. What stands beside the $ref wins.
+// Follows the $ref of a node. Members beside the $ref override those of the target.
 const resolve = ({ $ref, ...rest } = {}) =>
   ($ref ? { ...resolve($ref.slice(2).split('/').reduce((at, name) => at[name], api)), ...rest } : rest);
 
@@ -12,7 +13,8 @@ const block = (text) => make('pre', { tabindex: '0' }, code(text));
 const fold = (title, ...content) => make('details', {}, make('summary', {}, title), ...content);
 const grid = (caption, titles, rows) => table(caption, titles.map((title) => ({ title })), rows);
 
-// A schema as a short text. `seen` are the names on the way to it: a recursion ends at its own name.
+// Writes a schema as a short text. `seen` has the names of the schemas around it: a recursive schema ends
+// with its own name.
 function type(schema, seen = [], indent = '\n') {
   const name = schema.$ref?.split('/').pop();
   if (seen.includes(name)) return name;
@@ -140,7 +142,7 @@ function errors() {
 
 async function show() {
   const text = await (await call('openapi.json')).text();
-  api = JSON.parse(text.replace(/(?<=[[:,] *)-?\d{16,}(?=[\],} ])/g, '"$&"')); // as numbers they would be rounded
+  api = JSON.parse(text.replace(/(?<=[[:,] *)-?\d{16,}(?=[\],} ])/g, '"$&"')); // JavaScript would round them
   const articles = Object.entries(api.paths).flatMap(([path, { parameters, ...operations }]) =>
     Object.entries(operations).map(([method, described]) => operation(path, method, parameters, described)));
   articles.push(errors());
